@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants pages bench bench-install clients-install test-clients check audit format lock clean
+.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants pages pictures bench bench-install clients-install test-clients check audit format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -89,6 +89,9 @@ pages: install-test ## Write docs/schema.sql, docs/server.sql and docs/cli.md an
 	$(BIN)/python -m pricing_pipeline_tests.tools.schema_page
 	$(BIN)/python -m pricing_pipeline_tests.tools.cli_page
 
+pictures: install-test ## Take the pictures of docs/images anew (needs Chromium); look at them before you commit
+	$(BIN)/python -m pricing_pipeline_tests.tools.pictures
+
 format: install-test ## Rewrite the code as `make check` wants it
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
@@ -105,7 +108,7 @@ clients-install: install ## Install the clients that `make test-clients` judges 
 	.venv-clients/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r foreign_clients/requirements.txt
 
 # Versions that are locked already stay, unless ARGS=--upgrade.
-LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+LOCK = $(BIN)/uv pip compile --extra dagster --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
 lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade raises versions)

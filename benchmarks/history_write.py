@@ -159,7 +159,7 @@ def store_all(engine: Engine, answers: dict[str, Bars]) -> None:
         answer = Answer(observations=rows)
         with engine.begin() as connection:
             known = actions.refined(connection, call, answer, known_values.load(connection, call, rows))
-            verdicts = judgement.judged(connection, call, rows, known)
+            verdicts = judgement.judge_answer(connection, call, rows, known)
             good = verdicts[symbol].good
             if len(good) != len(rows):
                 raise RuntimeError(f"of {symbol} {len(rows) - len(good)} bars were held; none should be")

@@ -480,7 +480,7 @@ CREATE TABLE pricing.demand (
     due_at timestamp with time zone NOT NULL  -- When to look at the pair next. While a task for it is live, it is not looked at.
     became_due_at timestamp with time zone  -- A task for the pair is live, and owed since then; NULL = none is.
     failures integer NOT NULL DEFAULT 0  -- Dead tasks in a row.
-    held_until timestamp with time zone  -- A pair whose task died backs off until then: up to 10 min after trouble, 1 h after a cancel by hand, 1 h doubling to 24 h after a fault of its symbol.
+    backoff_until timestamp with time zone  -- A pair whose task died backs off until then: up to 10 min after trouble, 1 h after a cancel by hand, 1 h doubling to 24 h after a fault of its symbol.
     last_failure text  -- Why the last task died.
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when somebody wants it.
     read_at timestamp with time zone  -- A read has asked for the pair, last at this time, and is not served yet: it counts as a viewer. NULL = none waits.
@@ -1227,6 +1227,10 @@ GRANT SELECT ON TABLE pricing.warnings TO pricing_reader;
 CREATE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text, provider text, call_id bigint, recorded_at timestamp with time zone, entered_by text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.actions_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- The splits and dividends of an answer as they would be stored.
+CREATE FUNCTION pricing.actions_of_answer(actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.actions_of_answer(jsonb) TO pricing_reader, pricing_worker;
+
 -- Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs.
 CREATE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.add_demand(text[],text[],timestamp with time zone) TO pricing_worker;
@@ -1270,8 +1274,8 @@ GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, 
 TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- A rule has changed: of values of the last three days on which nobody has an opinion, workers ask again. Returns how many.
-CREATE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.ask_about_held(text,text) TO pricing_worker;
+CREATE FUNCTION pricing.ask_about_quarantined(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.ask_about_quarantined(text,text) TO pricing_worker;
 
 -- Has what a schedule reached and could not queue looked at once more in a minute, and meanwhile what other providers serve.
 CREATE FUNCTION pricing.ask_later(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off, jit=off;
@@ -1297,9 +1301,9 @@ GRANT EXECUTE ON FUNCTION pricing.await_disk() TO pricing_worker;
 CREATE FUNCTION pricing.await_turn(wanted text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.await_turn(text) TO pricing_worker;
 
--- How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h doubling to 24 h after a fault of its symbol.
-CREATE FUNCTION pricing.back_off_for(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.back_off_for(text,integer) TO pricing_reader, pricing_worker;
+-- Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed. A reader is served by that: it is told why. Those that another session has locked are passed over.
+CREATE FUNCTION pricing.back_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.back_off(text,text[],text,text) TO pricing_worker;
 
 -- How many tasks a backfill waits for, how many are not finished, how many failed.
 CREATE FUNCTION pricing.backfill_progress(wanted uuid, OUT tasks integer, OUT open integer, OUT failed integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1312,6 +1316,10 @@ GRANT EXECUTE ON FUNCTION pricing.backfill_span(text,date,date) TO pricing_reade
 -- The instruments that a backfill of the whole type (NULL), or of these symbols, does not leave out.
 CREATE FUNCTION pricing.backfilled(wanted_type text, only_symbols text[]) RETURNS TABLE(symbol text, calendar text) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.backfilled(text,text[]) TO pricing_reader, pricing_worker;
+
+-- How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h doubling to 24 h after a fault of its symbol.
+CREATE FUNCTION pricing.backoff_interval(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.backoff_interval(text,integer) TO pricing_reader, pricing_worker;
 
 -- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.
 CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -1419,11 +1427,11 @@ TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET 
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=200ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
 
--- Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
+-- Takes one call of a provider about quarantined values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
 CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL::text, only_value bigint DEFAULT NULL::bigint, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_opinions(text,text,text[],text,bigint) TO pricing_worker;
 
--- Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.
+-- Forgets viewers silent for 5 minutes, demand nobody has (unless it is backing off), and tasks that wait for it. Never touches last_seen_at.
 CREATE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
 
@@ -1435,7 +1443,7 @@ GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
 CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone, OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.close_before(text,text,date,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Closes held values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.
+-- Closes quarantined values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.
 CREATE FUNCTION pricing.close_believed(only_ids bigint[] DEFAULT NULL::bigint[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.close_believed(bigint[]) TO pricing_worker;
 
@@ -1451,7 +1459,7 @@ GRANT EXECUTE ON FUNCTION pricing.comment_columns(text) TO pricing_worker;
 CREATE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT est_bytes bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.common_route(text) TO pricing_reader, pricing_worker;
 
--- Finishes claimed tasks and sets when their pairs are due again. Returns the ids that were still held by this claim; a lost claim changes nothing.
+-- Finishes claimed tasks and sets when their pairs are due again. Returns the ids that this claim still owned; a lost claim changes nothing.
 CREATE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.complete_tasks(bigint[],uuid) TO pricing_worker;
 
@@ -1479,9 +1487,21 @@ GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[]) 
 CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cut_calls(pricing.provider_capabilities,date,date,integer,integer) TO pricing_reader, pricing_worker;
 
--- What a person decides on held values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value's outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.
-CREATE FUNCTION pricing.decide_held(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL::text) RETURNS TABLE(value_id bigint, outcome text, is_latest boolean, revised boolean) LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.decide_held(bigint[],text,text,text) TO pricing_worker;
+-- What a person decides on quarantined values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value's outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.
+CREATE FUNCTION pricing.decide_quarantined(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL::text) RETURNS TABLE(value_id bigint, outcome text, is_latest boolean, revised boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.decide_quarantined(bigint[],text,text,text) TO pricing_worker;
+
+-- How a sentence about a pair begins: when it was last confirmed, or that it never was.
+CREATE FUNCTION pricing.describe_confirmation(wanted_type text, wanted_symbol text, fetched_at timestamp with time zone, quality text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_confirmation(text,text,timestamp with time zone,text) TO pricing_reader, pricing_worker;
+
+-- For which data types, or whether for one, a provider does not answer, in words. NULL = it answers, or nobody has asked for two minutes.
+CREATE FUNCTION pricing.describe_outages(wanted_provider text, only_type text DEFAULT NULL::text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_outages(text,text) TO pricing_reader, pricing_worker;
+
+-- How symbols of an asset class look, for people; NULL = any way.
+CREATE FUNCTION pricing.describe_shape(asset_class text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_shape(text) TO pricing_reader, pricing_worker;
 
 -- A provider does not serve these claimed tasks: remembers that for a week, and gives them, with all their attempts, to the next one of their rules that has not refused them. Returns which had one.
 CREATE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1510,13 +1530,13 @@ GRANT EXECUTE ON FUNCTION pricing.due_pairs(pricing.data_type_registry,timestamp
 CREATE FUNCTION pricing.empty_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.empty_leaf(text,timestamp with time zone) TO pricing_worker;
 
+-- What made pairs fail has changed: those that back off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.
+CREATE FUNCTION pricing.end_backoff(wanted_type text, symbols text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.end_backoff(text,text[]) TO pricing_worker;
+
 -- A drain says that it is done. If another session has locked its row, its lease runs out.
 CREATE FUNCTION pricing.end_drain(ended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.end_drain(uuid) TO pricing_worker;
-
--- What made pairs fail has changed: those that back off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.
-CREATE FUNCTION pricing.end_hold_off(wanted_type text, symbols text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.end_hold_off(text,text[]) TO pricing_worker;
 
 -- Queues symbols of one data type, as enqueue_pairs does.
 CREATE FUNCTION pricing.enqueue(wanted_type text, symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
@@ -1558,7 +1578,7 @@ GRANT EXECUTE ON FUNCTION pricing.expire_calls() TO pricing_worker;
 CREATE FUNCTION pricing.extend_drain(extended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid) TO pricing_worker;
 
--- A worker that is still at it renews its lease. Returns the ids that its claim still holds; a lost claim changes nothing.
+-- A worker that is still at it renews its lease. Returns the ids that its claim still owns; a lost claim changes nothing.
 CREATE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '00:01:00'::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.extend_tasks(bigint[],uuid,interval) TO pricing_worker;
 
@@ -1566,11 +1586,11 @@ GRANT EXECUTE ON FUNCTION pricing.extend_tasks(bigint[],uuid,interval) TO pricin
 CREATE FUNCTION pricing.fail_impossible_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_impossible_tasks() TO pricing_worker;
 
--- Keeps why a call about held values brought nothing. Workers ask again later, four times in all.
+-- Keeps why a call about quarantined values brought nothing. Workers ask again later, four times in all.
 CREATE FUNCTION pricing.fail_opinions(from_call bigint, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_opinions(bigint,text) TO pricing_worker;
 
--- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that were still held; a lost claim changes nothing.
+-- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that the claim still owned; a lost claim changes nothing.
 CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
 
@@ -1582,16 +1602,16 @@ GRANT EXECUTE ON FUNCTION pricing.failing_since(jsonb) TO pricing_reader, pricin
 CREATE FUNCTION pricing.fetch_now(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fetch_now(text,text[]) TO pricing_worker;
 
--- Something else is asked for: ends the hold-off of all pairs of the type.
+-- Another kind of data is fetched now: no pair of the type backs off any more.
 TRIGGER FUNCTION pricing.fetcher_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.
-CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, said_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, stated_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean) TO pricing_worker;
 
--- Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when those of their pairs are due again that no other session has locked. Returns the ids of what it finished.
-CREATE FUNCTION pricing.finish_held(held bigint[], token uuid DEFAULT NULL::uuid, of_call bigint DEFAULT NULL::bigint) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[],uuid,bigint) TO pricing_worker;
+-- Finishes tasks that the transaction has locked by lock_tasks or, if a token is given, those that its claim still owns. Sets when their pairs are due again, unless another session has locked the pair. Returns the ids of what it finished.
+CREATE FUNCTION pricing.finish_tasks(wanted bigint[], token uuid DEFAULT NULL::uuid, of_call bigint DEFAULT NULL::bigint) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.finish_tasks(bigint[],uuid,bigint) TO pricing_worker;
 
 -- Whether a symbol can be one of an asset class: equities by tickers, funds by numbers, coins and exchange rates as pairs. Any symbol fits a class of one's own.
 CREATE FUNCTION pricing.fits_class(asset_class text, symbol text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -1609,13 +1629,25 @@ GRANT EXECUTE ON FUNCTION pricing.fitting_tasks(pricing.picked_task[],integer,in
 CREATE FUNCTION pricing.follow_clock(now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.follow_clock(timestamp with time zone) TO pricing_worker;
 
--- A rule has changed: refusals are forgotten, hold-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is held.
+-- A rule has changed: refusals are forgotten, back-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is held.
 CREATE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_route(text,text) TO pricing_worker;
 
 -- Forgets views of more than 48 hours ago, and allowances that have been whole for an hour. Returns how many views.
 CREATE FUNCTION pricing.forget_views() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_views() TO pricing_worker;
+
+-- A place in a row for people: 1st, 2nd, 3rd, 4th.
+CREATE FUNCTION pricing.format_ordinal(place integer) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.format_ordinal(integer) TO pricing_reader, pricing_worker;
+
+-- A span for people, in one unit, rounded down.
+CREATE FUNCTION pricing.format_span(span interval) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.format_span(interval) TO pricing_reader, pricing_worker;
+
+-- A time for people, in UTC, to the second.
+CREATE FUNCTION pricing.format_time(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.format_time(timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- How long a value may stay the same, by its source's times, before it is suspected to be frozen.
 CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -1654,7 +1686,7 @@ CREATE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS int
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pricing_worker;
 
 -- The provider said how many units are left. If fewer than we believed, somebody else uses the key: the difference is taken off for a window. Five or fewer double the delay between calls.
-CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, said_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
 
 -- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why.
@@ -1672,22 +1704,6 @@ GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],boolean) TO pricing_wo
 -- Says that the user of this session holds these pairs from now on. Returns how many holdings are new.
 CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
-
--- The fence for the tasks of one call: what hold_tasks is for any.
-CREATE FUNCTION pricing.hold_call(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.hold_call(bigint,bigint[],uuid) TO pricing_worker;
-
--- Locks the row of a call until the transaction ends, so that what is stored for it can be settled.
-CREATE FUNCTION pricing.hold_call_log(held bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.hold_call_log(bigint) TO pricing_worker;
-
--- Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed. A reader is served by that: it is told why. Those that another session has locked are passed over.
-CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text,text) TO pricing_worker;
-
--- The fence: locks the tasks that a claim still holds until the transaction ends. Returns their ids. Waits for a second at most.
-CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.hold_tasks(bigint[],uuid) TO pricing_worker;
 
 -- Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, or its bytes are more than the quota allows.
 CREATE FUNCTION pricing.impossible_tasks() RETURNS TABLE(id bigint, data_type text, is_misrouted boolean, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -1728,12 +1744,12 @@ GRANT EXECUTE ON FUNCTION pricing.is_market_stale(text,text,timestamp with time 
 CREATE FUNCTION pricing.is_market_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
--- Whether a value is held for standing on another level than those around it.
+-- Whether a value is quarantined because it is on another level than those around it.
 CREATE FUNCTION pricing.is_of_level(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_of_level(text) TO pricing_reader, pricing_worker;
 
 -- Whether what is said of one day may be what is believed of another: a split of the same ratio within 7 days, or a dividend of the same cash within 6. Sources differ about the first day without it.
-CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, day date, said_kind text, new_ numeric, old_ numeric, said_amount bigint, said_scale smallint, said_currency text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, day date, stated_kind text, new_ numeric, old_ numeric, stated_amount bigint, stated_scale smallint, stated_currency text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_one_action(pricing.corporate_actions,date,text,numeric,numeric,bigint,smallint,text) TO pricing_reader, pricing_worker;
 
 -- Whether a failed call may say that nobody is served now, be it for the provider, its key or us. Not throttled: its pauses have rules of their own.
@@ -1764,16 +1780,16 @@ GRANT EXECUTE ON FUNCTION pricing.is_stale(text,timestamp with time zone,integer
 CREATE FUNCTION pricing.is_symbol_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_symbol_fault(text) TO pricing_reader, pricing_worker;
 
--- Whether values of an instrument are held, or its past came by one ratio, so that a new split may say why.
+-- Whether values of an instrument are quarantined, or its history came divided by one ratio, so that a new split may explain it.
 CREATE FUNCTION pricing.is_to_judge(wanted_class text, wanted_symbol text, wanted_kind text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_to_judge(text,text,text) TO pricing_reader, pricing_worker;
 
--- Whether nothing could be read of a held value that could be stored: it is no price, or two contradict each other.
+-- Whether nothing could be read of a quarantined value that could be stored: it is no price, or two contradict each other.
 CREATE FUNCTION pricing.is_unreadable(kind text, bar jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_unreadable(text,jsonb) TO pricing_reader, pricing_worker;
 
 -- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held. If another session keeps the provider locked, it says nothing.
-CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
+CREATE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
 
 -- Due pairs with the times and TTLs that a table of the user's own has of them, and what a function of the user's own says of those. Where that fails, all count as stale.
@@ -1800,8 +1816,8 @@ CREATE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallin
 GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_reader, pricing_worker;
 
 -- The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.
-CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.key_allowances(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.key_allowances(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, and whose pause since the last call is over. No row = none can.
 CREATE FUNCTION pricing.key_to_ask(wanted_provider text, keys text[], needed integer, last_call timestamp with time zone, at timestamp with time zone) RETURNS TABLE(key_name text, units_left bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -1814,10 +1830,6 @@ GRANT EXECUTE ON FUNCTION pricing.known_basis(text,text[],timestamp with time zo
 -- Currencies that an exchange rate may name: those of providers/currencies.py whose codes have three letters, as a test holds.
 CREATE FUNCTION pricing.known_currencies() RETURNS text[] LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.known_currencies() TO pricing_reader, pricing_worker;
-
--- The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A symbol that no one of the types has is refused, in words that say the way out.
-CREATE FUNCTION pricing.known_symbols(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
-GRANT EXECUTE ON FUNCTION pricing.known_symbols(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer's span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.
 CREATE FUNCTION pricing.known_values(wanted_type text, from_provider text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[], is_latest boolean) RETURNS TABLE(symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric, jumps_are_trusted boolean, newest_at timestamp with time zone, newest_amount bigint, newest_scale smallint, earlier_at timestamp with time zone, earlier_amount bigint, earlier_scale smallint, later_at timestamp with time zone, later_amount bigint, later_scale smallint, kin_at timestamp with time zone, kin_amount bigint, kin_scale smallint, same_times timestamp with time zone[], same_amounts bigint[], same_scales smallint[], other_times timestamp with time zone[], other_values numeric[], other_providers text[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
@@ -1838,7 +1850,7 @@ GRANT EXECUTE ON FUNCTION pricing.left_by_dividend(text,text,text,date,numeric,t
 CREATE FUNCTION pricing.left_out(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.left_out(text,text[]) TO pricing_reader, pricing_worker;
 
--- The values that are held with this one: of one pair and provider, in one state, one after the other on one level, with no believed value between them.
+-- The values that are quarantined with this one: of one pair and provider, in one state, one after the other on one level, with no believed value between them.
 CREATE FUNCTION pricing.level_of(wanted bigint) RETURNS bigint[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.level_of(bigint) TO pricing_reader, pricing_worker;
 
@@ -1865,6 +1877,18 @@ GRANT EXECUTE ON FUNCTION pricing.lock_allowance(pricing.user_name) TO pricing_w
 -- Locks histories that may change their basis: the first and the last day of each, whether most of it is this provider's own, and whether all of it was asked for because its basis differs: within a day, or with a task that is not finished.
 CREATE FUNCTION pricing.lock_basis(wanted_type text, from_provider text, symbols text[]) RETURNS TABLE(symbol text, first_day date, last_day date, is_own boolean, is_asked boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lock_basis(text,text,text[]) TO pricing_worker;
+
+-- Locks the row of a call until the transaction ends, so that what is stored for it can be settled.
+CREATE FUNCTION pricing.lock_call(locked bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.lock_call(bigint) TO pricing_worker;
+
+-- The fence for the tasks of one call, as lock_tasks is for any tasks.
+CREATE FUNCTION pricing.lock_call_tasks(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.lock_call_tasks(bigint,bigint[],uuid) TO pricing_worker;
+
+-- The fence: locks the tasks that a claim still owns until the transaction ends. Returns their ids. Waits for a second at most.
+CREATE FUNCTION pricing.lock_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.lock_tasks(bigint[],uuid) TO pricing_worker;
 
 -- Logs a call about quarantined values as open, with the units and bytes that it may cost, and notes when the values are asked about again. Returns the call.
 CREATE FUNCTION pricing.log_opinions(wanted_provider text, wanted_key text, wanted_type text, wanted_symbols text[], day date, wanted_units integer, needed bigint, run text, worker_name text, asked_ids bigint[], at timestamp with time zone) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1945,7 +1969,7 @@ GRANT EXECUTE ON FUNCTION pricing.move_actions(text,text,bigint,jsonb,text[],dat
 CREATE FUNCTION pricing.move_calls(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_calls(timestamp with time zone,interval) TO pricing_worker;
 
--- The clock was set back: who watches is seen now, hold-offs end when they would have, and all that is wanted is judged anew.
+-- The clock was set back: who watches is seen now, back-offs end when they would have, and all that is wanted is judged anew.
 CREATE FUNCTION pricing.move_demand(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_demand(timestamp with time zone,interval) TO pricing_worker;
 
@@ -2005,8 +2029,8 @@ GRANT EXECUTE ON FUNCTION pricing.note_gap(timestamp with time zone,timestamp wi
 CREATE FUNCTION pricing.note_judged(wanted_class text, wanted_symbol text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_judged(text,text,timestamp with time zone) TO pricing_worker;
 
--- Keeps what another provider said about held values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.
-CREATE FUNCTION pricing.note_opinions(from_call bigint, said_symbols text[], times timestamp with time zone[], said numeric[], currencies text[], adjustments text[], failures text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+-- Keeps what another provider said about quarantined values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.
+CREATE FUNCTION pricing.note_opinions(from_call bigint, asked_symbols text[], times timestamp with time zone[], amounts numeric[], currencies text[], adjustments text[], failures text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_opinions(bigint,text[],timestamp with time zone[],numeric[],text[],text[],text[]) TO pricing_worker;
 
 -- What a settled call says about an outage: trouble that others may have, too, begins one, or prolongs it; an answer ends it.
@@ -2037,7 +2061,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_views(text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL::bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.open_breaker(text,text,bigint) TO pricing_worker;
 
--- Providers that are to be asked about held values now. Values whose pair has no second provider (any more) are asked about no more.
+-- Providers that are to be asked about quarantined values now. Values whose pair has no second provider (any more) are asked about no more.
 CREATE FUNCTION pricing.opinions_due() RETURNS TABLE(provider text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.opinions_due() TO pricing_worker;
 
@@ -2119,7 +2143,7 @@ GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
 CREATE FUNCTION pricing.prune_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_leaf(text,timestamp with time zone) TO pricing_worker;
 
--- Forgets values 90 days after a person decided on them and they last came, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days, or beyond the newest 100 MB of a provider. Returns how many values.
+-- Forgets values 90 days after a person decided on them and they last came, quarantined ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days, or beyond the newest 100 MB of a provider. Returns how many values.
 CREATE FUNCTION pricing.prune_quarantine() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_quarantine() TO pricing_worker;
 
@@ -2132,7 +2156,7 @@ CREATE FUNCTION pricing.put_off(wanted_type text, symbols text[]) RETURNS void L
 GRANT EXECUTE ON FUNCTION pricing.put_off(text,text[]) TO pricing_worker;
 
 -- Keeps values of one call that are not believed, and the call's body when one of them is new; the same value again only counts, also where a person has rejected it. Returns how many are new.
-CREATE FUNCTION pricing.quarantine(wanted_type text, from_provider text, from_call bigint, held jsonb, packed bytea, body_size integer, status_code integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.quarantine(wanted_type text, from_provider text, from_call bigint, doubted jsonb, packed bytea, body_size integer, status_code integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,integer,integer) TO pricing_worker;
 
 -- Live tasks of a provider without those of backfills, counted up to a limit.
@@ -2190,10 +2214,6 @@ GRANT EXECUTE ON FUNCTION pricing.release(text,text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pricing_worker;
 
--- Gives claimed tasks back, without costing an attempt: at once (a deadlock, or a worker that stops) or after a pause (a lock is in the way). What another session has locked comes back by its lease. Returns how many.
-CREATE FUNCTION pricing.release_tasks(ids bigint[], token uuid, kind text DEFAULT 'worker_stopped'::text, message text DEFAULT 'given back by its worker'::text, pause interval DEFAULT NULL::interval) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.release_tasks(bigint[],uuid,text,text,interval) TO pricing_worker;
-
 -- Takes back a split or dividend, whoever said it; it stays as a revision, and its provider is not believed when it says the same again. Returns removed or unknown.
 CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text) TO pricing_worker;
@@ -2214,7 +2234,7 @@ GRANT EXECUTE ON FUNCTION pricing.repair_demand(text[],text[]) TO pricing_worker
 CREATE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[], user_id text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.request_pairs(text,text[],text[],text) TO pricing_worker;
 
--- What a worker's read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.
+-- What a worker's read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that back off, are passed over. Returns the number queued.
 CREATE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.request_prices(text[],text[]) TO pricing_worker;
 
@@ -2258,6 +2278,10 @@ GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
 CREATE FUNCTION pricing.retry_tasks(wanted bigint[]) RETURNS TABLE(task_id bigint, outcome text, live_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retry_tasks(bigint[]) TO pricing_worker;
 
+-- Returns claimed tasks to the queue, without costing an attempt: at once (a deadlock, or a worker that stops) or after a pause (because of a lock). A task that another session has locked returns when its lease ends. Returns how many.
+CREATE FUNCTION pricing.return_tasks(ids bigint[], token uuid, kind text DEFAULT 'worker_stopped'::text, message text DEFAULT 'returned by its worker'::text, pause interval DEFAULT NULL::interval) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.return_tasks(bigint[],uuid,text,text,interval) TO pricing_worker;
+
 -- The provider answers again: what has failed since the outage began, and waits, is due now. Returns how many pairs and tasks.
 CREATE FUNCTION pricing.return_waiting(over pricing.outages) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.return_waiting(pricing.outages) TO pricing_worker;
@@ -2288,42 +2312,6 @@ GRANT EXECUTE ON FUNCTION pricing.routed_pairs(text[],text[],integer[],date[],da
 -- Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute, and one that waited for a lock of another session ends the round. Returns the names of those that succeeded.
 CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
-
--- The splits and dividends of an answer as they would be stored.
-CREATE FUNCTION pricing.said_actions(actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.said_actions(jsonb) TO pricing_reader, pricing_worker;
-
--- What other providers say of the same times: of the pair itself, or of the instrument in a data type like this one.
-CREATE FUNCTION pricing.said_by_others(wanted_type text, besides text, alike text[], fetcher text, wanted_class text, wanted_symbol text, first_at timestamp with time zone, last_at timestamp with time zone, wanted_currency text, are_own_of_others boolean) RETURNS TABLE(times timestamp with time zone[], given numeric[], providers text[]) LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.said_by_others(text,text,text[],text,text,text,timestamp with time zone,timestamp with time zone,text,boolean) TO pricing_reader, pricing_worker;
-
--- How a sentence about a pair begins: when it was last confirmed, or that it never was.
-CREATE FUNCTION pricing.said_confirmed(wanted_type text, wanted_symbol text, fetched_at timestamp with time zone, quality text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.said_confirmed(text,text,timestamp with time zone,text) TO pricing_reader, pricing_worker;
-
--- A place in a row for people: 1st, 2nd, 3rd, 4th.
-CREATE FUNCTION pricing.said_ordinal(place integer) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.said_ordinal(integer) TO pricing_reader, pricing_worker;
-
--- For which data types, or whether for one, a provider does not answer, in words. NULL = it answers, or nobody has asked for two minutes.
-CREATE FUNCTION pricing.said_outages(wanted_provider text, only_type text DEFAULT NULL::text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.said_outages(text,text) TO pricing_reader, pricing_worker;
-
--- How symbols of an asset class look, for people; NULL = any way.
-CREATE FUNCTION pricing.said_shape(asset_class text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.said_shape(text) TO pricing_reader, pricing_worker;
-
--- A span for people, in one unit, rounded down.
-CREATE FUNCTION pricing.said_span(span interval) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.said_span(interval) TO pricing_reader, pricing_worker;
-
--- A time for people, in UTC, to the second.
-CREATE FUNCTION pricing.said_time(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.said_time(timestamp with time zone) TO pricing_reader, pricing_worker;
-
--- A message as a part of another sentence: without its own full stop.
-CREATE FUNCTION pricing.said_within(message text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.said_within(text) TO pricing_reader, pricing_worker;
 
 -- Compares by value: 12.30 is 12.300.
 CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
@@ -2389,7 +2377,7 @@ CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer,
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
 
 -- All that becomes of a call for latest prices of which every one is believed: stored, its tasks finished, the call settled. Returns how many values were added and revised; no row, with nothing changed, when the claim has lost any task.
-CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
+CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, stated_left integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,integer,text,text,bigint,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
 
 -- Keeps the bases of some histories as they are until the transaction ends; many may do so at a time.
@@ -2436,7 +2424,7 @@ GRANT EXECUTE ON FUNCTION pricing.store_credential(text,text,bigint,text,bytea,b
 CREATE FUNCTION pricing.store_own_sessions(wanted_calendar text, from_day date, to_day date) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_own_sessions(text,date,date) TO pricing_worker;
 
--- Stores held values in the history exactly as they were sent, with the provider and call that brought each; of several of one time the one that came last.
+-- Stores quarantined values in the history exactly as they were sent, with the provider and call that brought each; of several of one time the one that came last.
 CREATE FUNCTION pricing.store_released(ids bigint[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_released(bigint[]) TO pricing_worker;
 
@@ -2447,6 +2435,10 @@ GRANT EXECUTE ON FUNCTION pricing.store_rows(text,bigint,pricing.price_history[]
 -- Writes the sessions of a calendar between two days, in place of those that were known; warns when they end within a fortnight. Returns how many.
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
+
+-- The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A symbol that no one of the types has is refused, in words that say the way out.
+CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- The bytes of room that are to be shared out (share_of), for a producer that wants to queue so many; NULL = sixteen such producers fit beside each other. One session at a time, until its transaction ends, may fill the room; each other has a sixteenth of it. So the queue goes past the room only while several do not commit, each by a sixteenth.
 CREATE FUNCTION pricing.take_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2513,6 +2505,10 @@ GRANT EXECUTE ON FUNCTION pricing.untold_splits(text,text,date,date) TO pricing_
 -- How long after the close a daily value is looked for while nothing was learned. Funds are valued in the evening.
 CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pricing_worker;
+
+-- What other providers say of the same times: of the pair itself, or of the instrument in a data type like this one.
+CREATE FUNCTION pricing.values_of_others(wanted_type text, besides text, alike text[], fetcher text, wanted_class text, wanted_symbol text, first_at timestamp with time zone, last_at timestamp with time zone, wanted_currency text, are_own_of_others boolean) RETURNS TABLE(times timestamp with time zone[], given numeric[], providers text[]) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.values_of_others(text,text,text[],text,text,text,timestamp with time zone,timestamp with time zone,text,boolean) TO pricing_reader, pricing_worker;
 
 -- Notes that a provider had values of these symbols, and in which currency; of what another session has locked, the next answer does.
 CREATE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -2621,3 +2617,7 @@ GRANT EXECUTE ON FUNCTION pricing.within_quota(text,text[],integer[]) TO pricing
 -- As many symbols, the first one among them, as so many units suffice for, and the quarantined values that are of them.
 CREATE FUNCTION pricing.within_units(INOUT value_ids bigint[], INOUT symbols text[], first_symbol text, units_left bigint, units_per_symbol integer) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.within_units(bigint[],text[],text,bigint,integer) TO pricing_reader, pricing_worker;
+
+-- A message as a part of another sentence: without its own full stop.
+CREATE FUNCTION pricing.without_full_stop(message text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.without_full_stop(text) TO pricing_reader, pricing_worker;

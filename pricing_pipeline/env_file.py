@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dotenv.parser import Original
 
 _IS_OURS = re.compile(r"\s*(export\s+)?['\"]?PRICING_", re.IGNORECASE)
-"""What a line begins with that has a setting of ours, or is meant to have one."""
+"""The beginning of a line with one of our settings, or meant to have one."""
 
 
 def env_file() -> Path | None:
@@ -28,7 +28,7 @@ def env_file() -> Path | None:
 
 
 def refuse(fault: str) -> NoReturn:
-    """What a command does about a fault of the settings. Raises SettingsError."""
+    """The reaction of a command to a fault of the settings: raises SettingsError."""
     raise SettingsError(fault)
 
 

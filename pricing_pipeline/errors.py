@@ -15,6 +15,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownTask              ... a task that is not in the queue
     ├── UnknownValue             ... a value that is not in the quarantine
     ├── UnknownAction            ... a split or dividend that is not there
+    ├── UnknownRule              ... a route or a limit that is not there
     ├── UnknownProvider          ... a provider that is not there
     ├── UnknownCredential        ... a stored key that is not there
     ├── InvalidRange             days are upside down, or a time has no zone
@@ -23,8 +24,8 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   ├── UnknownMasterKey     the master key that sealed it is not here
     │   └── SealBroken           its row is not as it was sealed
     ├── CapExceeded              a user asks for more pairs than one user may have
-    ├── LockHeld                 what must not overlap itself is at work already
-    ├── LockLost                 its lock's session has ended while it was at work
+    ├── LockUnavailable          another session has the lock: its work is going on already
+    ├── LockLost                 the lock's session ended during the work
     └── ProviderError            one call to a provider went wrong
         ├── Throttled            the provider says: too fast (carries retry_after)
         ├── KeyRefused           the provider does not accept the key
@@ -52,7 +53,7 @@ class NoMasterKey(SettingsError):
 
 
 class DatabaseError(PricingError):
-    """The database cannot be reached, or refuses what is asked."""
+    """The database cannot be reached, or refuses a request."""
 
 
 class ReadReplica(DatabaseError):
@@ -87,6 +88,10 @@ class UnknownAction(PricingError):
     """No split or dividend of this instrument and day is known, or it cannot be one."""
 
 
+class UnknownRule(PricingError):
+    """There is no such route or limit of a provider."""
+
+
 class UnknownProvider(PricingError):
     """The database has no provider of this name."""
 
@@ -108,7 +113,7 @@ class SealBroken(CredentialError):
 
 
 class InvalidRange(PricingError):
-    """A date range is upside down or lies where no data can be."""
+    """The days of a range are in the wrong order, or no data can exist there."""
 
 
 class InvalidAdjustment(PricingError):
@@ -118,8 +123,8 @@ class InvalidAdjustment(PricingError):
 class CapExceeded(PricingError):
     """One user asks for more pairs than one user may watch or hold, or for too many new ones a minute.
 
-    Nothing of the request was done. `room` of its new pairs would have been admitted; `retry_after` is for how
-    many seconds to wait before asking for the rest, None when only leaving or releasing others helps.
+    Nothing of the request was done. `room` of its new pairs would have been admitted. Ask for the rest in `retry_after`
+    seconds; it is None if only leaving other pairs or closing other holdings helps.
     """
 
     def __init__(self, message: str, *, room: int, retry_after: float | None) -> None:
@@ -128,12 +133,12 @@ class CapExceeded(PricingError):
         self.retry_after = retry_after
 
 
-class LockHeld(PricingError):
-    """Someone holds the advisory lock: the work it guards is going on already."""
+class LockUnavailable(PricingError):
+    """Another session has the advisory lock: its work is going on already."""
 
 
 class LockLost(PricingError):
-    """The session that held the advisory lock is gone: somebody else may have begun the same work."""
+    """The session with the advisory lock has ended: another process may have begun the same work."""
 
 
 class ProviderError(PricingError):

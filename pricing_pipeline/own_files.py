@@ -1,4 +1,4 @@
-"""Files and folders that we rely on: written for ourselves alone, and in nobody else's hands."""
+"""Files and folders that only we may change: check their owners, read and write them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ class NotPrivate(Exception):
 
 
 def who_else_may_change(path: Path, opened: int | None = None) -> str | None:
-    """Who else decides what is in `path`, as the rest of a sentence about it; None = nobody, or it is not there.
+    """Who else can change `path`, as the rest of a sentence about it; None = nobody, or it does not exist.
 
-    `opened` is its descriptor, so that what is read is what was looked at. Raises OSError when that cannot be found
-    out.
+    `opened` is its descriptor, so that the checked file is the one that is read. Raises OSError if that fails.
     """
     try:
         return _who_else(os.fstat(opened) if opened is not None else path.stat(), path)
@@ -28,9 +27,9 @@ def who_else_may_change(path: Path, opened: int | None = None) -> str | None:
 
 
 def close_to_group(place: Path | int) -> None:
-    """Let its group not write a file or folder of ours, or a descriptor of one; what all may write stays.
+    """Remove the group's right to write a file or folder of ours, or a descriptor of one, unless all may write it.
 
-    Mostly the group is the user's own: many systems make files so. Nobody is asked to mend that by hand.
+    Many systems create files so, with a group of the user alone. So it is corrected here, not reported.
     """
     status = os.stat(place)
     open_to = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
@@ -39,9 +38,9 @@ def close_to_group(place: Path | int) -> None:
 
 
 def read_private(path: Path, *, group_may_read: bool = False) -> str:
-    """The text of a file that is ours or root's, and that nobody else may open.
+    """The text of a file that belongs to us or root, and that nobody else may open.
 
-    What is read is what was checked. Raises NotPrivate, OSError, and UnicodeDecodeError when it is no text.
+    It reads the checked file. Raises NotPrivate, OSError, and UnicodeDecodeError if it is no text.
     """
     with path.open(encoding="utf-8") as file:
         status = os.fstat(file.fileno())
@@ -71,7 +70,7 @@ def replace_own(path: Path, text: str, *, durable: bool = False) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names of its files on the disk: one that was renamed would be lost with the power."""
+    """Write the names of its files to the disk, so that a power failure does not undo a renaming."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

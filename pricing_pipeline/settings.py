@@ -1,6 +1,6 @@
 """Settings from the environment, read once and checked at start-up. `.env.example` lists each one.
 
-Whether a home asks the sandbox or real providers is decided by its first start, and kept in the home.
+The first start decides whether a home uses the sandbox or real providers, and the home keeps that choice.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _hosts(value: object) -> object:
 
 
 def _folder(value: object) -> object:
-    """Understand `~` and `$HOME` where no shell has done so before."""
+    """Expand `~` and `$HOME`, if no shell has done so."""
     if not isinstance(value, str):
         return value
     path = os.path.expanduser(os.path.expandvars(value))
@@ -114,12 +114,12 @@ class Settings(BaseSettings):
 
 
 def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
-    """Read the settings from the environment, to which a file `.env` of the current folder adds.
+    """Read the settings from the environment, and from a file `.env` of the current folder.
 
-    Raises SettingsError that names each wrong variable, its fault and where the right values are listed, and when
-    the home was made for the sandbox and real providers are to be asked, or the other way round. `complain`
-    is told what may be a stranger's: a variable that begins like ours and is no setting, a line of `.env` that says
-    nothing.
+    Raises SettingsError that names each wrong variable, its fault and where the right values are listed. Also raises it
+    if the home was made for the sandbox and real providers are set, or the reverse. `complain` gets messages about
+    things that may belong to other programs: a variable with our prefix that is no setting, a meaningless line of
+    `.env`.
     """
     read_env_file(complain)
     _look_for_unknown(os.environ, complain)
@@ -142,7 +142,7 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
 
 
 def load_settings_as_guest() -> Settings:
-    """The same where Dagster loads us, in whoever's folder and environment: of what may be theirs it warns, once."""
+    """The same when Dagster loads us, in any folder and environment: it only warns, once, of a possible mistake."""
     return load_settings(_warn_once)
 
 
@@ -152,9 +152,9 @@ def _warn_once(fault: str) -> None:
 
 
 def keep_kind(settings: Settings) -> None:
-    """Note in the home, once for all, whether its prices come from the sandbox or from real providers.
+    """Write into the home, once for all, whether its prices come from the sandbox or from real providers.
 
-    The caller has the home locked. Raises SettingsError when it was made for the other.
+    The caller has locked the home. Raises SettingsError if it was made for the other.
     """
     kept = _kind_of(settings.home)
     if kept is not None:
@@ -173,7 +173,7 @@ def _kind(settings: Settings) -> Kind:
 
 
 def _kind_of(home: Path) -> Kind | None:
-    """What a home was made for; None when it was never started, or is closed to us."""
+    """What a home was made for; None if it was never started, or cannot be read."""
     try:
         text = (home / _KIND_FILE).read_text().strip()
     except OSError:
@@ -197,16 +197,16 @@ def _require_kind(settings: Settings, kept: Kind) -> None:
 
 
 def _look_for_unknown(environment: Mapping[str, str], complain: Callable[[str], object]) -> None:
-    """A mistyped name must not be passed over: the default would take its place without a word."""
+    """Report mistyped names: otherwise the default would be used silently."""
     known = {f"{_PREFIX}{name.upper()}" for name in Settings.model_fields}
     for name in environment:
         if not name.upper().startswith(_PREFIX) or name in known or name.startswith(_OF_TESTS):
             continue
         (near, *_) = [*get_close_matches(name.upper(), known, 1), None]
         meant = f". Did you mean {near}?" if near else "."
-        # One in other letters' case is ours: it would be taken.
-        told = refuse if name.upper() in known else complain
-        told(f"there is no setting {name}{meant} {_where_to_look()}")
+        # A setting in another case is ours: it would be used.
+        report = refuse if name.upper() in known else complain
+        report(f"there is no setting {name}{meant} {_where_to_look()}")
 
 
 def _where_to_look() -> str:

@@ -1,6 +1,6 @@
-"""What `pricing-pipeline up` runs: which processes, in which order, with which environment.
+"""The processes of `pricing-pipeline up`, with their order and environment.
 
-How processes are kept alive and stopped is the supervisor's business.
+The supervisor keeps them alive and stops them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -23,7 +24,7 @@ from pricing_pipeline.db.embedded_home import warn_of_account
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.env_file import env_file
-from pricing_pipeline.errors import NoMasterKey
+from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.environments import environment_of_children, given_to
 from pricing_pipeline.processes import dagster_home
@@ -51,6 +52,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     `say` receives one line for each step. Raises a PricingError when something cannot start; nothing
     is left running then.
     """
+    _require_dagster()
     _require_master_key(settings)
     _require_addresses(settings)
     token = ui_token(settings)
@@ -70,15 +72,13 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
                 "Real providers are asked; set the limits of your own plan in the table pricing.provider_limits"
             )
             for name in missing_keys(settings, worker):
-                say(
-                    f"{name} has no API key yet, so it is not asked: pricing-pipeline provider set-key {name}"
-                )
+                say(f"{name} has no API key yet, so it is not asked: pricing-pipeline key set {name}")
         environment = _environment(settings, worker, dagster, sandbox_port)
         _settle(settings, environment)
         if not _is_storage_ours(settings, environment):
             say(
-                "Dagster's storage was made by somebody else, so only our own runs in it are seen to; upgrades and "
-                "its other upkeep are its owner's"
+                "Dagster's storage was made by somebody else, so only our own runs in it are served; its owner "
+                "upgrades it and tidies it up"
             )
         urls = {"dagster": f"http://{_own_address(settings)}:{web_port}"}
         if sandbox_port is not None:
@@ -98,7 +98,9 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
-        say("Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price AAPL")
+        say(
+            "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
+        )
         supervisor.run_until_stopped()
 
 
@@ -116,18 +118,27 @@ def _free_ports(settings: Settings, *, with_token: bool) -> tuple[int, int | Non
     return web_port, sandbox_port
 
 
+def _require_dagster() -> None:
+    """An installation that only reads and sends heartbeats has none, and would start processes that die at once."""
+    if find_spec("dagster_webserver") is None:
+        raise SettingsError(
+            "Dagster is not installed here, which `up` needs. The extra dagster brings it, and `make run` installs "
+            "everything."
+        )
+
+
 def _require_master_key(settings: Settings) -> None:
-    """What is set must be usable; that there is none yet is no fault."""
+    """Check that the master keys are usable, if there are any."""
     with contextlib.suppress(NoMasterKey):
         master_keys.load(settings)
 
 
 def missing_keys(settings: Settings, worker: str) -> list[str]:
-    """Providers that are asked and need a key, but have none; what they serve waits for it."""
+    """Active providers without the key that they need; their tasks wait for it."""
     engine = make_engine(worker, pool_size=1)
     try:
         with engine.connect() as connection:
-            asked = {
+            routed = {
                 name for providers in data_type_registry.routes(connection).values() for name in providers
             }
             stored = {row.provider for row in credentials.stored(connection) if row.is_active}
@@ -135,7 +146,7 @@ def missing_keys(settings: Settings, worker: str) -> list[str]:
         engine.dispose()
     return [
         name
-        for name in sorted(PROVIDERS.keys() & asked - stored)
+        for name in sorted(PROVIDERS.keys() & routed - stored)
         if PROVIDERS[name].needs_key and not configured_keys(settings, name)
     ]
 
@@ -171,7 +182,7 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
 
 
 def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: int | None) -> dict[str, str]:
-    """The environment of all children together; each gets the part that it needs."""
+    """The environment for all children; each gets the part that it needs."""
     home = settings.home.absolute()
     folder = home / "dagster"
     dagster_home.write(folder, ROOT)
@@ -197,7 +208,7 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
 
 
 def _settle(settings: Settings, environment: dict[str, str]) -> None:
-    """Refuse a storage of Dagster's in which another home is at home, and be at home in it from here on."""
+    """Refuse a Dagster storage that belongs to another home, and note that it belongs to this one."""
     name = dagster_storage.name_of_home(
         settings.home, environment["PRICING_DATABASE_URL"], is_embedded=settings.database_url is None
     )
@@ -205,7 +216,7 @@ def _settle(settings: Settings, environment: dict[str, str]) -> None:
 
 
 def _is_storage_ours(settings: Settings, environment: dict[str, str]) -> bool:
-    """Whether Dagster's storage belongs to this home; a new one does from here on."""
+    """Whether Dagster's storage belongs to this home; a new one does from now on."""
     folder, url = Path(environment["DAGSTER_HOME"]), environment["PRICING_DAGSTER_URL"]
     return dagster_storage.claim_if_new(folder, url, is_embedded=_has_embedded_storage(settings))
 
@@ -243,13 +254,13 @@ def _code_server(environment: dict[str, str]) -> Child:
         given_to("code-server", environment),
         _folder(environment),
         ready=lambda: listens(path),
-        # What listens is a proxy. What answers is its child, which it does not start again when that has ended.
+        # A proxy listens, and its child answers. The proxy does not start the child again after it has ended.
         answers=lambda: answers_grpc(path, "/api.DagsterApi/Ping", _PING_SECONDS),
     )
 
 
 def _daemon(environment: dict[str, str]) -> Child:
-    """The daemon, which first makes Dagster's storage ready; it is ready for others when that is done."""
+    """The daemon, which first prepares Dagster's storage; it counts as ready after that."""
     fresh_start = Path(environment["DAGSTER_HOME"]) / "fresh-start"
     fresh_start.touch()
     options = [str(fresh_start), str(_workspace(environment))]
@@ -274,7 +285,7 @@ def _webserver(environment: dict[str, str], url: str, port: int, token: str | No
 
 
 def _own_address(settings: Settings) -> str:
-    """Where this machine itself reaches the Dagster UI, as URLs have it."""
+    """The address by which this machine itself reaches the Dagster UI, in the form of URLs."""
     address = settings.ui_address
     if not address.is_unspecified:
         return in_url(address.compressed)
@@ -298,5 +309,5 @@ def _module(
 
 
 def _folder(environment: dict[str, str]) -> Path:
-    """Where children work: each of Dagster's lets a `.env` of its working folder go before our settings."""
+    """The working folder of children: Dagster's processes prefer a `.env` of their working folder to our settings."""
     return Path(environment["DAGSTER_HOME"])

@@ -81,11 +81,3 @@ def last_of(first: date | None, last: date | None, today: date) -> date:
     if first is not None and last is None and first > today:
         raise InvalidRange(f"{first} has not come yet: it is {today} (UTC). Give an earlier day.")
     return last or today
-
-
-def names(given: str, option: str) -> list[str]:
-    """Names between commas, each once, in their order. None at all is a usage error."""
-    found = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
-    if not found:
-        raise typer.BadParameter(f"{option} names nothing. Write it like AAPL,MSFT")
-    return found

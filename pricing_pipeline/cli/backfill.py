@@ -1,58 +1,49 @@
-"""`backfill`: check what is asked, have it fetched one way or the other, tell how it went."""
+"""`backfill list|show|cancel`, and what one would cost (`backfill start --dry-run`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import date
+from uuid import UUID
 
 import typer
-from sqlalchemy import Connection, Engine
+from psycopg import errors
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.arguments import span
-from pricing_pipeline.cli.backfill_ways import Outcome, Request, Show, in_dagster, in_process
-from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Location, Webserver
-from pricing_pipeline.cli.database import open_engine
-from pricing_pipeline.cli.output import console, listed, print_json, size
-from pricing_pipeline.cli.program import warn
-from pricing_pipeline.demand import backfills, instruments
-from pricing_pipeline.demand.backfills import Progress
+from pricing_pipeline.cli.backfill_start import checked
+from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.output import (
+    duration,
+    listed,
+    moment,
+    print_json,
+    print_lines,
+    print_table,
+    printable,
+    size,
+)
+from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.cli.style import in_zone, zone
+from pricing_pipeline.db.errors import reason
+from pricing_pipeline.demand import backfills
+from pricing_pipeline.demand.backfills import Estimate
 from pricing_pipeline.errors import InvalidRange
-from pricing_pipeline.processes.home import read_state
-from pricing_pipeline.processes.web_guard import ui_token
-from pricing_pipeline.settings import Settings, load_settings
-
-_NO_COST = reads.Cost(0, 0, 0, 0)
+from pricing_pipeline.settings import load_settings
 
 
-def backfill(
-    data_type: str, first: date, last: date | None, symbols: list[str] | None, *, as_json: bool
-) -> bool:
-    """Fetch what is missing between two days (the last one None: today).
+def cost(data_type: str, first: date, last: date | None, symbols: list[str] | None, *, as_json: bool) -> bool:
+    """Tell what a backfill would ask of each provider, and queue nothing.
 
-    False when that did not succeed, or every instrument was left out.
+    False when it would be refused, or would leave out every instrument.
     """
-    settings = load_settings()
-    urls: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
-    cost, failures, cancelled, left_out = _NO_COST, list[reads.Failure](), 0, dict[str, int]()
-    standing = dict[str, int]()
-    with open_engine(settings, pool_size=7) as engine:
-        with engine.connect() as connection:
-            request = checked(connection, data_type, first, last, symbols)
-        with _progress(data_type, quiet=as_json) as show:
-            outcome = _fetch(settings, urls, engine, request, show)
-        if outcome.backfill_id is not None:
-            with engine.connect() as connection:
-                cost = reads.backfill_cost(connection, outcome.backfill_id)
-                failures = reads.backfill_failures(connection, outcome.backfill_id)
-                cancelled = backfills.cancelled(connection, outcome.backfill_id)
-                left_out = backfills.left_out_of(connection, outcome.backfill_id)
-                standing = backfills.standing(connection, data_type, request.window, request.symbols)
-        outcome = replace(
-            outcome, failed=max(outcome.failed - cancelled, 0), cancelled=cancelled, left_out=left_out
-        )
+    with open_connection(load_settings()) as connection:
+        request = checked(connection, data_type, first, last, symbols)
+        found = backfills.estimate(connection, data_type, request.window, symbols)
+        left_out = backfills.left_out(connection, data_type, symbols)
+        standing = backfills.standing(connection, data_type, request.window, symbols)
+    fits = all(one.fits for one in found) and bool(standing)
     if as_json:
         print_json(
             {
@@ -60,142 +51,164 @@ def backfill(
                 "from": request.window.start,
                 "to": request.window.end,
                 "symbols": symbols,
+                "tasks": sum(one.tasks for one in found),
+                "calls": sum(one.calls for one in found),
+                "units": sum(one.units for one in found),
+                "wire_bytes": sum(one.wire_bytes for one in found),
+                "minutes": round(max((one.seconds for one in found), default=0.0) / 60, 2),
+                "fits": fits,
+                "left_out": left_out,
+                "standing": standing,
+                "providers": [_row(one) for one in found],
             }
-            | asdict(outcome)
-            | asdict(cost)
-            | {"standing": standing, "failures": [asdict(failure) for failure in failures]}
         )
+    elif not found:
+        typer.echo(f"{data_type}: {backfills.nothing_words(request.window, standing, left_out)}.")
     else:
-        _say(request, outcome, cost, standing)
-    if outcome.is_complete and not standing:
-        return False
-    if not outcome.is_complete:
-        _complain(outcome, failures)
-    elif outcome.run_status in ("FAILURE", "CANCELED"):
-        warn(f"everything is fetched, yet the run ended as {outcome.run_status}: {outcome.run_url}")
-    return outcome.is_complete
+        typer.echo(f"{data_type}, {request.window.start} to {request.window.end}:")
+        _show(found)
+    for one in found:
+        _complain(data_type, one)
+    if left_out and not as_json:
+        warn(f"{backfills.left_out_words(left_out)}.")
+    return fits
 
 
-def checked(
-    connection: Connection, name: str, first: date, last: date | None, symbols: list[str] | None
-) -> Request:
-    """Refuse here, in a sentence, what a run would fail on a while later. Days without history are cut off."""
-    today = reads.today(connection)
-    asked = span(first, last or max(today, first))
-    kind = reads.data_type(connection, name)
-    if kind.history_from is None:
-        raise InvalidRange(
-            f"data type {name} keeps no history that could be backfilled. "
-            "Set history_from in the registry if its provider has history."
-        )
-    if asked.end < kind.history_from or asked.start > today:
-        raise InvalidRange(f"there is no history of {name} before {kind.history_from} or after {today}.")
-    if symbols is not None:
-        symbols = instruments.known_symbols(connection, [name], symbols)[name]
-    return Request(kind, span(max(asked.start, kind.history_from), min(asked.end, today)), symbols)
+def _row(one: Estimate) -> dict[str, object]:
+    share = one.quota_share
+    return asdict(one) | {"quota_share": None if share is None else round(share, 6), "fits": one.fits}
 
 
-def _fetch(
-    settings: Settings, urls: Mapping[str, str], engine: Engine, request: Request, show: Show
-) -> Outcome:
-    if "dagster" in urls:
-        with Webserver(urls["dagster"], ui_token(settings)) as webserver:
-            where = _place_of(webserver, request)
-            if isinstance(where, Location):
-                return in_dagster(webserver, where, engine, request, show)
-        warn(f"{where}; the backfill runs in this process.")
-    if settings.sandbox and settings.sandbox_url is None and "sandbox" in urls:
-        settings = settings.model_copy(update={"sandbox_url": urls["sandbox"]})
-    return in_process(settings, engine, request, show)
-
-
-def _place_of(webserver: Webserver, request: Request) -> Location | str:
-    """Where Dagster has the asset, or a clause on why this backfill is nothing for it."""
-    name = request.kind.data_type
-    try:
-        where = webserver.find(name)
-    except DagsterUnreachable:
-        return f"Dagster at {webserver.url} does not answer"
-    if where is None:
-        return f"Dagster at {webserver.url} has no asset price_history/{name} yet"
-    if request.window.start < where.first_day:
-        return f"Dagster's partitions begin on {where.first_day}"
-    return where
-
-
-@contextmanager
-def _progress(data_type: str, *, quiet: bool) -> Iterator[Show]:
-    """A progress bar on standard error, where a person looks at it."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as ProgressBar
-
-    screen = console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with ProgressBar(*columns, console=screen, disable=quiet or not screen.is_terminal) as bar:
-        task = bar.add_task(data_type, total=None)
-
-        def show(what: str, progress: Progress) -> None:
-            bar.update(
-                task,
-                description=f"{data_type}: {what}",
-                completed=progress.tasks - progress.open,
-                total=progress.tasks or None,
+def _show(found: Sequence[Estimate]) -> None:
+    print_table(
+        [
+            "provider",
+            "symbols",
+            "tasks",
+            "calls",
+            "units",
+            "bytes, about",
+            "time, at least",
+            "of its quota",
+            "left for backfills",
+        ],
+        [
+            (
+                one.provider or "none",
+                one.symbols,
+                one.tasks,
+                one.calls,
+                one.units,
+                size(one.wire_bytes),
+                duration(one.seconds),
+                "" if one.quota_share is None else f"{one.quota_share:.2%}",
+                "" if one.left_bytes is None else size(one.left_bytes),
             )
-
-        yield show
-
-
-def _say(request: Request, outcome: Outcome, cost: reads.Cost, standing: Mapping[str, int]) -> None:
-    window, name = request.window, request.kind.data_type
-    whose = "" if request.symbols is None else f" of {listed(request.symbols)}"
-    if outcome.run_url is not None:
-        typer.echo(f"run: {outcome.run_url}")
-    if outcome.backfill_id is None:
-        return
-    if outcome.tasks == 0:
-        why = backfills.nothing_words(window, standing, outcome.left_out)
-        typer.echo(f"{name}{whose}: {why}; no call was made.")
-        _say_left_out(outcome.left_out)
-        return
-    done = outcome.tasks - outcome.open - outcome.failed - outcome.cancelled
-    typer.echo(
-        f"{name}{whose}, {window.start} to {window.end}: {done} of {outcome.tasks} tasks done, "
-        f"{cost.rows_stored} values stored with {cost.calls} calls "
-        f"({cost.units} units, {size(cost.wire_bytes)})."
+            for one in found
+        ],
+        right=["symbols", "tasks", "calls", "units", "bytes, about", "of its quota", "left for backfills"],
+        spare=["left for backfills", "symbols", "tasks", "of its quota"],
     )
-    _say_left_out(outcome.left_out)
 
 
-def _say_left_out(left_out: Mapping[str, int]) -> None:
-    words = backfills.left_out_words(left_out)
-    if words is not None:
-        warn(f"{words}.")
+def _complain(data_type: str, one: Estimate) -> None:
+    if one.provider is None:
+        warn(
+            f"no active provider serves {data_type} of {one.symbols} symbols; "
+            "add a route with `pricing-pipeline route add`."
+        )
+    elif not one.fits:
+        warn(
+            f"the backfill would be refused: {one.provider} has {size(one.left_bytes or 0)} left for backfills. "
+            "Ask for fewer days or symbols, or raise quota_bytes in pricing.data_collectors."
+        )
 
 
-def _complain(outcome: Outcome, failures: Sequence[reads.Failure]) -> None:
+def list_(at_most: int, *, as_json: bool) -> None:
+    """Tell the newest backfills and how far they are."""
+    with open_connection(load_settings()) as connection:
+        found = backfills.recent(connection, at_most)
+    if as_json:
+        print_json({"backfills": [asdict(one) | {"state": one.state} for one in found]})
+        return
+    print_table(
+        ["id", "data type", "days", "state", "done", "failed", "symbols", in_zone("asked at")],
+        [
+            (
+                one.backfill_id,
+                one.data_type,
+                f"{one.first_day} to {one.last_day}",
+                one.state,
+                f"{one.done} of {one.tasks}",
+                one.failed,
+                "all" if one.symbols is None else listed(one.symbols, 3),
+                moment(one.requested_at),
+            )
+            for one in found
+        ],
+        right=["done", "failed"],
+        spare=[in_zone("asked at"), "symbols", "failed", "days"],
+    )
+    if not found:
+        hint("there was no backfill yet: pricing-pipeline backfill start --help")
+
+
+def show(backfill_id: UUID, *, as_json: bool) -> None:
+    """Tell everything about one backfill. Raises InvalidRange when there is none of this id."""
+    with open_connection(load_settings()) as connection:
+        one = backfills.one(connection, backfill_id)
+        if one is None:
+            raise InvalidRange(
+                f"there is no backfill {backfill_id}. `pricing-pipeline backfill list` shows them."
+            )
+        spent = reads.backfill_cost(connection, backfill_id)
+        failures = reads.backfill_failures(connection, backfill_id)
+        waits = reads.why_backfill_waits(connection, backfill_id)
+    if as_json:
+        more = {"failures": [asdict(failure) for failure in failures], "waits_for": waits}
+        print_json(asdict(one) | {"state": one.state} | asdict(spent) | more)
+        return
+    counts = {"done": one.done, "failed": one.failed, "cancelled": one.cancelled, "open": one.open}
+    tasks = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    print_lines(
+        {
+            "backfill": one.backfill_id,
+            "what": f"{one.data_type}, {one.first_day} to {one.last_day}",
+            "symbols": "all" if one.symbols is None else listed(one.symbols),
+            "state": one.state,
+            "tasks": f"{one.tasks}: {tasks}" if tasks else one.tasks,
+            "cost": f"{spent.calls} calls, {spent.units} units, {size(spent.wire_bytes)}",
+            "stored": f"{spent.rows_stored} values",
+            "asked at": moment(one.requested_at),
+            "ended at": moment(one.finished_at),
+            "cancelled": moment(one.cancelled_at),
+            "left out": backfills.left_out_words(one.left_out),
+            "run": one.run_id,
+            "waits for": "; ".join(waits),
+        }
+    )
     for failure in failures:
-        typer.echo(f"  {failure.symbol}: {failure.message or failure.kind}", err=True)
-    if outcome.cancelled:
-        sentence = (
-            f"it was cancelled: {outcome.cancelled} of {outcome.tasks} tasks are left out"
-            f"{f', and {outcome.failed} failed' if outcome.failed else ''}. "
-            "What is stored stays, and the same command goes on from there."
+        typer.echo(printable(f"  {failure.symbol}: {failure.message or failure.kind}"))
+
+
+def cancel(backfill_id: UUID, *, as_json: bool) -> None:
+    """Call a backfill off. Raises InvalidRange when there is none of this id."""
+    with open_engine(load_settings()) as engine:
+        try:
+            with engine.begin() as connection:
+                count = backfills.cancel(connection, backfill_id)
+                finished_at, cancelled_at = backfills.ended(connection, backfill_id)
+        except DBAPIError as error:
+            if not isinstance(error.orig, errors.InvalidParameterValue):
+                raise
+            raise InvalidRange(reason(error)) from error
+    if as_json:
+        print_json({"backfill_id": backfill_id, "cancelled": count})
+    elif count or not finished_at:
+        typer.echo(
+            f"{count} tasks are cancelled. What was fetched stays, and another backfill goes on from there."
         )
-    elif outcome.failed:
-        more = outcome.failed - len(failures)
-        if more > 0:
-            typer.echo(f"  and {more} more", err=True)
-        sentence = (
-            f"{outcome.failed} of {outcome.tasks} tasks failed; the rest is stored. "
-            "`pricing-pipeline queue list --status failed` shows them."
-        )
-    elif outcome.open:
-        sentence = (
-            f"the run ended as {outcome.run_status} with {outcome.open} of {outcome.tasks} tasks still queued. "
-            f"The next drain or backfill fetches them; {outcome.run_url} shows why it ended."
-        )
-    elif outcome.reason is not None:
-        sentence = outcome.reason
+    elif cancelled_at:
+        typer.echo(f"nothing to do: it was cancelled at {moment(cancelled_at)} {zone()}.")
     else:
-        sentence = f"the run ended as {outcome.run_status} before anything was planned: {outcome.run_url}"
-    typer.echo(f"error: {sentence}", err=True)
+        typer.echo(f"nothing to do: it ended at {moment(finished_at)} {zone()}.")

@@ -115,9 +115,10 @@ def in_process(settings: Settings, engine: Engine, request: Request, show: Show)
                 pauses.explain(plan.id, progress)
 
             end = refresher.backfill(plan, look)
-        except KeyboardInterrupt:
-            warn("stopped. What is not fetched yet stays queued, for whoever drains the queue next.")
-            raise
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(
+                "stopped. What is not fetched yet stays queued, for whoever drains the queue next."
+            ) from stop
     return Outcome(plan.id, end.tasks, end.open, end.failed)
 
 
@@ -130,9 +131,8 @@ def in_dagster(
     show("starting", _NOTHING_YET)
     try:
         return _follow(webserver, engine, run_id, name, show)
-    except KeyboardInterrupt:
-        warn(f"left. The run goes on: {webserver.run_url(run_id)}")
-        raise
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(f"left. The run goes on: {webserver.run_url(run_id)}") from stop
 
 
 def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, show: Show) -> Outcome:

@@ -1,4 +1,4 @@
-"""`document`: what providers say about a company, as it is or was believed. Nothing here waits for a provider."""
+"""`document show`: what providers say about a company, as it is or was believed. Nothing here waits for a provider."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_COLUMNS = 8
 _MOST_ACROSS = 5
 
 
-def document(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) -> None:
+def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) -> None:
     """Tell the documents of a symbol; of now, with a request for what is missing or stale, or of a moment in the past.
 
     Raises UnknownDataType, also for a type of prices, and UnknownSymbol.
@@ -39,8 +39,8 @@ def document(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bo
                 if one.fetcher.is_document
             ]
             raise UnknownDataType(
-                f"{data_type} is a type of prices, which `pricing-pipeline price` and `history` read. Types of "
-                f"documents are: {', '.join(others) or 'none yet'}."
+                f"{data_type} is a type of prices, which `pricing-pipeline price show` and `price history` read. "
+                f"Types of documents are: {', '.join(others) or 'none yet'}."
             )
         symbol = instruments.spelled_anywhere(connection, symbol)
         if as_of is None:
@@ -54,7 +54,7 @@ def document(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bo
     if as_json:
         print_json(_content(symbol, kind, as_of, reading))
     elif reading.documents:
-        _show(reading.documents)
+        _tell(reading.documents)
         if reading.age_seconds is not None:
             hint(f"Confirmed {duration(reading.age_seconds)} ago, which is {_judged(reading)}.")
     if not reading.documents:
@@ -87,15 +87,17 @@ def _judged(reading: Reading) -> str:
     return "fresh" if reading.fresh else "stale"
 
 
-def _show(found: Sequence[StoredDocument]) -> None:
+def _tell(found: Sequence[StoredDocument]) -> None:
     """Few fields: a line for each period. Many: a line for each field, the newest periods beside each other."""
     fields = list(dict.fromkeys(name for one in found for name in one.body))
     if len(found) > 1 and len(fields) <= _MOST_COLUMNS:
-        print_table(fields, ([_text(one.body.get(name)) for name in fields] for one in found))
+        rows = ([_text(one.body.get(name)) for name in fields] for one in found)
+        print_table(fields, rows, spare=fields[:1:-1])
         return
     shown = found[:_MOST_ACROSS]
     heads = [str(one.period or moment(one.recorded_at)) for one in shown]
-    print_table(["", *heads], ([name, *(_text(one.body.get(name)) for one in shown)] for name in fields))
+    values = ([name, *(_text(one.body.get(name)) for one in shown)] for name in fields)
+    print_table(["", *heads], values, spare=heads[:0:-1], long=heads[0], wrap=True)
     if len(shown) < len(found):
         hint(f"{len(found) - len(shown)} older ones are told with --json.")
 
@@ -119,5 +121,5 @@ def _what_will_come(symbol: str, kind: DataType, as_of: datetime | None, reading
         return f"{said} yet. It is asked for; a running pipeline fetches it in a moment."
     return (
         f"{said} yet. Either it is on its way, or it failed and is left alone for a while: "
-        "pricing-pipeline queue list"
+        "pricing-pipeline task list"
     )

@@ -13,6 +13,9 @@ from unicodedata import category
 
 import typer
 
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import is_wide, zone
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -115,40 +118,66 @@ def print_table(
     right: Sequence[str] = (),
     spare: Sequence[str] = (),
     long: str | None = None,
+    wrap: bool = False,
 ) -> None:
     """A table for people; the columns named in `right` hold numbers.
 
-    Where it is wider than the terminal, or than 80 columns in a pipe, its `long` column is cut to what is left, and
-    those named in `spare` are left out before that, the first of them first. What is cut is told elsewhere.
+    Where it is wider than the terminal, or than 80 columns in a pipe, its `long` column is cut to what is left (or
+    wrapped at words), and those named in `spare` are left out before that, the first of them first. A hint says which.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    if spare or long:
-        headings, rows = _fitted(headings, rows, spare, long)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text("" if cell is None else printable(str(cell))) for cell in row))
-    console().print(table)
+    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    names, left_out, widest = list(headings), list[str](), None
+    if not is_wide():
+        names, cells, left_out, widest = _fitted(names, cells, spare, long)
+    if widest is not None and not wrap:
+        for row in cells:
+            row[names.index(long or "")] = _cut(row[names.index(long or "")], widest)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for name in names:
+        wraps = wrap and name == long
+        table.add_column(
+            name,
+            justify="right" if name in right else "left",
+            no_wrap=not wraps,
+            overflow="fold",
+            max_width=widest if wraps else None,
+        )
+    for row in cells:
+        table.add_row(*map(Text, row))
+    where = console()
+    # A terminal wraps what is too wide at its edge; rich would split words to make room.
+    where.width = max(where.width, sum(_widths(names, cells)) + _GAP * len(names))
+    where.print(table)
+    if left_out:
+        hint(
+            f"not shown for want of room: {', '.join(left_out)}. --wide shows all columns, --json all there is."
+        )
 
 
-_GAP = 3
+def print_lines(lines: Mapping[str, object]) -> None:
+    """One thing for people: a line for each name that has a value."""
+    widest = max(map(len, lines)) + 3
+    for name, value in lines.items():
+        if value not in (None, ""):
+            typer.echo(f"{name + ':':<{widest}}{printable(str(value))}")
+
+
+_GAP = 2
 _LEAST = 24
 """Characters of a long column that say something."""
 
 
 def _fitted(
-    headings: Sequence[str], rows: Iterable[Sequence[object]], spare: Sequence[str], long: str | None
-) -> tuple[Sequence[str], list[list[str]]]:
-    """The table without the columns that there is no room for, its long one cut."""
+    names: list[str], cells: list[list[str]], spare: Sequence[str], long: str | None
+) -> tuple[list[str], list[list[str]], list[str], int | None]:
+    """The table without the columns that there is no room for, those columns, and the room of its long one."""
     where = console()
     room = where.width if where.is_terminal else _NARROW
-    names = list(headings)
-    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(names)]
+    widths = _widths(names, cells)
     if long is not None:
         widths[names.index(long)] = min(widths[names.index(long)], max(_LEAST, len(long)))
     kept = list(range(len(names)))
@@ -156,15 +185,28 @@ def _fitted(
     def left() -> int:
         return room - sum(widths[n] for n in kept) - _GAP * (len(kept) - 1)
 
+    # An empty column is no loss.
+    for n in [n for n in kept if names[n] in spare and not any(row[n] for row in cells)]:
+        if cells and left() < 0:
+            kept.remove(n)
+    left_out = []
     for name in spare:
         if left() >= 0:
             break
-        kept.remove(names.index(name))
-    if long is not None:
-        widest = widths[names.index(long)] + max(0, left())
-        for row in cells:
-            row[names.index(long)] = _cut(row[names.index(long)], widest)
-    return [names[n] for n in kept], [[row[n] for n in kept] for row in cells]
+        if names.index(name) in kept:
+            kept.remove(names.index(name))
+            left_out.append(name)
+    widest = None if long is None else widths[names.index(long)] + max(0, left())
+    return [names[n] for n in kept], [[row[n] for n in kept] for row in cells], left_out, widest
+
+
+def _widths(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [
+        max([cell_len(name), *(max(map(cell_len, row[n].split("\n"))) for row in cells)])
+        for n, name in enumerate(names)
+    ]
 
 
 def _cut(text: str, widest: int) -> str:
@@ -182,8 +224,8 @@ def printable(text: str) -> str:
 
 
 def moment(value: datetime | None) -> str:
-    """A time for people, in UTC, to the second."""
-    return "" if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """A time for people, to the second, in the zone that the command was given."""
+    return "" if value is None else value.astimezone(zone()).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def duration(seconds: float) -> str:

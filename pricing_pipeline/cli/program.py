@@ -1,4 +1,4 @@
-"""How every command begins and ends: the `--json` option, errors as one sentence, exit codes, log lines.
+"""How every command begins and ends: errors as one sentence, exit codes, log lines.
 
 What a command does stands in its own module. Nothing here imports anything slow, so that `--help` is quick.
 """
@@ -9,7 +9,7 @@ import logging
 import re
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -17,11 +17,12 @@ from typer.core import TyperGroup
 from pricing_pipeline.env_file import read_env_file
 from pricing_pipeline.errors import PricingError
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-
-
 _NOISE = re.compile("Value error, |, unable to parse string as an? [a-z]+")
 """What the checks of arguments say of themselves, and not of what was typed."""
+
+
+_ENDED_BY_CTRL_C = frozenset({"up", "sandbox"})
+"""That is how they end when all is well, so they have nothing to say about it."""
 
 
 class Program(TyperGroup):
@@ -58,6 +59,15 @@ class Program(TyperGroup):
                 raise
             _end(sentence, 1)
         sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was typed. One that Ctrl-C stops says so in a line, or what that leaves behind."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            if ctx.invoked_subcommand not in _ENDED_BY_CTRL_C:
+                typer.echo(str(stop) or "stopped.", err=True)
+            raise
 
 
 class PlainLines(logging.Handler):

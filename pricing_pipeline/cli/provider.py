@@ -1,278 +1,81 @@
-"""Commands for the API keys of providers. A key is read from a prompt or standard input, and never printed."""
+"""`provider list|show`: the sources of prices."""
 
 from __future__ import annotations
 
-import getpass
-import sys
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
+from dataclasses import asdict
 
 import typer
-from pydantic import SecretStr
-from sqlalchemy import Connection
 
-from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import moment, print_json, print_table
-from pricing_pipeline.cli.program import hint, warn
-from pricing_pipeline.errors import PricingError, SettingsError
-from pricing_pipeline.keys import credentials, master_keys
-from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring
-from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import key_setting
-from pricing_pipeline.providers.client import DEFAULT_KEY_NAME
-from pricing_pipeline.providers.configured import configured_keys
+from pricing_pipeline.cli.database import open_connection
+from pricing_pipeline.cli.limit import print_limits
+from pricing_pipeline.cli.output import print_json, print_lines, print_table
+from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import limits
-from pricing_pipeline.settings import Settings, load_settings
+from pricing_pipeline.registry import provider_rules
+from pricing_pipeline.settings import load_settings
 
 
-def set_key(provider: str, name: str, limit_words: Sequence[str], *, as_json: bool) -> None:
-    """Store a key under the newest master key, which is made if it is the first. Raises PricingError."""
-    units = _units(limit_words)
-    settings = load_settings()
-    if provider in PROVIDERS and not PROVIDERS[provider].needs_key:
-        raise PricingError(f"{provider} needs no key. Nothing has changed.")
-    with open_owner(settings) as engine:
-        with engine.connect() as connection:
-            credentials.stored(connection, provider)  # before anybody is asked for a key that nobody needs
-        secret = credentials.checked_secret(_read(provider, name))
-        with engine.begin() as connection:
-            keyring, made = _keyring(connection, settings)
-            replaced = credentials.store(connection, keyring, provider, name, secret, units)
+def list_(*, as_json: bool) -> None:
+    """Tell every provider, switched off ones too."""
+    with open_connection(load_settings()) as connection:
+        found = provider_rules.providers(connection)
     if as_json:
-        print_json(
-            {
-                "provider": provider,
-                "key_name": name,
-                "replaced": replaced,
-                "limits": units,
-                "master_key_id": keyring.newest,
-                "master_key_made_in": None if made is None else str(made),
-            }
-        )
-    else:
-        done = "replaced" if replaced else "stored"
-        typer.echo(
-            f"Key {name} of {provider} ({credentials.hint(secret)}) is {done}, under master key {keyring.newest}."
-        )
-    if made is not None:
-        hint(
-            f"a master key was made in {made}. Keep a copy of that file, apart from those of the database: "
-            "without it the stored keys are lost."
-        )
-    if name in configured_keys(settings, provider):
-        warn(
-            f"{key_setting(provider)} or {key_setting(provider)}S holds a key {name} too; the stored one is used."
-        )
-    _hint_of_sandbox(settings)
-
-
-def _hint_of_sandbox(settings: Settings) -> None:
-    if settings.sandbox:
-        hint("with PRICING_SANDBOX on, only the sandbox is asked, and no real key is used.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    provider: str
-    key_name: str
-    source: str
-    hint: str | None
-    is_active: bool
-    is_used: bool
-    created_at: datetime | None = None
-    replaced_at: datetime | None = None
-    sealed_at: datetime | None = None
-    master_key_id: str | None = None
-    error: str | None = None
-
-
-def keys(provider: str | None, *, as_json: bool) -> None:
-    """Tell the keys of a provider, or of all: of stored ones whether they open, of none more than its end."""
-    settings = load_settings()
-    with open_connection(settings) as connection:
-        rows = credentials.stored(connection, provider)
-        known = limits.keys(connection)
-    listed, ids, fault = _stored(settings, rows)
-    for name in PROVIDERS if provider is None else [provider]:
-        used = [one.key_name for one in listed if one.provider == name and one.is_used]
-        inactive = [key.key_name for key in known if key.provider == name and not key.is_active]
-        listed += _set(settings, name, used, inactive)
-    listed.sort(key=lambda one: (one.provider, one.key_name, one.source))
-    path = master_keys.master_key_file(settings)
-    if as_json:
-        where = {"file": None if path is None else str(path), "ids": ids, "error": fault}
-        print_json(
-            {"keys": [{n: getattr(one, n) for n in _Listed.__slots__} for one in listed], "master_key": where}
-        )
+        print_json({"providers": [asdict(one) for one in found]})
         return
     print_table(
-        [
-            "provider",
-            "key",
-            "ends",
-            "from",
-            "used",
-            "created",
-            "replaced",
-            "encrypted",
-            "master key",
-            "fault",
-        ],
+        ["provider", "state", "can be asked for", "serves"],
         [
             (
                 one.provider,
-                one.key_name,
-                one.hint,
-                one.source,
-                "yes" if one.is_used else "no",
-                moment(one.created_at),
-                moment(one.replaced_at),
-                moment(one.sealed_at),
-                one.master_key_id,
-                one.error,
+                "active" if one.is_active else "switched off",
+                ", ".join(one.fetchers),
+                ", ".join(one.data_types),
             )
-            for one in listed
+            for one in found
         ],
+        spare=["can be asked for"],
+        long="serves",
     )
-    if not listed:
-        typer.echo(
-            "no key is stored or set; `pricing-pipeline provider set-key --help` shows how to store one."
-        )
-    typer.echo(f"master keys: {path or 'in PRICING_MASTER_KEY'} ({fault or ', '.join(ids)})")
-    _hint_of_sandbox(settings)
+    if not found:
+        typer.echo("no provider is known; docs/adding-a-provider.md tells how to add one.")
 
 
-def remove_key(provider: str, name: str, *, as_json: bool) -> None:
-    """Forget a stored key. Raises UnknownCredential when there is none."""
-    settings = load_settings()
-    # The sandbox always accepts a key of its own by this name, and never was sent the stored one.
-    keep_name = settings.sandbox and name == DEFAULT_KEY_NAME
-    with open_owner(settings) as engine, engine.begin() as connection:
-        credentials.remove(connection, provider, name, keep_name=keep_name)
-    if as_json:
-        print_json({"provider": provider, "key_name": name, "removed": True})
-    else:
-        typer.echo(
-            f"Key {name} of {provider} is forgotten. Take it back at the provider, too, if others know it."
-        )
-    if settings.sandbox:
-        hint("with PRICING_SANDBOX on, only the sandbox is asked, which goes on without it.")
-    elif name in configured_keys(settings, provider):
-        warn(
-            f"{key_setting(provider)} or {key_setting(provider)}S holds a key {name} too. It is not used either, "
-            "until one of that name is stored again."
-        )
-
-
-def rotate(*, new_master_key: bool, as_json: bool) -> bool:
-    """Encrypt all stored keys with the newest master key; False when some could not be opened."""
-    settings = load_settings()
-    with open_owner(settings) as engine:
-        with engine.connect() as connection:
-            credentials.stored(connection)  # nothing is made while the database is away
-        keyring = master_keys.add(settings) if new_master_key else master_keys.load(settings)
-        result = credentials.reseal(engine, keyring)
-    unused = [name for name in keyring.ids[1:] if name not in result.in_use]
+def show(provider: str, *, as_json: bool) -> None:
+    """Tell everything about one provider. Raises UnknownProvider."""
+    with open_connection(load_settings()) as connection:
+        credentials.require_provider(connection, provider)
+        (one,) = provider_rules.providers(connection, provider)
+        (standing,) = limits.standings(connection, [provider])
+        rules = provider_rules.limits(connection, provider)
+        routes = provider_rules.routes(connection, provider=provider)
+        keys = [key for key in limits.keys(connection) if key.provider == provider]
     if as_json:
         print_json(
             {
-                "resealed": result.done,
-                "newest": keyring.newest,
-                "in_use": sorted(result.in_use),
-                "unused": unused,
-                "faults": [str(fault) for fault in result.faults],
+                **asdict(one),
+                "standing": standing.words,
+                "units_used": standing.units_words,
+                "quota_used": standing.quota_words,
+                "limits": [asdict(rule) for rule in rules],
+                "keys": [asdict(key) for key in keys],
+                "routes": [asdict(route) for route in routes],
             }
         )
-    else:
-        typer.echo(
-            f"{result.done} stored keys were encrypted anew; the newest master key is {keyring.newest}."
-        )
-        if unused:
-            typer.echo(
-                f"No stored key needs {', '.join(unused)} any more. Backups of before still do: keep them as long."
-            )
-    for fault in result.faults:
-        warn(str(fault))
-    return not result.faults
-
-
-def _read(provider: str, name: str) -> str:
-    """The key as it was typed, unseen, or the one line of standard input."""
-    if sys.stdin.isatty():
-        return getpass.getpass(f"Key {name} of {provider}: ", stream=sys.stderr).strip()
-    first, *more = sys.stdin.read(2 * LONGEST_SECRET).splitlines() or [""]
-    if any(line.strip() for line in more):
-        raise PricingError("standard input holds more than the one line of a key. Nothing has changed.")
-    return first.strip()
-
-
-def _units(words: Sequence[str]) -> dict[str, int]:
-    found = {}
-    for limit in words:
-        name, _, units = limit.partition("=")
-        if not name or not units.isascii() or not units.isdigit() or int(units) > 2**31 - 1:
-            raise typer.BadParameter(f"--limit {limit!r} is no limit. Write it like minute=55")
-        found[name] = int(units)
-    return found
-
-
-def _keyring(connection: Connection, settings: Settings) -> tuple[Keyring, Path | None]:
-    """The master keys; the first is made only where it can be the first, since nobody could open what others sealed."""
-    if credentials.stored(connection):
-        return master_keys.load(settings), None
-    return master_keys.load_or_make(settings)
-
-
-def _stored(
-    settings: Settings, rows: Sequence[credentials.Stored]
-) -> tuple[list[_Listed], list[str], str | None]:
-    """What is stored, the ids of the master keys, and what is wrong with those."""
-    opened: Mapping[tuple[str, str], SecretStr] = {}
-    faults: Mapping[tuple[str, str], PricingError] = {}
-    ids: list[str] = []
-    fault: str | None = None
-    try:
-        keyring = master_keys.load(settings)
-    except SettingsError as error:
-        fault = str(error)
-        faults = {(row.provider, row.key_name): error for row in rows}
-    else:
-        ids = list(keyring.ids)
-        opened, faults = credentials.open_all(keyring, rows)
-    listed = []
-    for row in rows:
-        place = (row.provider, row.key_name)
-        listed.append(
-            _Listed(
-                *place,
-                "database",
-                credentials.hint(opened[place]) if place in opened else None,
-                is_active=row.is_active,
-                is_used=row.is_active and place in opened and not settings.sandbox,
-                created_at=row.created_at,
-                replaced_at=row.replaced_at,
-                sealed_at=row.sealed_at,
-                master_key_id=row.sealed.master_key_id,
-                error=str(faults[place]) if place in faults else None,
-            )
-        )
-    return listed, ids, fault
-
-
-def _set(
-    settings: Settings, provider: str, stored: Collection[str], inactive: Collection[str]
-) -> list[_Listed]:
-    """Keys of the environment; `stored` are the names of stored keys that go before them."""
-    return [
-        _Listed(
-            provider,
-            name,
-            "setting",
-            credentials.hint(secret),
-            is_active=name not in inactive,
-            is_used=name not in inactive and name not in stored and not settings.sandbox,
-        )
-        for name, secret in configured_keys(settings, provider).items()
-    ]
+        return
+    print_lines(
+        {
+            "provider": f"{one.provider}{'' if one.is_active else ' (switched off)'}",
+            "what": one.description,
+            "address": one.base_url,
+            "now": standing.words,
+            "used": standing.units_words,
+            "quota": standing.quota_words,
+            "keys": ", ".join(f"{key.key_name}{'' if key.is_active else ' (not used)'}" for key in keys),
+            "can": ", ".join(one.fetchers),
+            "serves": ", ".join(one.data_types),
+            "symbols": ", ".join(f"{route.symbol} ({route.data_type})" for route in routes if route.symbol),
+        }
+    )
+    if rules:
+        typer.echo()
+        print_limits(rules)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -74,14 +75,24 @@ def data_type(connection: Connection, name: str) -> DataType:
     if name not in kinds:
         raise UnknownDataType(
             f"there is no active data type {name!r}; there are: {', '.join(kinds) or 'none yet'}. "
-            "`pricing-pipeline registry list` describes them."
+            "`pricing-pipeline type list` describes them."
         )
     return kinds[name]
 
 
+def any_data_type(connection: Connection, name: str) -> Mapping[str, Any]:
+    """Everything about the data type of this name, active or retired. Raises UnknownDataType."""
+    found = data_type_registry.about(connection, name)
+    if found is None:
+        raise UnknownDataType(
+            f"no data type is called {name!r}. `pricing-pipeline type list --retired` shows those there are."
+        )
+    return found
+
+
 def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
     """Have the database refuse, in a sentence, symbols that are no instruments that the data type applies to."""
-    instruments.known_symbols(connection, [kind.data_type], symbols)
+    instruments.symbols_by_type(connection, [kind.data_type], symbols)
 
 
 def faults(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Fault]:

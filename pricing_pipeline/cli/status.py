@@ -22,7 +22,7 @@ from pricing_pipeline.demand.freshness import Freshness
 from pricing_pipeline.demand.schedules import WaitingSchedule
 from pricing_pipeline.errors import DatabaseError, PricingError
 from pricing_pipeline.processes.home import read_state
-from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.limits import Allowance, Budget, Key, Unqueued
 from pricing_pipeline.settings import Settings, load_settings
@@ -46,7 +46,7 @@ class Overview:
     first_price_at: datetime | None = None
     role_faults: Sequence[RoleFault] = ()
     warnings: Sequence[Warned] = ()
-    quarantine: Sequence[held_values.Count] = ()
+    quarantine: Sequence[quarantined_values.Count] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(kind, name)) for kind in self.types)
@@ -73,7 +73,7 @@ def status(*, as_json: bool) -> bool:
                 reads.first_price(connection, started_at) if started_at else None,
                 role_faults(connection),
                 reads.warnings(connection),
-                held_values.counts(connection),
+                quarantined_values.counts(connection),
             )
     except DatabaseError as failure:
         error = str(failure)
@@ -225,7 +225,7 @@ def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:
             (name, process["pid"] or "-", process["restarts"], process["log"])
             for name, process in processes.items()
         ]
-        print_table(["process", "pid", "restarts", "log"], rows, right=["pid", "restarts"])
+        print_table(["process", "pid", "restarts", "log"], rows, right=["pid", "restarts"], spare=["log"])
         for name, process in processes.items():
             if process.get("silent_since"):
                 since = datetime.fromisoformat(process["silent_since"])
@@ -251,15 +251,13 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
     if quota:
         typer.echo()
         rows = [
-            (
-                name,
-                _units(one),
-                f"{size(one['left_bytes'])} of {size(one['quota_bytes'])}",
-                _stop(one),
-            )
+            (name, _units(one), f"{size(one['left_bytes'])} of {size(one['quota_bytes'])}")
             for name, one in quota.items()
         ]
-        print_table(["provider", "units left now", "quota left", "blocked"], rows)
+        print_table(["provider", "units left now", "quota left"], rows)
+        for name, one in quota.items():
+            if stop := _stop(one):
+                typer.echo(f"blocked:     {name}: {stop}")
         for name, one in quota.items():
             if one["unannounced_calls"]:
                 typer.echo(
@@ -283,7 +281,7 @@ def _say_quarantine(counts: Sequence[Mapping[str, Any]]) -> None:
             for one in counts
         ]
         headings = ["not believed", "from", "kind", "values", "symbols", "last"]
-        print_table(headings, rows, right=["values", "symbols"])
+        print_table(headings, rows, right=["values", "symbols"], spare=["symbols", "last"])
         typer.echo("`pricing-pipeline quarantine list` shows them.")
 
 
@@ -294,7 +292,10 @@ def _say_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:
             (one["source"], one["subject"], one["times"], moment(one["last_at"]), one["message"])
             for one in warnings
         ]
-        print_table(["warned by", "about", "times in 24 h", "last", "said"], rows, right=["times in 24 h"])
+        headings = ["warned by", "about", "times in 24 h", "last", "said"]
+        print_table(
+            headings, rows, right=["times in 24 h"], spare=["times in 24 h", "warned by"], long="said"
+        )
 
 
 def _units(one: Mapping[str, Any]) -> str:
@@ -318,7 +319,7 @@ def _stop(one: Mapping[str, Any]) -> str:
     if one["is_spent"]:
         return "its quota of bytes is spent, of which even viewers leave 5 %"
     if not _has_key(one):
-        return "no key is active; `pricing-pipeline provider set-key` stores one"
+        return "no key is active; `pricing-pipeline key set` stores one"
     blocked = (
         f"key {name} for {duration(key['blocked_seconds'])}: {key['blocked_reason']}"
         for name, key in one["keys"].items()

@@ -1,6 +1,6 @@
-"""Lists as PostgreSQL spells arrays, for statements that take a column at a time.
+"""Write lists in PostgreSQL's text form of arrays, for statements that take whole columns.
 
-The driver would look at the type of each item, which costs ten times as much. What the items mean is the caller's.
+The driver would look at the type of each item, which takes ten times as long.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 def plain(items: Iterable[object]) -> str:
-    """An array of numbers, None among them, or of what else needs no quotes."""
+    """An array of numbers or None, or of other values that need no quotes."""
     return f"{{{','.join(['NULL' if item is None else str(item) for item in items])}}}"
 
 

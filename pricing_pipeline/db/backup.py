@@ -1,6 +1,6 @@
-"""Backups of the schema `pricing` to a file and back, by PostgreSQL's own programs.
+"""Back up the schema `pricing` to a file, and restore it, with PostgreSQL's own programs.
 
-Which server runs meanwhile, and whether that is allowed, is decided by whoever calls.
+The caller starts the server, and decides whether the backup is allowed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import make_url
+from sqlalchemy import Engine, make_url
 
 from pricing_pipeline.db.embedded import RELOCATION
 from pricing_pipeline.db.embedded_home import binaries
@@ -31,35 +31,35 @@ _PROGRAMS = ("pg_dump", "pg_restore", "psql")
 _DEBIAN = Path("/usr/lib/postgresql")
 _CHUNK = 1 << 16
 _MAGIC = b"PGDMP"
-"""How a dump in `pg_dump`'s own format begins."""
+"""The first bytes of a dump in `pg_dump`'s own format."""
 _BEGIN = b"""
 SET lock_timeout = '10s';
 SET client_min_messages = 'error';
 BEGIN;
 DROP SCHEMA IF EXISTS pricing CASCADE;
 """
-"""Nobody may use what is replaced: who does is waited for a while, and then told of."""
+"""Nobody may use the replaced schema: the restore waits a while for other sessions, and then fails with a message."""
 _TOO_NEW = b"SET transaction_timeout = 0;\n"
-"""Written by programs since 17, and understood by servers since 17."""
+"""Programs since 17 write it, and servers since 17 understand it."""
 
 
 def back_up(url: str, path: Path) -> None:
-    """Write the schema to a new file, whole or not at all, readable by its owner alone.
+    """Write the schema to a new file, whole or not at all, that only its owner can read.
 
-    Raises DatabaseError when the file is there already, or a program fails.
+    Raises DatabaseError if the file exists already, or a program fails.
     """
     if path.exists():
         raise DatabaseError(f"{path} is there already, and is kept. Name another file.")
     programs = _programs(_server_version(url))
-    address, environment = _address(url)
+    address, environment = address_and_password(url)
     try:
-        # Others may write in this folder: they cannot guess the name, and the program opens no name at all.
+        # Others may write in this folder, but cannot guess the name; the program opens a descriptor, not a name.
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".unfinished")
     except OSError as error:
         raise DatabaseError(f"{path} cannot be written: {error.strerror}.") from None
     unfinished = Path(name)
     try:
-        # Not by its standard output, which makes files of which `pg_restore` does not see that the end is missing.
+        # Not to its standard output: `pg_restore` does not notice when such a file lacks its end.
         output = [f"--file=/dev/fd/{descriptor}", "--no-sync"]
         _run(
             [programs / "pg_dump", "--format=custom", "--schema=pricing", *output, address],
@@ -75,19 +75,19 @@ def back_up(url: str, path: Path) -> None:
 
 
 def restore(url: str, path: Path) -> None:
-    """Put a backup in the place of the schema, in one transaction, and bring it to the current version.
+    """Replace the schema by a backup, in one transaction, and upgrade it to the current version.
 
-    Raises DatabaseError, with everything as it was, when the backup cannot be read or does not fit.
+    Raises DatabaseError and changes nothing if the backup cannot be read or does not fit.
     """
     require_backup(path)
     programs = _programs(_server_version(url))
-    upgrade(url)  # for the roles that the backup speaks of
+    upgrade(url)  # makes the roles that the backup names
     _replace_schema(programs, url, path)
     upgrade(url)
 
 
 def require_backup(path: Path) -> None:
-    """Raise DatabaseError unless the file can be a backup, without a look at what is in it."""
+    """Raise DatabaseError unless the file begins like a backup."""
     if not path.is_file():
         raise DatabaseError(f"there is no backup {path}.")
     with path.open("rb") as file:
@@ -108,11 +108,11 @@ def has_prices(url: str) -> bool:
 
 
 def _replace_schema(programs: Path, url: str, path: Path) -> None:
-    """Have the backup as SQL run in one transaction. Rights are left out: the upgrade that follows gives them.
+    """Run the backup as SQL in one transaction, without rights: the following upgrade grants them.
 
-    Without the last word nothing counts, so whatever ends before it, this process or another, changes nothing.
+    Nothing changes without the final COMMIT, whichever process ends before it.
     """
-    address, environment = _address(url)
+    address, environment = address_and_password(url)
     as_sql: list[str | Path] = ["--no-owner", "--no-privileges", "--file=-", path]
     run: list[str | Path] = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null", address]
     with (
@@ -130,39 +130,48 @@ def _replace_schema(programs: Path, url: str, path: Path) -> None:
         try:
             target.write(_BEGIN + source.read(_CHUNK).replace(_TOO_NEW, b"", 1))
             shutil.copyfileobj(source, target, _CHUNK)
-            _, said = script.communicate()
+            _, output = script.communicate()
             if script.returncode != 0:
-                raise DatabaseError(_failure("pg_restore", said))
+                raise DatabaseError(_failure("pg_restore", output))
             target.write(b"COMMIT;\n")
         except BrokenPipeError:
-            script.kill()  # psql says why
-        _, said = psql.communicate()
+            script.kill()  # psql reports the reason
+        _, output = psql.communicate()
         if psql.returncode != 0:
-            raise DatabaseError(_failure("psql", said))
+            raise DatabaseError(_failure("psql", output))
+
+
+def psql_for(engine: Engine) -> Path:
+    """The program psql. Raises DatabaseError when none is here that is as new as the server."""
+    return _programs(_version_of(engine)) / "psql"
 
 
 def _server_version(url: str) -> int:
     engine = make_engine(url, pool_size=1)
     try:
-        with engine.connect() as connection:
-            return int(connection.connection.driver_connection.info.server_version) // 10_000  # type: ignore[union-attr]
+        return _version_of(engine)
     finally:
         engine.dispose()
+
+
+def _version_of(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return int(connection.connection.driver_connection.info.server_version) // 10_000  # type: ignore[union-attr]
 
 
 def _programs(needed: int) -> Path:
     """A folder with the programs, of the server's version or newer: an older `pg_dump` refuses the server.
 
-    Ours come first, and what is first on PATH does not count for more than that it is there.
+    Our own folder comes first, then the folders on PATH, then Debian's.
     """
-    found: dict[Path, int] = {}
+    folders: dict[Path, int] = {}
     for folder in _folders():
         version = _version(folder)
         if version is not None:
             if version >= needed:
                 return folder
-            found[folder] = version
-    have = ", ".join(f"{version} in {folder}" for folder, version in found.items()) or "none"
+            folders[folder] = version
+    have = ", ".join(f"{version} in {folder}" for folder, version in folders.items()) or "none"
     raise DatabaseError(
         f"the server is PostgreSQL {needed}, and no {', '.join(_PROGRAMS)} of that version or newer is here (there is: "
         f"{have}). Install PostgreSQL {needed}'s client programs and put their folder on PATH."
@@ -180,10 +189,10 @@ def _version(folder: Path) -> int | None:
     """The major version of the programs in a folder; None unless all are there."""
     if not all(os.access(folder / name, os.X_OK) for name in _PROGRAMS):
         return None
-    said = subprocess.run(
+    output = subprocess.run(
         [folder / "pg_dump", "--version"], env=_environment(), capture_output=True, text=True, check=False
     )
-    match = re.search(r"\(PostgreSQL\) (\d+)", said.stdout)
+    match = re.search(r"\(PostgreSQL\) (\d+)", output.stdout)
     return int(match[1]) if match else None
 
 
@@ -195,9 +204,9 @@ def _run(command: list[str | Path], environment: dict[str, str], *files: int) ->
         raise DatabaseError(_failure(Path(command[0]).name, done.stderr))
 
 
-def _failure(program: str, said: bytes) -> str:
-    """What a program complains of first."""
-    lines = said.decode(errors="replace").splitlines()
+def _failure(program: str, output: bytes) -> str:
+    """A message with the first error of a program."""
+    lines = output.decode(errors="replace").splitlines()
     first = next(
         (line for line in lines if "rror:" in line or "ERROR:" in line), (lines or ["no reason given"])[0]
     )
@@ -205,13 +214,13 @@ def _failure(program: str, said: bytes) -> str:
     return f"{program} failed: {reason}. Nothing has changed."
 
 
-def _address(url: str) -> tuple[str, dict[str, str]]:
-    """The address as libpq takes it, and an environment with the password, which other users cannot see there."""
+def address_and_password(url: str) -> tuple[str, dict[str, str]]:
+    """The address in libpq's form, and an environment with the password, where other users cannot see it."""
     parsed = make_url(url)
     environment = _environment()
     if parsed.password is not None:
         environment["PGPASSWORD"] = str(parsed.password)
-    # Written by libpq's own rules: SQLAlchemy's spelling of a space means another folder to it.
+    # Written by libpq's own rules: it reads SQLAlchemy's spelling of a space as another folder.
     named = parsed.translate_connect_args(username="user", database="dbname")
     named.pop("password", None)
     several = {

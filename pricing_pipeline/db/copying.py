@@ -1,6 +1,4 @@
-"""Columns as PostgreSQL's binary formats spell them: rows for COPY, arrays, and numbers that were sent side by side.
-
-What the columns mean is the caller's.
+"""Write and read columns in PostgreSQL's binary formats: rows for COPY, arrays, and numbers side by side.
 
 The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format"; its numeric is that of numeric_recv.
 """
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Values: TypeAlias = NDArray[Any]
-    """One value a row: big-endian numbers, or as many of them side by side as a value takes."""
+    """One value for each row: one or more big-endian numbers."""
 
 _HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
@@ -32,12 +30,12 @@ _NUMERIC_BASE, _NUMERIC_DIGITS = 10_000, 5
 
 
 def file(parts: Iterable[bytes]) -> bytes:
-    """All that COPY is sent, of the rows that `rows` gives."""
+    """The whole input of COPY, from the parts that `rows` makes."""
     return b"".join((_HEADER, *parts, _TRAILER))
 
 
 def rows(count: int, fields: Sequence[bytes | Values | None]) -> bytes:
-    """So many rows, part of a file; a field is a column of values, or what stands in every row (None is NULL)."""
+    """Some rows of a file; a field is a column of values, or the value of every row (None is NULL)."""
     import numpy as np
 
     row = bytearray(struct.pack(">h", len(fields)))
@@ -83,7 +81,7 @@ psycopg.adapters.register_dumper(Array, _ArrayDumper)
 
 
 def array(values: Values, kind: str) -> Array:
-    """Values as an array of this type, one of those that are made here."""
+    """Values as an array of this type, one of `_TYPES`."""
     import numpy as np
 
     layout = np.dtype([("width", ">i4"), ("value", values.dtype, values.shape[1:])])
@@ -112,7 +110,7 @@ def times(microseconds: NDArray[int64]) -> Values:
 
 
 def numerics(numbers: NDArray[int64]) -> Values:
-    """Whole numbers from 0 as numeric: digits to the base 10,000 behind their number, weight, sign and scale."""
+    """Whole numbers from 0 as numeric: number of digits, weight, sign and scale, then digits to the base 10,000."""
     import numpy as np
 
     spelled = np.empty((len(numbers), 4 + _NUMERIC_DIGITS), dtype=">i2")
@@ -140,19 +138,19 @@ def text(value: str | None) -> bytes | None:
 
 
 def read_bigints(sent: bytes) -> NDArray[int64]:
-    """What int8send gave, row after row."""
+    """Numbers from the output of int8send, row after row."""
     import numpy as np
 
     return np.frombuffer(sent, dtype=">i8").astype(np.int64)
 
 
 def read_smallints(sent: bytes) -> NDArray[int64]:
-    """What int2send gave, row after row."""
+    """Numbers from the output of int2send, row after row."""
     import numpy as np
 
     return np.frombuffer(sent, dtype=">i2").astype(np.int64)
 
 
 def read_times(sent: bytes) -> NDArray[int64]:
-    """What timestamptz_send gave, row after row, as microseconds since 1970 UTC."""
+    """Times from the output of timestamptz_send, row after row, as microseconds since 1970 UTC."""
     return read_bigints(sent) + _EPOCH_MICROSECONDS

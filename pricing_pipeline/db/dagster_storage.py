@@ -1,8 +1,8 @@
-"""Whose Dagster's storage is: made by `up` for this home, or somebody else's that we share.
+"""Find out who owns Dagster's storage: `up` made it for this home, or we share somebody else's.
 
-Dagster itself is not known here. Only a storage that we made is upgraded and tidied up as a whole. Of our homes one
-alone may be in a storage: Dagster knows an asset by its key, a backfill by its assets and a sensor by its name, so two
-homes would show each other's prices as theirs and carry out each other's runs.
+This module does not import Dagster. Only our own storage is upgraded and tidied up as a whole. A storage can have only
+one of our homes: Dagster knows an asset by its key, a backfill by its assets and a sensor by its name, so two homes
+would show each other's prices and execute each other's runs.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import SettingsError
 
 _RECORD = "made-by-up"
-"""A file in the instance's folder: the identity of each storage that was made for it, one in a line."""
+"""A file in the instance's folder: the identities of the storages that were made for it, one in each line."""
 
 _FIRST_TABLE = "event_logs"
 _KEYS_AND_VALUES = "kvs"
 
 
 def claim_if_new(folder: Path, url: str, *, is_embedded: bool) -> bool:
-    """Note in an instance's folder that its storage is ours, if nobody has made its tables; whether it is ours.
+    """Note in an instance's folder that its storage is ours, if it has no tables yet; returns whether it is ours.
 
-    It is noted before the tables are made, so that a start that is cut off can be made again. A server that is
-    embedded in the home holds nobody else's. Raises DatabaseError when the server does not answer.
+    The note is written before the tables are made, so that an interrupted start can be repeated. A server embedded in
+    the home has no other storage. Raises DatabaseError if the server does not answer.
     """
     engine = make_engine(url, pool_size=1)
     try:
@@ -43,7 +43,7 @@ def claim_if_new(folder: Path, url: str, *, is_embedded: bool) -> bool:
 
 
 def name_of_home(home: Path, pricing_url: str, *, is_embedded: bool) -> str:
-    """What a home is known by: its pricing database, and its folder if that is embedded, so copied with the home."""
+    """The name of a home: its pricing database, and its folder if the database is embedded and so copied with it."""
     engine = make_engine(pricing_url, pool_size=1)
     try:
         with engine.connect() as connection:
@@ -54,9 +54,9 @@ def name_of_home(home: Path, pricing_url: str, *, is_embedded: bool) -> str:
 
 
 def settle(url: str, home: str, *, is_owner: bool) -> None:
-    """Note that a storage holds the runs of the home of this name; its owner's note replaces another one.
+    """Note that a storage has the runs of the home with this name; the note of its owner replaces another one.
 
-    Does nothing before the storage has tables. Raises SettingsError when it holds the runs of another home.
+    Does nothing before the storage has tables. Raises SettingsError if it has the runs of another home.
     """
     engine = make_engine(url, pool_size=1)
     try:
@@ -70,8 +70,8 @@ def settle(url: str, home: str, *, is_owner: bool) -> None:
         engine.dispose()
     if settled != home:
         raise SettingsError(
-            f"Dagster's storage holds the runs of another home, that of {settled}; this is the home of {home}. Each "
-            "would carry out the other's runs. Set PRICING_DAGSTER_URL to a database of this home's own. If the other "
+            f"Dagster's storage has the runs of another home, that of {settled}; this is the home of {home}. Each "
+            "would execute the other's runs. Set PRICING_DAGSTER_URL to a database of this home's own. If the other "
             'home is gone for ever, docs/running.md, "Dagster\'s storage", says how this one takes its place.'
         )
 
@@ -79,10 +79,10 @@ def settle(url: str, home: str, *, is_owner: bool) -> None:
 def is_made_here(folder: Path, connection: Connection) -> bool:
     """Whether the storage of this connection was made for the instance in `folder`."""
     try:
-        made = (folder / _RECORD).read_text().splitlines()
+        identities = (folder / _RECORD).read_text().splitlines()
     except FileNotFoundError:
         return False
-    return _identity(connection) in made
+    return _identity(connection) in identities
 
 
 def _identity(connection: Connection) -> str:

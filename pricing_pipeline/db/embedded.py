@@ -1,12 +1,11 @@
-"""The PostgreSQL server that we run ourselves: making its cluster, starting it, stopping it, reaching it.
+"""The PostgreSQL server that we run ourselves: make its cluster, start it, stop it, connect to it.
 
-Where its parts live is in `embedded_home`, its files are in `embedded_cluster`. What the databases contain is
-the migrations' business.
+`embedded_home` has the places of its parts, `embedded_cluster` handles its files. The migrations fill the databases.
 
-A server dies with the process that started it, also by kill -9. Two locks keep a home to one server:
-`postgres.lock` in the home belongs to the process that owns the server; `server.lock` in the cluster's
-folder is inherited by every server process, so it is free only when the last of them is gone. Whoever holds
-both knows that a `postmaster.pid` is left over, whatever it says.
+A server dies with the process that started it, also by kill -9. Two locks limit a home to one server: `postgres.lock`
+in the home belongs to the process that owns the server; every server process inherits `server.lock` in the cluster's
+folder, so it is free only when all of them have ended. A process with both locks knows that a `postmaster.pid` is left
+over.
 """
 
 from __future__ import annotations
@@ -123,14 +122,14 @@ class EmbeddedServer:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the running server, whoever started it; None when none runs."""
+        """Process id of the running server, started by any process; None if none runs."""
         if self._process is not None and self._process.poll() is None:
             return self._process.pid
         return cluster_files.server_pid(self.data_dir)
 
     @property
     def is_running(self) -> bool:
-        """Whether a server runs on this home, whoever started it."""
+        """Whether a server runs on this home, started by any process."""
         return self.pid is not None
 
     def poll(self) -> int | None:
@@ -138,7 +137,7 @@ class EmbeddedServer:
         return None if self._process is None else self._process.poll()
 
     def start(self, check: Callable[[], None] = lambda: None) -> None:
-        """Start the server, make what is missing (cluster, roles, databases), return when it can be used.
+        """Start the server, make missing parts (cluster, roles, databases), and return when it can be used.
 
         Waits without limit while the server recovers after a crash. Raises EmbeddedServerError, with the last
         lines of the log, when the server cannot run; at once when another process runs one on this home.
@@ -350,7 +349,7 @@ class EmbeddedServer:
                 connection.execute(query("roles.set_timeouts"))
 
     def _hand_over(self, database: str) -> None:
-        """Take a database from the worker: whoever owns it decides what its sessions mean by a name."""
+        """Take a database from the worker: its owner could change the meaning of names in its sessions."""
         with self._as_superuser(database) as connection, connection.begin():
             for statement in connection.scalars(query("embedded.hand_over"), {"worker": places.WORKER}).all():
                 connection.exec_driver_sql(statement)

@@ -112,7 +112,7 @@ def make_cluster(
         with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(password + "\n")
         give(password_file, user)
-        made = subprocess.run(
+        result = subprocess.run(
             [
                 programs / "initdb",
                 f"--pgdata={unfinished}",
@@ -138,9 +138,9 @@ def make_cluster(
         )
     finally:
         password_file.unlink(missing_ok=True)
-    if made.returncode != 0:
+    if result.returncode != 0:
         raise EmbeddedServerError(
-            f"the database could not be made in {cluster}. initdb said:\n{made.stdout.strip()}"
+            f"the database could not be made in {cluster}. initdb said:\n{result.stdout.strip()}"
         )
     unfinished.rename(data)
 

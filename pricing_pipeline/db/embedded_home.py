@@ -66,7 +66,7 @@ class ServerUser:
 
 @dataclass
 class Remembered:
-    """What a home knows about its server, kept in `postgres.json` (0600) because it holds the passwords."""
+    """The home's record of its server, in `postgres.json` (0600) because it has the passwords."""
 
     passwords: dict[str, str] = field(
         default_factory=lambda: {name: secrets.token_urlsafe(24) for name in (SUPERUSER, OWNER, WORKER)}
@@ -127,7 +127,7 @@ def server_user(data: Path) -> ServerUser | None:
 
 
 def warn_of_account(data: Path) -> str | None:
-    """What to tell whoever starts a server as root that runs as an account which other programs have, too."""
+    """The warning for a server started by root that runs as an account of other programs, too."""
     user = server_user(data)
     if user is None or user.name != _SHARED:
         return None

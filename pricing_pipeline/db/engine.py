@@ -23,34 +23,33 @@ _KEEPALIVES = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Over TCP a server that is cut off is noticed within half a minute; on a socket libpq passes them over."""
+"""Over TCP, a lost server is noticed within half a minute; libpq ignores these on a socket."""
 
 
 def make_engine(url: str, *, pool_size: int = 5) -> Engine:
     """Make an engine for a libpq URL (`postgresql://...`, socket or TCP).
 
-    Connections are checked before use, so that a restarted server goes unnoticed. Works behind PgBouncer in
-    transaction mode. A session whose transaction idles for 30 s is ended by the server, a lock is waited for 2 s, and a
-    statement may take 10 minutes.
-    Raises SettingsError when the URL cannot be read; the password is never shown. To connect to a database that is
-    not encoded in UTF8 raises DatabaseError.
+    Connections are checked before use, so that a restarted server causes no errors. Works behind PgBouncer in
+    transaction mode. The server ends a session whose transaction idles for 30 s; a wait for a lock ends after 2 s, and
+    a statement after 10 minutes. Raises SettingsError if the URL cannot be read, without showing the password.
+    Connecting to a database with another encoding than UTF8 raises DatabaseError.
     """
     engine = create_engine(
         checked_url(url).set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=pool_size,
-        # A session plans each statement once: few sessions that work are faster than many that take turns.
+        # A session plans each statement once: few busy sessions are faster than many that take turns.
         pool_use_lifo=True,
         pool_pre_ping=True,
         connect_args={
             "connect_timeout": 10,
             "application_name": "pricing-pipeline",
-            # Behind PgBouncer the next transaction may meet a session in which nothing was prepared.
+            # Behind PgBouncer, the next transaction may run in a session without the prepared statement.
             "prepare_threshold": None,
             **_KEEPALIVES,
         },
     )
-    # Before SQLAlchemy's own first look at the server, which stumbles over text that comes as bytes.
+    # First, because SQLAlchemy's own first query fails if text comes as bytes.
     event.listen(engine, "connect", _require_unicode, insert=True)
     event.listen(engine, "connect", _set_timeouts)
     event.listen(engine, "handle_error", _clear_error)
@@ -63,7 +62,7 @@ def _set_timeouts(connection: Any, _record: object) -> None:
 
 
 def _require_unicode(connection: Any, _record: object) -> None:
-    """Refuse a database that cannot keep every text, or (SQL_ASCII) does not know what text it keeps."""
+    """Refuse a database that cannot store every text, or (SQL_ASCII) does not know the encoding of its text."""
     encoding, name = connection.info.parameter_status("server_encoding"), connection.info.dbname
     if encoding != "UTF8":
         connection.close()
@@ -75,10 +74,10 @@ def _require_unicode(connection: Any, _record: object) -> None:
 
 
 class KeptSession:
-    """A session that a thread keeps for as long as it lives; it is taken from the engine's pool when first used.
+    """A session that a thread keeps while it lives, taken from the engine's pool at its first use.
 
-    In a session that the pool hands out for each statement, what runs every second would be planned again and again,
-    for a tenth of a second in all.
+    If the pool lent another session for each statement, the statements of every second would be planned again and
+    again, for a tenth of a second in total.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -87,7 +86,7 @@ class KeptSession:
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
-        """The session's connection; what fails on it ends the session, and the next use begins another."""
+        """The session's connection. An error ends the session, and the next use begins another."""
         if self._connection is None or self._connection.closed:
             self._connection = self._engine.connect()
         try:
@@ -104,23 +103,23 @@ class KeptSession:
 
 
 def autocommitting(engine: Engine) -> Engine:
-    """The same engine, on whose connections each statement is a transaction of its own: one round trip, not three."""
+    """The same engine, with each statement in its own transaction: one round trip, not three."""
     return engine.execution_options(isolation_level="AUTOCOMMIT")
 
 
 def is_autocommitting(connection: Connection) -> bool:
-    """Whether each statement on it is a transaction of its own."""
+    """Whether each statement is its own transaction."""
     return bool(connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT")
 
 
 def driver_rows(
     connection: Connection, statement: str, parameters: Mapping[str, Any], *, is_binary: bool = False
 ) -> list[tuple[Any, ...]]:
-    """Run a statement (parameters as `%(name)s`) by the driver itself, in the connection's transaction.
+    """Run a statement (parameters as `%(name)s`) with the driver, in the connection's transaction.
 
-    For what runs hundreds of times a second: SQLAlchemy's own way takes another third of a millisecond. Errors are the
-    same as there: DatabaseError when the server does not answer, ReadReplica, else DBAPIError. `is_binary`: rows come
-    in PostgreSQL's binary format, in which thousands of numbers are read faster.
+    Use it for statements that run hundreds of times a second: SQLAlchemy takes another third of a millisecond. It
+    raises the same errors: DatabaseError if the server does not answer, ReadReplica, else DBAPIError. With `is_binary`
+    rows come in PostgreSQL's binary format, which is faster for thousands of numbers.
     """
     driver = _driver(connection)
     try:
@@ -132,9 +131,9 @@ def driver_rows(
 
 
 def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
-    """Run a `COPY ... FROM STDIN` by the driver, in the connection's transaction; errors are those of `driver_rows`.
+    """Run a `COPY ... FROM STDIN` with the driver, in the connection's transaction; raises what `driver_rows` raises.
 
-    Where another transaction has stored one of the rows meanwhile, that is a serialization failure: try it all again.
+    If another transaction has stored one of the rows meanwhile, it raises a serialization failure: repeat all of it.
     """
     driver = _driver(connection)
     try:
@@ -150,7 +149,7 @@ def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
 
 
 def _cursor(connection: Connection, driver: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
-    """The session's cursor for small results; it keeps the last one. A new cursor learns anew how to read each type."""
+    """The session's cursor for small results; it keeps the last one. A new cursor must learn to read each type."""
     kept: psycopg.Cursor[Any] | None = connection.info.get(_CURSOR)
     if kept is None or kept.connection is not driver:
         kept = connection.info[_CURSOR] = driver.cursor()
@@ -193,22 +192,22 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
 
 
 def masked(url: str | URL) -> str:
-    """The address without its password, wherever in it that stands."""
+    """The URL without its password, wherever the URL has it."""
     parsed = make_url(url).difference_update_query(["password", "sslpassword"])
     return parsed.render_as_string(hide_password=True)
 
 
 def _clear_error(context: ExceptionContext) -> None:
     if not isinstance(context.original_exception, Exception):
-        return  # Ctrl-C, or the end of a run, in the middle of a statement: the session is lost, and not the server
+        return  # Ctrl-C or the end of a run during a statement: the session is lost, not the server
     is_disconnect = context.is_disconnect or context.connection is None
-    # A failed ping is no error yet: the pool answers it with a new session. To raise here would prevent that.
+    # A failed ping is no error yet: the pool then makes a new session, and raising here would prevent that.
     url = context.engine.url if context.engine else None
     _raise_clear(url, context.original_exception, is_disconnect=is_disconnect and not context.is_pre_ping)
 
 
 def _raise_clear(url: URL | None, error: BaseException, *, is_disconnect: bool) -> None:
-    """Say in plain words that no server answers, or that it takes no writes. Leaves all else to the caller."""
+    """Raise a clear error if no server answers, or if it takes no writes; otherwise do nothing."""
     address = masked(url) if url is not None else "its address"
     if isinstance(error, errors.ReadOnlySqlTransaction):
         raise ReadReplica(
@@ -216,8 +215,8 @@ def _raise_clear(url: URL | None, error: BaseException, *, is_disconnect: bool) 
             "Point PRICING_DATABASE_URL at the primary."
         ) from error
     if is_disconnect:
-        said = str(error).strip().splitlines() or ["no reason given"]
+        lines = str(error).strip().splitlines() or ["no reason given"]
         raise DatabaseError(
-            f"the database at {address} does not answer: {said[0]}. "
+            f"the database at {address} does not answer: {lines[0]}. "
             "Check that the server runs and that PRICING_DATABASE_URL is right."
         ) from error

@@ -1,4 +1,4 @@
-"""What an error of the database means: try again, put it off, the values are refused; and its words for people.
+"""Classify errors of the database (try again, put off, the values are refused), and word them for people.
 
 Each error has a class of its own in psycopg.errors, by its SQLSTATE.
 """
@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 _ATTEMPTS = 3
 _NO_VERDICT_CLASSES = frozenset({"08", "25", "53", "57", "58", "XX"})
-"""The server is in trouble (connection, read-only, resources, shutdown, damage): says nothing about the values."""
+"""Errors of the server itself (connection, read-only, resources, shutdown, damage), not of the values."""
 
 
 def transact(engine: Engine, work: Callable[[Connection], T]) -> T:
-    """Run in one transaction, again when it was the victim of a deadlock or its session was lost.
+    """Run in one transaction, and repeat it after a deadlock or a lost session.
 
-    Only for work that a fence makes safe: had the lost one been committed after all, it would find nothing to do.
+    Only for work behind a fence: if the lost transaction was committed after all, the repetition does nothing.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -43,31 +43,31 @@ def transact(engine: Engine, work: Callable[[Connection], T]) -> T:
 
 
 LOCKED_PAGE = 'docs/operations.md, "Something is locked", tells how to find that session'
-"""What a message about a locked row ends with."""
+"""The end of a message about a locked row."""
 
 
 def is_conflict(error: DBAPIError) -> bool:
-    """Another session was in the way; the same transaction may well succeed."""
+    """Whether another session caused the error, so that the same transaction may succeed now."""
     return isinstance(error.orig, errors.SerializationFailure | errors.DeadlockDetected)
 
 
 def is_locked(error: DBAPIError) -> bool:
-    """Another session has locked a row and does not end; to try again at once is to wait again."""
+    """Whether another session keeps a lock on a row: trying again at once would only wait again."""
     return isinstance(error.orig, errors.LockNotAvailable)
 
 
 def is_refusal(error: DBAPIError) -> bool:
-    """The values are to blame."""
+    """Whether the values caused the error."""
     sqlstate = getattr(error.orig, "sqlstate", None) or "XX000"
     return not is_conflict(error) and not is_locked(error) and sqlstate[:2] not in _NO_VERDICT_CLASSES
 
 
 def reason(error: DBAPIError) -> str:
-    """The database's own sentence, with its hint, without the statement; of a constraint, what that asks for."""
+    """The database's own sentence with its hint, without the statement; for a constraint, the rule in words."""
     diagnostics = getattr(error.orig, "diag", None)
     message = getattr(diagnostics, "message_primary", None) or str(error.orig).splitlines()[0]
     constraint = getattr(diagnostics, "constraint_name", None)
-    # What functions refuse they say in words; what a table refuses, PostgreSQL says by the constraint's name.
+    # Functions refuse values with a sentence; for a table's constraint, PostgreSQL only gives its name.
     if constraint and f'"{constraint}"' in message:
         message = RULES.get(
             constraint,

@@ -1,4 +1,4 @@
-"""Bring a database to the current schema: roles, numbered migrations, every function anew, grants."""
+"""Upgrade a database to the current schema: roles, numbered migrations, all functions anew, grants."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.errors import is_locked
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.errors import DatabaseError, LockHeld
+from pricing_pipeline.errors import DatabaseError, LockUnavailable
 
 _PACKAGE = Path(__file__).parent
 _MIGRATIONS = _PACKAGE.parent.parent / "migrations"
 _PATIENCE = "30s"
-"""For which an upgrade waits until another one has ended."""
+"""How long an upgrade waits for another one."""
 
 
 def upgrade(owner_url: str) -> None:
     """Migrate the database at `owner_url`, deploy the functions and give each role its rights, in one transaction.
 
-    The roles themselves are made first, with their timeouts, if this role may do that; what is missing then is
-    passed over.
+    The roles themselves, with their timeouts, are made first if this role may do that. A role that is still missing is
+    skipped.
 
-    Safe to repeat, and to run from several processes at once: the second waits for the first
-    and then finds nothing to do. Raises DatabaseError when the server cannot be reached, or when the database is of
-    another version than this one can upgrade; LockHeld when it has waited for half a minute: somebody else may hold
-    the lock.
+    It is safe to repeat, and to run from several processes at once: the second waits for the first and then does
+    nothing. Raises DatabaseError if the server cannot be reached, or if this version cannot upgrade the database's
+    version. Raises LockUnavailable after waiting for half a minute.
     """
     engine = make_engine(owner_url)
     try:
@@ -45,7 +44,7 @@ def upgrade(owner_url: str) -> None:
             connection.execute(query("roles.act_as_owner"))
             connection.execute(query("migrate.schema"))
             _run_migrations(connection)
-            # Functions refer to one another, so bodies are checked when all are there, not one by one.
+            # Functions refer to one another, so their bodies are checked only when all exist.
             connection.execute(query("migrate.defer_body_checks"))
             for path in sorted((_PACKAGE / "functions").rglob("*.sql")):
                 run_script(connection, path.read_text())
@@ -65,8 +64,8 @@ def _take_lock(engine: Engine, connection: Connection) -> None:
             holders = other.execute(query("migrate.holders")).all()
         names = " and ".join(f"process {holder.pid} of the login {holder.usename}" for holder in holders)
         ends = ", ".join(f"pg_terminate_backend({holder.pid})" for holder in holders)
-        raise LockHeld(
-            f"the lock of upgrades is held by {names}. If that is another upgrade, wait until it has ended. If not, "
+        raise LockUnavailable(
+            f"the lock of upgrades is taken by {names}. If that is another upgrade, wait until it has ended. If not, "
             f"end the session as an administrator: SELECT {ends}. Then start again."
             if holders
             else "another upgrade has only just ended; start again."
@@ -74,7 +73,7 @@ def _take_lock(engine: Engine, connection: Connection) -> None:
 
 
 def run_script(connection: Connection, script: str) -> None:
-    """Run a script of several statements in the connection's transaction, text taken as it is."""
+    """Run a script of several statements in the connection's transaction, without parameters."""
     driver = connection.connection.driver_connection
     assert driver is not None  # noqa: S101 - a checked-out connection has one
     driver.execute(script)
@@ -91,11 +90,11 @@ def _run_migrations(connection: Connection) -> None:
 def _require_known_revision(connection: Connection, config: Config) -> None:
     script = ScriptDirectory.from_config(config)
     known = [revision.revision for revision in script.walk_revisions()]
-    found = MigrationContext.configure(
+    revision = MigrationContext.configure(
         connection, opts={"version_table_schema": "pricing"}
     ).get_current_revision()
-    if found is not None and found not in known:
+    if revision is not None and revision not in known:
         raise DatabaseError(
-            f"the database is at migration {found}, and this version knows {known[-1]} to {known[0]}. If a newer "
+            f"the database is at migration {revision}, and this version knows {known[-1]} to {known[0]}. If a newer "
             "version made it, use that one. If an older one did, CHANGELOG.md says with which version to upgrade first."
         )

@@ -1,6 +1,6 @@
-"""Whether the rights of owner and worker are apart, and what an administrator does when they are not.
+"""Check that owner and worker have separate rights, and give the SQL for an administrator if not.
 
-The rights themselves are in `grants.sql`.
+`grants.sql` has the rights themselves.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pricing_pipeline.db.query_loader import query
 
 @dataclass(frozen=True, slots=True)
 class RoleFault:
-    """Why a connection may do more than a worker needs, and the SQL with which an administrator ends that."""
+    """A right of a connection that a worker does not need, and the SQL with which an administrator removes it."""
 
     fault: str
     remedy: str
 
 
 def role_faults(connection: Connection) -> list[RoleFault]:
-    """What keeps this connection from being held to a worker's rights; empty when the roles are separated."""
+    """Why this connection has more than a worker's rights; empty if the roles are separate."""
     return [RoleFault(row.fault, row.remedy) for row in connection.execute(query("roles.faults"))]

@@ -1,7 +1,7 @@
-"""Hearing that there is work: a session of its own that listens, and wakes whoever waits.
+"""Listen for new work in a session of its own, and wake the waiting thread.
 
-A wake-up is a hint and nothing more. It may be lost (the server restarts; PgBouncer in transaction mode passes none),
-so whoever waits must look by itself now and then.
+A wake-up is only a hint. It may be lost (the server restarts; PgBouncer in transaction mode passes none), so the
+waiting thread must also look for work from time to time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pricing_pipeline.db.query_loader import query
 _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _READ_SECONDS = 0.05
-"""For reading what has arrived; with no time at all psycopg does not even look."""
+"""How long to read notifications; with 0 psycopg does not read at all."""
 
 
 class WakeUp:
-    """Calls `wake`, from a thread of its own, when new work comes and once each time it begins to listen.
+    """Calls `wake`, in a thread of its own, when new work comes and each time it begins to listen.
 
-    Its session is lost and made again as often as need be. Close it after use.
+    It replaces a lost session by a new one. Close it after use.
     """
 
     def __init__(self, engine: Engine, wake: Callable[[], None]) -> None:
@@ -45,7 +45,7 @@ class WakeUp:
     def _run(self) -> None:
         pause = _FIRST_PAUSE
         with selectors.DefaultSelector() as selector:
-            # Readable, by its end, as soon as it is told to stop.
+            # `close` closes the other end, which makes this one readable.
             selector.register(self._stopped, selectors.EVENT_READ)
             while True:
                 try:
@@ -53,19 +53,19 @@ class WakeUp:
                         connection.execution_options(isolation_level="AUTOCOMMIT")
                         connection.execute(query("drains.listen"))
                         driver = connection.connection.driver_connection
-                        connection.detach()  # a session that listens must not be lent to others
+                        connection.detach()  # the pool must not lend a listening session to others
                         pause = _FIRST_PAUSE
-                        self._wake()  # what came before it listened
+                        self._wake()  # for work that came before it listened
                         if self._hear(driver, selector):
                             return
-                except Exception as error:  # whatever it is, work goes on without wake-ups
+                except Exception as error:  # work goes on without wake-ups after any error
                     _LOG.info("no wake-ups for %.1f s: %s", pause, error)
                 if selector.select(pause):
                     return
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _hear(self, driver: Any, selector: selectors.BaseSelector) -> bool:
-        """Pass wake-ups on until the session is lost, which raises, or the end has come, which is True."""
+        """Pass on wake-ups; raises when the session is lost, returns True when told to stop."""
         selector.register(driver.fileno(), selectors.EVENT_READ)
         number = driver.fileno()
         try:

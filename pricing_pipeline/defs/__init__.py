@@ -1,4 +1,4 @@
-"""What Dagster sees: assets, jobs, sensors, schedules, checks, resources. The only code that imports dagster.
+"""The definitions for Dagster: assets, jobs, sensors, schedules, checks, resources. Only this code imports dagster.
 
 Modules here have no `from __future__ import annotations`: Dagster reads annotations as they are defined.
 """

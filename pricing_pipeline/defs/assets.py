@@ -1,10 +1,9 @@
-"""Assets: two per data type, built from the registry, and the sources that their lineage starts from.
+"""Assets: two for each data type, built from the registry, and the sources of their lineage.
 
-`price_history/<type>`, of documents `document/<type>`, is materializable, by drains and by people who want a past
-filled or the latest fetched now. Documents have no months: what they are about may be years ago, or to come.
-`latest_price/<type>` is external:
-it carries the freshness policy and is fed by events. They are two because Dagster judges freshness by an
-asset's last materialization, whatever its partition: a backfill of 2010 would make a stale asset look fresh.
+Drains and people materialize `price_history/<type>`, or `document/<type>`: to backfill, or to fetch the latest now.
+Documents have no months: they may be about past years, or about the future. `latest_price/<type>` is external: it has
+the freshness policy, and events report to it. There are two assets because Dagster judges freshness by an asset's last
+materialization of any partition: a backfill of 2010 would make a stale asset look fresh.
 """
 
 import os
@@ -30,7 +29,7 @@ from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.refresh.refresher import Refresher
 
 _NO_HISTORY = date(2000, 1, 1)
-"""Where months begin while no type has history."""
+"""The first month while no type has history."""
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -56,7 +55,9 @@ _HISTORY_COLUMNS = dg.TableSchema(
             "adjustment", "text", description="raw = as traded; splits = divided by later splits."
         ),
         dg.TableColumn(
-            "quality", "text", description="Which parts of the bar cannot be true and were dropped, and why."
+            "quality",
+            "text",
+            description="The parts of the bar that cannot be true and were dropped, and why.",
         ),
         dg.TableColumn(
             "source_text", "text", description="The source's spelling, where it is not the stored digits."
@@ -102,10 +103,9 @@ _DOCUMENT_COLUMNS = dg.TableSchema(
 
 
 def months(snapshot: RegistrySnapshot) -> dg.MonthlyPartitionsDefinition:
-    """UTC months of `observed_at` from the earliest history of any type to the current one.
+    """UTC months of `observed_at`, from the earliest history of any type to the current month.
 
-    All types share them, because one job must hold them all; a type without history has none of the past but what
-    arrived in its time.
+    All types share them, because they are in one job. A type without history has only the values that came in its time.
     """
     begins = [kind.history_from for kind in snapshot.data_types if kind.history_from is not None]
     return dg.MonthlyPartitionsDefinition(
@@ -114,13 +114,13 @@ def months(snapshot: RegistrySnapshot) -> dg.MonthlyPartitionsDefinition:
 
 
 def freshness_policy(data_type: DataType) -> dg.FreshnessPolicy:
-    """Warn at the TTL, fail at twice the TTL but not before two minutes."""
+    """Warn at the TTL, fail at twice the TTL or at two minutes, whichever is later."""
     ttl = timedelta(minutes=data_type.default_ttl_minutes)
     return dg.FreshnessPolicy.time_window(fail_window=max(2 * ttl, timedelta(minutes=2)), warn_window=ttl)
 
 
 def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
-    """Where lineage starts: each provider, and what people look at."""
+    """The sources of lineage: each provider, and the subscriptions."""
     providers = [
         dg.AssetSpec(
             provider_key(name),
@@ -141,7 +141,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
         SUBSCRIPTIONS,
         group_name="sources",
         kinds={"postgres", "table"},
-        description="What people look at now, kept alive by heartbeats. It decides what is refreshed.",
+        description="The pairs that people watch now, kept alive by heartbeats. They decide what is refreshed.",
         metadata={
             "dagster/table_name": "pricing.active_subscriptions",
             **_code("db/functions/demand/demand.sql"),
@@ -151,9 +151,9 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
 
 
 def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, str]) -> list[dg.AssetSpec]:
-    """One external asset per data type, with the freshness policy that the registry's TTL asks for.
+    """One external asset for each data type, with a freshness policy by its TTL.
 
-    `unscheduled` says why types have no schedule that their row asks for.
+    `unscheduled` has the reasons why types have no schedule although their row asks for one.
     """
     return [
         dg.AssetSpec(
@@ -164,7 +164,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
             description=escaped(
                 f"{_sentence(kind)} {_what_is_latest(kind)} of each symbol, due again "
                 f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it. "
-                "A type that nobody watches gets no events, so its freshness may read stale."
+                "A type without viewers gets no events, so its freshness may read stale."
                 f"{_no_schedule(unscheduled.get(kind.data_type))}"
             ),
             freshness_policy=freshness_policy(kind),
@@ -176,7 +176,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
                     if kind.fetcher.is_document
                     else "db/functions/prices/prices.sql"
                 ),
-                # A table of the user's own has columns of its own.
+                # A table that the user has made has other columns.
                 **_latest_columns(kind),
             },
             tags={"strategy": kind.refresh_strategy},
@@ -228,7 +228,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
                 except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
                     cancel_with_runs(context.instance, database.engine)
                     raise
-        # Everything was reported as it happened; an asset that is yielded here would be reported twice.
+        # Everything is reported already; yielding an asset here would report it twice.
         yield from ()
 
     return refresh_prices
@@ -256,8 +256,8 @@ def _stored_spec(
 
 
 def _sentence(kind: DataType) -> str:
-    what = "Documents" if kind.fetcher.is_document else "Prices"
-    return kind.description or f"{what} of type {kind.data_type}."
+    contents = "Documents" if kind.fetcher.is_document else "Prices"
+    return kind.description or f"{contents} of type {kind.data_type}."
 
 
 def _what_is_latest(kind: DataType) -> str:
@@ -279,8 +279,8 @@ def _history_table(kind: DataType) -> str:
 def _history_sentence(kind: DataType) -> str:
     if kind.fetcher.is_document:
         return (
-            "What changes leaves a revision in pricing.document_revisions; there is nothing to backfill. Materialize "
-            "fetches what is watched or held now."
+            "A changed document leaves a revision in pricing.document_revisions; there is nothing to backfill. "
+            "Materialize fetches the watched and held pairs now."
         )
     if kind.history_from is None:
         return "History grows as quotes arrive; its provider has none to backfill."
@@ -294,7 +294,7 @@ def _no_schedule(fault: str | None) -> str:
 
 
 def _code(*files: str) -> dict[str, dg.CodeReferencesMetadataValue]:
-    """Links from an asset's page to what makes it: files of our package, as far as they exist."""
+    """Links from an asset's page to its source files, if they exist."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # whose exact version is pinned
         links = [

@@ -1,9 +1,9 @@
-"""What a run does that a person has asked for: fill the months of its partitions, and today, fetch what people look at.
+"""The work of a run that a person starts: fill the months of its partitions, and for today, fetch watched pairs.
 
-Documents have no months. A run that selects them fetches what people look at of them, whatever its partitions.
+Documents have no months. A run that selects them fetches the watched and held ones, whatever its partitions.
 
-A type that has no history there is no reason to fail: months are shared by all types, and "Materialize all" means
-what can be had. What cannot be done although it is asked for fails the run, and stops no other type.
+A type without history in these months does not fail the run: all types share months, and "Materialize all" asks for
+all that exists. If a type fails, the run fails, after all other types are done.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from pricing_pipeline.refresh.refresher import Refresher
 
 
 class BackfillConfig(dg.Config):
-    """What partitions cannot say of a backfill. Drains take no notice of it."""
+    """The options of a backfill beside its partitions. Drains ignore them."""
 
     symbols: list[str] = Field(
         default=[],
@@ -43,7 +43,7 @@ class BackfillConfig(dg.Config):
     )
 
     def chosen(self) -> list[str] | None:
-        """The symbols to ask for; None = all."""
+        """The symbols to fetch; None = all."""
         chosen = sorted({symbol.strip() for symbol in self.symbols})
         if "" in chosen:
             raise dg.Failure(
@@ -52,7 +52,7 @@ class BackfillConfig(dg.Config):
         return chosen or None
 
     def window(self, first: date, last: date) -> Window:
-        """What these days leave of the partitions' months. Raises Failure, in words, where that is nothing."""
+        """The days of the partitions' months within from_day and to_day. Raises Failure if there is none."""
         start, end = (
             max(first, _day("from_day", self.from_day, first)),
             min(last, _day("to_day", self.to_day, last)),
@@ -73,10 +73,9 @@ def backfill(
     refresher: Refresher,
     reporter: Reporter,
 ) -> None:
-    """Fill the months of the run's partitions, of the types that it has selected.
+    """Fill the months of the run's partitions, for the selected types.
 
-    The current month is what is fetched now, too: the latest of what people watch or hold of these types. So are
-    documents.
+    For the current month, and for documents, it also fetches the watched and held pairs of these types now.
     """
     selected = (kind for kind in snapshot.data_types if stored_key(kind) in context.selected_asset_keys)
     kinds = sorted(selected, key=lambda kind: kind.data_type)
@@ -89,7 +88,7 @@ def backfill(
     for kind in prices:
         if no_history := _no_history(kind, window):
             without_history[kind.data_type] = no_history
-            if window.start < today.replace(day=1):  # of the month that has begun comes what is fetched now
+            if window.start < today.replace(day=1):  # the current month gets the prices that are fetched now
                 context.log.warning(no_history)
             continue
         try:
@@ -97,7 +96,7 @@ def backfill(
         except DBAPIError as error:
             if not isinstance(error.orig, errors.InvalidParameterValue):
                 raise
-            faults.append(reason(error))  # no reason to leave out the other types
+            faults.append(reason(error))  # the other types go on
     is_current = window.start <= today <= window.end
     for kind in kinds:
         if is_current or kind.fetcher.is_document:
@@ -121,7 +120,7 @@ def backfill(
             faults.append(f"{failed} of {progress.tasks} tasks of {plan.data_type} failed")
             failures[f"failures_{plan.data_type}"] = reporter.failures(plan)
     if failures:
-        faults.append("the rest is stored. `pricing-pipeline queue list --status failed` shows why")
+        faults.append("the rest is stored. `pricing-pipeline task list --status failed` shows why")
     if faults:
         raise dg.Failure("; ".join(fault.rstrip(".") for fault in faults) + ".", metadata=failures)
 
@@ -129,16 +128,16 @@ def backfill(
 def _wanted(
     context: dg.AssetExecutionContext, engine: Engine, kinds: Sequence[DataType], symbols: list[str] | None
 ) -> Mapping[str, list[str] | None]:
-    """The data types to ask for, with their instruments among the symbols; None = all.
+    """The data types to fetch, with those of the symbols that they have; None = all.
 
-    Raises Failure, before anything is queued, for a symbol that no one of the types has.
+    Raises Failure, before anything is queued, for a symbol that none of the types has.
     """
     names = [kind.data_type for kind in kinds]
     if symbols is None:
         return dict.fromkeys(names)
     try:
         with engine.connect() as connection:
-            known = instruments.known_symbols(connection, names, symbols)
+            known = instruments.symbols_by_type(connection, names, symbols)
     except DBAPIError as error:
         if not isinstance(error.orig, errors.InvalidParameterValue):
             raise
@@ -147,7 +146,7 @@ def _wanted(
         context.log.info(
             f"{', '.join(without)}: none of the symbols is of this type, so nothing is asked for."
         )
-    return {name: found for name, found in known.items() if found}
+    return {name: spelled for name, spelled in known.items() if spelled}
 
 
 def _fetch_now(
@@ -157,25 +156,25 @@ def _fetch_now(
     kind: DataType,
     symbols: list[str] | None,
 ) -> str | None:
-    """Fetch what people watch or hold of a type; returns what went wrong."""
+    """Fetch the watched and held pairs of a type; returns the fault, if any."""
     done = refresher.fetch_now(kind.data_type, symbols, reporter.steps(kind.data_type))
     if kind.fetcher.is_document and not done.failed:
         reporter.report_documents(kind.data_type, done.tasks)
     if not done.tasks:
         say = context.log.warning if kind.history_from is None else context.log.info
-        say(f"{kind.data_type}: nobody watches or holds any that can be fetched now")
+        say(f"{kind.data_type}: no watched or held pair can be fetched now")
         return None
     context.log.info(f"{kind.data_type}: fetched {done.tasks - done.failed} of {done.tasks} watched or held")
     if not done.failed:
         return None
     return (
-        f"{done.failed} of {done.tasks} of {kind.data_type} that are watched or held could not be fetched: "
-        "`pricing-pipeline queue list --status failed` shows why"
+        f"{done.failed} of {done.tasks} watched or held pairs of {kind.data_type} could not be fetched: "
+        "`pricing-pipeline task list --status failed` shows why"
     )
 
 
 def _no_history(kind: DataType, window: Window) -> str | None:
-    """Why there is nothing of a type to fill in these days; None where there may be something."""
+    """Why a type has nothing to fill in these days; None if it may have something."""
     if kind.history_from is None:
         return (
             f"{kind.data_type} keeps no history that could be backfilled, so nothing of it is asked for. "

@@ -1,6 +1,6 @@
-"""A run that a person cancels takes its backfills with it: what they have queued is not fetched by a later drain.
+"""Cancel the backfills of cancelled runs, so that later drains do not fetch their tasks.
 
-A run whose process was killed is not cancelled; its tasks are fetched by whoever drains the queue.
+A run whose process was killed is not cancelled; the next drain fetches its tasks.
 """
 
 import dagster as dg
@@ -12,9 +12,9 @@ _CALLED_OFF = [dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED]
 
 
 def cancel_with_runs(instance: dg.DagsterInstance, engine: Engine) -> int:
-    """Cancel the backfills under way whose runs were cancelled; returns how many tasks that were.
+    """Cancel the running backfills of cancelled runs; returns how many tasks were cancelled.
 
-    A run does it itself as it ends, and a sensor for runs whose process cannot any more.
+    A run does it at its end. A sensor does it for runs whose process has died.
     """
     with engine.begin() as connection:
         under_way = backfills.under_way(connection)

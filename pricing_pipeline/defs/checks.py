@@ -1,6 +1,6 @@
-"""Asset checks of latest prices and of the histories behind them. They run on a schedule of their own, not in each run.
+"""Asset checks of latest prices and of their histories. They run on their own schedule, not in each run.
 
-All belong to `latest_price`, which no run materializes: those of `price_history` would be steps of every backfill.
+All belong to `latest_price`, which no run materializes: checks of `price_history` would be steps of every backfill.
 """
 
 import re
@@ -17,7 +17,7 @@ from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.markdown import escaped, section
 from pricing_pipeline.defs.ours import CHECKS_JOB, latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
-from pricing_pipeline.defs.reports import Metadata, named_table, said_of_service, serving, why_late
+from pricing_pipeline.defs.reports import Metadata, describe_service, named_table, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import drains, freshness
@@ -28,7 +28,7 @@ _GUIDE = "docs/operations.md"
 _PAGE = Path(__file__).resolve().parents[2] / _GUIDE
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _NEVER = "Nothing of this type was ever fetched."
-_TOLD_KINDS = ("not_asked", "failed", "queued", "held", "unreadable", "provider_has_none")
+_REPORTED_KINDS = ("not_asked", "failed", "queued", "held", "unreadable", "provider_has_none")
 
 
 class _OfType(Protocol):
@@ -41,7 +41,7 @@ RowT = TypeVar("RowT", bound=_OfType)
 
 @dataclass(frozen=True)
 class _Verdict:
-    """What a check says of one data type. It passes without a fault; a grave one is an error, not a warning."""
+    """The result of a check for one data type. A fault fails it as a warning, a grave fault as an error."""
 
     sentence: str
     numbers: Metadata
@@ -51,7 +51,7 @@ class _Verdict:
 
 @dataclass(frozen=True)
 class _Check:
-    """A check of each data type that it applies to: its name, what to do when it fails, and how it judges."""
+    """A check of data types: its name, the section about its failure, the types it applies to, and its rule."""
 
     name: str
     description: str
@@ -63,7 +63,7 @@ class _Check:
 def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
     return {
         row.data_type: _Verdict(
-            said_of_service(row),
+            describe_service(row),
             {
                 **serving(row),
                 **why_late(connection, row),
@@ -77,7 +77,7 @@ def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict
 
 
 def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judged(row: quality.Gaps) -> _Verdict:
+    def judge(row: quality.Gaps) -> _Verdict:
         none = row.sessions.get("provider_has_none", 0)
         numbers = _numbers(
             expected=row.expected,
@@ -87,7 +87,7 @@ def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
             without_calendar=row.without_calendar,
             calendar_ended=row.calendar_ended,
             market_closed=row.closed_days,
-            **{kind: row.sessions.get(kind, 0) for kind in _TOLD_KINDS},
+            **{kind: row.sessions.get(kind, 0) for kind in _REPORTED_KINDS},
         )
         numbers |= named_table(
             "gaps",
@@ -97,99 +97,104 @@ def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
         numbers |= price_plot(quality.portrait(connection, row.data_type))
         is_poor = 100 * none > row.expected
         return _Verdict(
-            _said_of_gaps(row, none, is_poor),
+            _describe_gaps(row, none, is_poor),
             numbers,
             row.missing > 0 or is_poor,
             20 * row.missing > row.expected,
         )
 
-    return _each(quality.gaps(connection, names), judged)
+    return _each(quality.gaps(connection, names), judge)
 
 
-def _said_of_gaps(row: quality.Gaps, none: int, is_poor: bool) -> str:
+def _describe_gaps(row: quality.Gaps, none: int, is_poor: bool) -> str:
     if row.missing:
-        said = (
+        sentence = (
             f"{row.missing} of {row.expected} trading days of the last year lack a value, of {row.lacking} symbols, "
-            "and were not asked for or failed. `pricing-pipeline backfill` fetches what can be had."
+            "and were not asked for or failed. `pricing-pipeline backfill start` fetches them, if a provider has them."
         )
     else:
-        said = f"Nothing that can be fetched is missing of {row.expected} trading days of the last year."
+        sentence = f"Nothing that can be fetched is missing of {row.expected} trading days of the last year."
     if is_poor:
-        said += (
-            f" Of {none} more their provider has none, which is much: another one may have them, or an instrument "
-            "follows a wrong calendar. `pricing-pipeline gaps SYMBOL` lists a symbol's."
+        sentence += (
+            f" For {none} more, which is a lot, their provider has no value: another provider may have it, or an "
+            "instrument has a wrong calendar. `pricing-pipeline price gaps SYMBOL` lists the gaps of a symbol."
         )
     if row.without_calendar:
-        said += f" {row.without_calendar} symbols have no trading calendar, so theirs are not known."
+        sentence += f" {row.without_calendar} symbols have no trading calendar, so their gaps are not known."
     if row.calendar_ended:
-        said += (
-            f" Of {row.calendar_ended} symbols trading days are known up to a day in the past only; gaps since then "
-            "are not. A newer exchange-calendars may know more."
+        sentence += (
+            f" The trading days of {row.calendar_ended} symbols are known only up to a past day, and gaps since then "
+            "are not. A newer exchange-calendars may know them."
         )
-    return said
+    return sentence
 
 
 def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judged(row: quality.Outliers) -> _Verdict:
+    def judge(row: quality.Outliers) -> _Verdict:
         untold = row.untold_splits or ()
-        numbers = _numbers(held=row.held, symbols=row.symbols, priced=row.priced, untold_splits=len(untold))
+        numbers = _numbers(
+            quarantined=row.quarantined, symbols=row.symbols, priced=row.priced, untold_splits=len(untold)
+        )
         numbers |= _examples(untold[:5])
         if row.oldest is not None:
             numbers["oldest"] = dg.MetadataValue.timestamp(row.oldest)
-        said = "No value waits for a decision."
-        if row.held:
-            said = (
-                f"{row.held} value(s) of {row.symbols} symbol(s) are not believed ({', '.join(row.kinds or ())}) and "
-                "wait for a person. `pricing-pipeline quarantine list` shows them."
+        sentence = "No value waits for a decision."
+        if row.quarantined:
+            sentence = (
+                f"{row.quarantined} value(s) of {row.symbols} symbol(s) are not believed "
+                f"({', '.join(row.kinds or ())}) and wait for a person. `pricing-pipeline quarantine list` shows them."
             )
         if untold:
-            said += (
-                f" {len(untold)} step(s) of the last year look like splits that nobody told, such as {untold[0]}: "
-                "adjusted histories jump there until `pricing-pipeline actions add` enters them."
+            sentence += (
+                f" {len(untold)} step(s) of the last year look like unreported splits, such as {untold[0]}: "
+                "adjusted histories jump there until `pricing-pipeline action add` enters them."
             )
-        is_fault = row.held > 0 or bool(untold)
-        return _Verdict(said, numbers, is_fault, 20 * row.symbols > max(row.priced, 20))
+        is_fault = row.quarantined > 0 or bool(untold)
+        return _Verdict(sentence, numbers, is_fault, 20 * row.symbols > max(row.priced, 20))
 
-    return _each(quality.outliers(connection, names), judged)
+    return _each(quality.outliers(connection, names), judge)
 
 
 def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judged(row: quality.Agreement) -> _Verdict:
+    def judge(row: quality.Agreement) -> _Verdict:
         numbers = _numbers(compared=row.compared, apart=row.apart) | _examples(row.examples)
         if row.worst is not None:
             numbers["worst_factor"] = dg.MetadataValue.float(round(row.worst, 4))
         if not row.compared:
             return _Verdict(
-                "Nothing to compare: no symbol has prices of two providers of the same day, and none was asked about "
-                "a held value.",
+                "Nothing to compare: no symbol has prices of two providers for the same day, and no second provider "
+                "was asked about a quarantined value.",
                 numbers,
             )
         if not row.apart:
             return _Verdict(
-                f"Two providers told a price of {row.compared} of the symbols, and they agree.", numbers
+                f"{row.compared} of the symbols have prices of two providers, and they agree.", numbers
             )
-        said = (
-            f"Two providers told a price of {row.compared} of the symbols, and of {row.apart} they are more than a "
+        sentence = (
+            f"{row.compared} of the symbols have prices of two providers, and {row.apart} of them are more than a "
             f"tenth apart, the worst by a factor of {row.worst:.3g}."
         )
-        return _Verdict(said, numbers, True, (row.worst or 0.0) >= 2.0)
+        return _Verdict(sentence, numbers, True, (row.worst or 0.0) >= 2.0)
 
-    return _each(quality.agreement(connection, names), judged)
+    return _each(quality.agreement(connection, names), judge)
 
 
 def _revisions(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judged(row: quality.Revisions) -> _Verdict:
+    def judge(row: quality.Revisions) -> _Verdict:
         rate = row.revised / row.stored if row.stored else 0.0
         numbers = _numbers(stored=row.stored, revised=row.revised, symbols=row.symbols)
         numbers |= {"rate": dg.MetadataValue.float(round(rate, 6)), **_examples(row.examples)}
-        said = f"{row.revised} of {row.stored} values of the last year were revised in the last 30 days ({rate:.2%})."
-        return _Verdict(said, numbers, rate > 0.01, rate > 0.1)
+        sentence = (
+            f"{row.revised} of {row.stored} values of the last year were revised in the last 30 days "
+            f"({rate:.2%})."
+        )
+        return _Verdict(sentence, numbers, rate > 0.01, rate > 0.1)
 
-    return _each(quality.revisions(connection, names), judged)
+    return _each(quality.revisions(connection, names), judge)
 
 
-def _each(rows: Sequence[RowT], judged: Callable[[RowT], _Verdict]) -> dict[str, _Verdict]:
-    return {row.data_type: judged(row) for row in rows}
+def _each(rows: Sequence[RowT], judge: Callable[[RowT], _Verdict]) -> dict[str, _Verdict]:
+    return {row.data_type: judge(row) for row in rows}
 
 
 def _numbers(**counts: int) -> Metadata:
@@ -218,15 +223,15 @@ CHECKS = (
     ),
     _Check(
         "gaps",
-        "No symbol lacks a trading day of the last year, by its own calendar, that could still be fetched.",
+        "No symbol lacks a trading day of the last year that could still be fetched, by its own calendar.",
         "a-history-has-gaps",
         _is_daily,
         _gaps,
     ),
     _Check(
         "outliers",
-        "No value that a provider sent waits for a person's decision, and no price steps like an untold split.",
-        "values-are-held",
+        "No quarantined value waits for a person's decision, and no price steps like an unreported split.",
+        "values-are-quarantined",
         _is_price,
         _outliers,
     ),
@@ -264,23 +269,23 @@ def _evaluations(
     connection: Connection,
     check: _Check,
     data_types: Sequence[str],
-    was_told: Callable[[dg.AssetCheckKey], bool],
+    has_result: Callable[[dg.AssetCheckKey], bool],
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """A check of some data types as it is now.
+    """The evaluations of a check for some data types now.
 
-    What was never fetched does not pass: nothing of it is right. As long as nothing is wrong with it, either, and
-    nothing was told before, nothing is: Dagster shows it as not evaluated. What was told before would stand.
+    A type that was never fetched does not pass. If it has no fault and no earlier result, it gets none: Dagster shows
+    the check as not evaluated. If it has an earlier result, a new one must replace it.
     """
     fetched = quality.fetched(connection, data_types)
     for name, verdict in check.judge(connection, data_types).items():
         if name in fetched:
             yield _evaluation(check, name, verdict)
-        elif verdict.is_fault or was_told(dg.AssetCheckKey(latest_key(name), check.name)):
-            yield _evaluation(check, name, _of_nothing(verdict))
+        elif verdict.is_fault or has_result(dg.AssetCheckKey(latest_key(name), check.name)):
+            yield _evaluation(check, name, _never_fetched(verdict))
 
 
-def _of_nothing(verdict: _Verdict) -> _Verdict:
-    """What is said of a type that was never fetched."""
+def _never_fetched(verdict: _Verdict) -> _Verdict:
+    """The result for a type that was never fetched."""
     return replace(
         verdict,
         sentence=f"{verdict.sentence} {_NEVER}",
@@ -290,32 +295,36 @@ def _of_nothing(verdict: _Verdict) -> _Verdict:
 
 
 def on_time_evaluations(connection: Connection, data_types: Sequence[str]) -> list[dg.AssetCheckEvaluation]:
-    """The check on_time of some data types as it is now, for the sensor that sees them turn."""
+    """The check on_time of some data types now, for the sensor that sees them become late or fresh."""
     return list(_evaluations(connection, CHECKS[0], data_types, lambda key: True))
 
 
-def _was_told(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool:
-    """Whether there is a result of a check; Dagster shows the last one until there is another."""
-    found = instance.event_log_storage.get_asset_check_summary_records([key])
-    return any(summary.last_completed_check_execution_record for summary in found.values())
+def _has_result(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool:
+    """Whether a check has a result; Dagster shows the last one until the next."""
+    summaries = instance.event_log_storage.get_asset_check_summary_records([key])
+    return any(summary.last_completed_check_execution_record for summary in summaries.values())
 
 
-def _tell_unwatched(connection: Connection, instance: dg.DagsterInstance, data_types: Sequence[str]) -> None:
-    """Say of types that nobody watches that this is why their prices get older."""
+def _report_unwatched(
+    connection: Connection, instance: dg.DagsterInstance, data_types: Sequence[str]
+) -> None:
+    """Report that types have no viewers, so that their prices get older."""
     fetched = quality.fetched(connection, data_types)
     for row in freshness.measure(connection, data_types):
         if not row.watched:
-            said = said_of_service(row) if row.data_type in fetched else f"{said_of_service(row)} {_NEVER}"
+            reason = (
+                describe_service(row) if row.data_type in fetched else f"{describe_service(row)} {_NEVER}"
+            )
             instance.report_runless_asset_event(
-                dg.AssetObservation(latest_key(row.data_type), metadata={"reason": said, **serving(row)})
+                dg.AssetObservation(latest_key(row.data_type), metadata={"reason": reason, **serving(row)})
             )
 
 
 @cache
 def what_to_do(anchor: str) -> dg.MetadataValue:
-    """The section of the operations page for a check, read where the check failed; its name where the page is not.
+    """The section of the operations page for a failed check; only its name if the page is not installed.
 
-    The Dagster UI shows it behind a link. Its own links lead nowhere there, so only their words stay.
+    The Dagster UI shows it behind a link. The section's own links do not work there, so only their words stay.
     """
     named = dg.MetadataValue.text(f"{_GUIDE}#{anchor}")
     if not _PAGE.is_file():
@@ -349,19 +358,19 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
         context: dg.AssetCheckExecutionContext, database: PricingDatabase
     ) -> Iterator[dg.AssetCheckResult]:
         wanted = context.selected_asset_check_keys
-        found: list[dg.AssetCheckEvaluation] = []
+        evaluated: list[dg.AssetCheckEvaluation] = []
         for check in CHECKS:
             names = sorted(key.asset_key.path[-1] for key in wanted if key.name == check.name)
             if not names:
                 continue
             with database.engine.connect() as connection:
                 evaluations = list(
-                    _evaluations(connection, check, names, partial(_was_told, context.instance))
+                    _evaluations(connection, check, names, partial(_has_result, context.instance))
                 )
                 if check.name == CHECKS[0].name:
-                    _tell_unwatched(connection, context.instance, names)
+                    _report_unwatched(connection, context.instance, names)
             for evaluation in evaluations:
-                found.append(evaluation)
+                evaluated.append(evaluation)
                 yield dg.AssetCheckResult(
                     check_name=evaluation.check_name,
                     asset_key=evaluation.asset_key,
@@ -370,16 +379,16 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
                     description=evaluation.description,
                     metadata=evaluation.metadata,
                 )
-        # Dagster shows a check as not evaluated once its asset has been materialized in another run than the check's:
-        # of a quote half a minute later. Latest prices are materialized without a run, so these stay in sight.
-        for evaluation in found:
+        # Once its asset is materialized in another run, Dagster shows a check as not evaluated: for a quote, half a
+        # minute later. Latest prices are materialized without a run, so results without a run stay visible.
+        for evaluation in evaluated:
             context.instance.report_runless_asset_event(evaluation)
 
     return check_all_prices
 
 
 def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
-    """Check every hour once there is anything to check."""
+    """The schedule that runs all checks every hour, if anything is watched or stored."""
     job = dg.define_asset_job(
         CHECKS_JOB,
         selection=dg.AssetSelection.checks_for_assets(*(latest_key(name) for name in snapshot.names())),

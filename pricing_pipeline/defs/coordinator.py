@@ -1,7 +1,7 @@
-"""The run queue of dagster.yaml: Dagster's own, which also marks runs that a person has asked for.
+"""The run queue of dagster.yaml: Dagster's own, which also tags runs that a person starts.
 
-Dagster limits runs by a tag that they carry, and what the UI launches carries none that drains lack: one month comes
-with the tag that a drain's month has, and documents without any.
+Dagster limits runs by their tags, and no tag of its UI tells such runs from drains: one month has the same tag as the
+month of a drain, and documents have no tag.
 """
 
 import dagster as dg
@@ -13,11 +13,11 @@ from dagster._core.run_coordinator import (
 from pricing_pipeline.defs.ours import CHECKS_JOB, DRAIN_TAG, LABEL
 
 BY_HAND_TAG = "pricing/by-hand"
-"""On our runs that are neither drains nor checks. dagster.yaml says how many of them run at once."""
+"""The tag of our runs that are neither drains nor checks. dagster.yaml limits how many of them run at once."""
 
 
 class PricingRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
-    """Queues every run, and lets those that people start leave room for drains."""
+    """Queues every run, and tags those that people start, so that they leave room for drains."""
 
     def submit_run(self, context: SubmitRunContext) -> dg.DagsterRun:
         run = context.dagster_run

@@ -1,4 +1,4 @@
-"""What sensors keep between their ticks. A person may set it by hand, so what cannot be read counts as nothing kept."""
+"""The state that sensors keep between ticks. A person may edit a cursor, so an unreadable one counts as none."""
 
 from typing import Annotated, TypeVar
 
@@ -11,7 +11,7 @@ Moment = Annotated[float, Field(ge=0, lt=2**35, allow_inf_nan=False)]
 
 
 def read(context: dg.SensorEvaluationContext, kind: type[Kept]) -> Kept | None:
-    """What a sensor's cursor keeps; None, with a line in the tick's log, when it cannot be read as that."""
+    """The state in a sensor's cursor; None, with a warning in the tick's log, if it cannot be read."""
     if not context.cursor:
         return None
     try:

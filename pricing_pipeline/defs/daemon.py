@@ -1,20 +1,20 @@
-"""`python -m pricing_pipeline.defs.daemon MARK WORKSPACE`: Dagster's daemon, after its storage was made ready.
+"""`python -m pricing_pipeline.defs.daemon MARK WORKSPACE`: prepare Dagster's storage, then run its daemon.
 
-MARK is a file that says that this is a fresh start; it is removed when the storage is ready. WORKSPACE is the
-workspace.yaml to serve.
+MARK is a file that exists at a fresh start; it is removed when the storage is ready. WORKSPACE is the workspace.yaml to
+serve.
 
-Dagster's processes would each create the missing tables at the same time. And a run that was going when
-everything was killed would count as running for ever, and take a place in the run queue. Both are seen to
-here and not in a process of their own, because importing Dagster is what a start mostly waits for.
+Without this, Dagster's processes would all create the missing tables at the same time. And a run that was interrupted
+by a kill would count as running for ever, and take a place in the run queue. This process does both itself, because a
+start mostly waits for the import of Dagster.
 
-And its connections are kept: left to itself, the daemon opens one for each query, several a second, which was
-half of what the pipeline cost while nobody watched anything.
+It keeps its connections: by itself the daemon opens one for each query, several a second, which was half of the
+pipeline's cost while nobody watched anything.
 
-In whatever storage nothing is seen to but our own runs, backfills, sensors and schedules. One that others have made is
-its owner's to upgrade and to tidy up.
+In every storage it serves only our own runs, backfills, sensors and schedules. The owner of a shared storage upgrades
+it and tidies it up.
 
-And it goes on when the machine's clock is set back: left to itself, it ticks no sensor and starts no queued run until
-the time of its last tick has come again.
+It goes on when the machine's clock is set back: by itself it would tick no sensor and start no queued run until the
+time of its last tick has come again.
 """
 
 import contextlib
@@ -52,12 +52,12 @@ _MAX_OVERFLOW = 10
 
 
 def main() -> None:
-    """Make the storage ready if this is a fresh start, wait for the code server, and become the daemon."""
+    """Prepare the storage if this is a fresh start, wait for the code server, and run the daemon."""
     fresh_start, workspace = sys.argv[1:]
     if Path(fresh_start).exists():
         prepare()
         Path(fresh_start).unlink()
-    # The daemon would look for a code server that is not there yet only once a minute.
+    # By itself, the daemon would look for a missing code server only once a minute.
     while not _listens(os.environ["PRICING_CODE_SOCKET"]):
         time.sleep(0.05)
     setup_interrupt_handlers()
@@ -73,12 +73,12 @@ def main() -> None:
 
 
 def look_for_backfills_often() -> None:
-    """Every five seconds, which no setting offers: by itself Dagster looks every half a minute."""
+    """Look every five seconds, which no setting offers: by itself Dagster looks every half a minute."""
     dagster_daemon.DEFAULT_DAEMON_INTERVAL_SECONDS = _BACKFILL_SECONDS
 
 
 def go_on_when_the_clock_is_set_back() -> None:
-    """Measure pauses of Dagster's loops by a clock that nobody sets, and tick a sensor whose last tick is to come."""
+    """Measure Dagster's pauses by the monotonic clock, and tick a sensor whose last tick is in the future."""
     interval_daemons.time = SimpleNamespace(time=time.monotonic, sleep=time.sleep)  # type: ignore[assignment,attr-defined]
     elapsed = sensor_daemon.get_elapsed
 
@@ -90,15 +90,15 @@ def go_on_when_the_clock_is_set_back() -> None:
 
 
 def prepare() -> None:
-    """Create or migrate a storage that is ours, and end what the last stop cut off of our runs.
+    """Create or migrate our own storage, and end our runs that the last stop interrupted.
 
-    A drain counts as cancelled: nothing failed, and the months that it was to look after must not turn red. A backfill
-    has failed: as cancelled, its tasks would be cancelled with it, and they are taken up again.
+    A drain counts as cancelled: it did not fail, and its months must not turn red. A backfill counts as failed: if it
+    were cancelled, its tasks would be cancelled with it, but they are taken up again.
     """
     with dg.DagsterInstance.get() as instance:
         is_ours = made_here(instance)
         if is_ours:
-            # dagster.yaml forbids to look for missing tables, which every tick of every sensor would do anew.
+            # dagster.yaml turns off the search for missing tables, which every tick would repeat.
             make_tables(os.environ["PRICING_DAGSTER_URL"])
             instance.upgrade()
         for run in instance.get_runs(only(dg.RunsFilter(statuses=_UNFINISHED), LABEL)):
@@ -108,7 +108,7 @@ def prepare() -> None:
 
 
 def _is_of_this_home(run: dg.DagsterRun) -> bool:
-    """Whether a run was launched from this home's code server: in a shared storage others may have our code, too."""
+    """Whether this home's code server launched a run: in a shared storage, others may run our code, too."""
     if run.remote_job_origin is None:
         return False
     origin = run.remote_job_origin.repository_origin.code_location_origin

@@ -17,21 +17,21 @@ from pricing_pipeline.defs.ticks import EVERY_LOOP
 from pricing_pipeline.demand import drains, staleness
 from pricing_pipeline.queue import limits
 
-# A tick every five seconds, a launch of three to nine: asked for this early, the successor is there in time.
+# A tick comes every five seconds, and a launch takes three to nine: requested this early, the successor is in time.
 _HAND_OVER_SECONDS = 15.0
-# A drain that fails as it begins must not be launched anew with every tick.
+# If a drain fails at its start, not every tick may launch it again.
 _LEAST_SECONDS_BETWEEN = 10.0
 
 
 @dataclass(frozen=True)
 class _Requested:
-    """The cursor of the sensor of drains: when it has asked for one last, in Unix seconds."""
+    """The cursor of the drain sensor: when it last requested a drain, in Unix seconds."""
 
     at: cursors.Moment
 
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Turns what people watch and hold, and what a schedule has missed, into runs of the refresh job."""
+    """The sensor that requests runs of the refresh job for watched and held pairs and for missed slots of schedules."""
     known = {kind.data_type: kind for kind in snapshot.data_types}
     schedules = MissedSlots(snapshot)
     partitions = months(snapshot)
@@ -63,14 +63,14 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             with database.engine.connect() as connection:
                 stops = [allowance.stop for allowance in limits.allowances(connection)]
             return dg.SkipReason("; ".join([idle, *filter(None, stops)]))
-        # A drain serves all types, those that are not loaded yet, too; but a run has to select some that are.
+        # A drain serves all types, also those that are not loaded yet, but a run must select loaded ones.
         wanted = ({*(outlook.queued_types or ())}, {*(outlook.watched_types or ())})
         names = next(filter(None, (names & known.keys() for names in wanted)), known.keys())
         kinds = [known[name] for name in sorted(names)]
         has_months = not all(kind.fetcher.is_document for kind in kinds)
         request = dg.RunRequest(
             run_key=_run_key(outlook, requested),
-            # By Dagster's clock: the database's may be ahead.
+            # By Dagster's clock, because the database's may be ahead.
             partition_key=partitions.get_last_partition_key() if has_months else None,
             asset_selection=[stored_key(kind) for kind in kinds],
             tags=drain_tags(context.instance, database.engine),
@@ -81,21 +81,21 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
 
 
 def _why_idle(outlook: drains.Outlook, requested: float, is_on_its_way: bool) -> str | None:
-    """Why no run is needed now; None when one is. `requested` is when one was asked for last, in Unix seconds."""
+    """Why no run is needed now; None if one is. `requested` is the time of the last request, in Unix seconds."""
     if not outlook.watched and not outlook.queued:
-        held = "; what is held is fresh enough" if outlook.held else ""
-        return f"nobody watches anything and nothing is queued{held}"
+        holdings = "; held pairs are fresh enough" if outlook.held else ""
+        return f"nobody watches anything and nothing is queued{holdings}"
     if is_on_its_way:
         return "a drain is queued or starting"
     left = outlook.drain_seconds_left or 0.0
     if left > _HAND_OVER_SECONDS:
         return f"a drain is at work for another {left:.0f} s"
-    # What was requested in the future was requested before the database's clock was set back.
+    # A request in the future was made before the database's clock was set back.
     if 0 <= outlook.now_epoch - requested < _LEAST_SECONDS_BETWEEN:
         return "a drain was requested a moment ago, and has ended or failed"
     return None
 
 
 def _run_key(outlook: drains.Outlook, requested: float) -> str:
-    """The same for two ticks that decide on the same state, so that Dagster launches one run for both."""
+    """A key that is the same for two ticks with the same state, so that Dagster launches one run for both."""
     return f"after-request-{requested:.3f}" if requested else f"first-{outlook.now_epoch:.3f}"

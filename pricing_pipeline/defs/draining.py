@@ -1,4 +1,4 @@
-"""What a drain's run does, and the tags by which it is known. Sensor and schedules alone ask for drains."""
+"""The run of a drain, and its tags. Only the sensor and the schedules request drains."""
 
 import dagster as dg
 from sqlalchemy import Engine
@@ -9,32 +9,32 @@ from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import load_settings_as_guest
 
 _DATABASE_TAG = "pricing/database"
-"""On drains: which pricing database they drain. In a Dagster instance others may have drains, too."""
+"""The tag that names a drain's pricing database. A Dagster instance may have drains of other databases, too."""
 
 _MAX_RUNTIME_TAG = "dagster/max_runtime"
 _PRIORITY_TAG = "dagster/priority"
 _GRACE_SECONDS = 180
-"""A drain ends by itself after its calls in flight; beyond this, run monitoring ends it."""
+"""A drain ends after its calls in flight; if it takes this much longer, run monitoring ends it."""
 
 
 def drain_tags(instance: dg.DagsterInstance, engine: Engine) -> dict[str, str]:
-    """Tags of a run that drains the queue: it goes ahead of others if it may, and Dagster ends it if it hangs."""
+    """The tags of a run that drains the queue: it overtakes other runs if it may, and Dagster ends it if it hangs."""
     seconds = load_settings_as_guest().max_drain_seconds + _GRACE_SECONDS
     return {**drains_of(engine), **ahead(instance, 10), _MAX_RUNTIME_TAG: str(seconds)}
 
 
 def drains_of(engine: Engine) -> dict[str, str]:
-    """The tags by which drains of this pricing database are told from others'."""
+    """The tags of the drains of this pricing database."""
     with engine.connect() as connection:
         database = connection.execute(query("databases.identity")).scalar_one()
     return {DRAIN_TAG: "true", _DATABASE_TAG: database}
 
 
 def ahead(instance: dg.DagsterInstance, priority: int) -> dict[str, str]:
-    """Tags that let a run leave the queue before others, which costs those nothing where nobody waits for a place.
+    """Tags that let a run leave the queue before others, if no run has to wait for a place.
 
-    Where runs are limited, or a daemon of others may take them from the queue, drain after drain would overtake
-    everybody else for ever: each asks for its successor before it ends.
+    If runs are limited, or somebody else's daemon takes them from the queue, drain after drain would overtake all other
+    runs for ever: each drain requests its successor before it ends.
     """
     limits = instance.get_concurrency_config().run_queue_config
     is_unlimited = limits is not None and limits.max_concurrent_runs == -1
@@ -46,4 +46,4 @@ def drain(context: dg.AssetExecutionContext, refresher: Refresher) -> None:
     seconds = load_settings_as_guest().max_drain_seconds
     context.log.info(f"draining the queue for {seconds} s, or until nobody watches and nothing is queued")
     if not refresher.drain(seconds):
-        context.log.info("another drain is at work; it takes this run's tasks too")
+        context.log.info("another drain is at work; it takes this run's tasks, too")

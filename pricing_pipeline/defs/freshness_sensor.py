@@ -1,4 +1,4 @@
-"""The sensor `report_freshness`: says of each watched data type that its latest prices are fresh."""
+"""The sensor `report_freshness`: reports that the latest prices of watched data types are fresh."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,58 +10,60 @@ from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.checks import on_time_evaluations
 from pricing_pipeline.defs.ours import latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
-from pricing_pipeline.defs.reports import Metadata, said_of_service, sample_table, serving
+from pricing_pipeline.defs.reports import Metadata, describe_service, sample_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.ticks import EVERY_LOOP
 from pricing_pipeline.demand import drains, freshness
 from pricing_pipeline.prices import quality
 
-_TOLD_AT_LEAST_SECONDS = 30.0
-# Two ticks that are to be 30 s apart can come a little less than that apart.
+_REPORTED_AT_LEAST_SECONDS = 30.0
+# Two ticks 30 s apart may come a little earlier.
 _TICK_JITTER_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class _Told:
-    """The cursor of the freshness sensor: when each type was last reported fresh, in Unix seconds; which were late."""
+class _Reported:
+    """The cursor of the freshness sensor: when each type was last reported, in Unix seconds, and the late types."""
 
     at: dict[str, cursors.Moment]
     late: list[str]
 
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Materializes latest prices, without a run, while all that is watched is on time; silent otherwise."""
+    """The sensor that materializes latest prices, without a run, while all watched pairs are on time."""
     ttls = {kind.data_type: kind.default_ttl_minutes * 60.0 for kind in snapshot.data_types}
 
     @dg.sensor(
         name="report_freshness",
         minimum_interval_seconds=EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Says of each watched data type, at once and then about every half TTL, that prices are fresh and "
-        "none is late. Otherwise it says nothing, and the freshness policy warns and then fails. "
-        "When a type turns late, and when it is on time again, it evaluates the check on_time at once.",
+        description="Reports for each watched data type, at once and then about every half TTL, that prices are fresh "
+        "and none is late. Otherwise it reports nothing, and the freshness policy warns and then fails. "
+        "When a type becomes late, or is on time again, it evaluates the check on_time at once.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
-        told = cursors.read(context, _Told) or _Told({}, [])
+        reported = cursors.read(context, _Reported) or _Reported({}, [])
         with database.engine.connect() as connection:
             outlook = drains.outlook(connection)
             now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
             rows = [row for row in freshness.measure(connection, watched) if row.watched] if watched else []
             late = sorted(row.data_type for row in rows if not row.is_on_time)
-            turned = sorted({*late} ^ ({*told.late} & ttls.keys()))
+            turned = sorted({*late} ^ ({*reported.late} & ttls.keys()))
             judged = on_time_evaluations(connection, turned) if turned else []
         ready = [row for row in rows if row.is_calm]
-        calm = [r for r in ready if not 0 <= now - told.at.get(r.data_type, 0.0) < _pause(ttls[r.data_type])]
-        # A type in trouble is forgotten, so that it is reported at once when it is calm again.
+        calm = [
+            r for r in ready if not 0 <= now - reported.at.get(r.data_type, 0.0) < _pause(ttls[r.data_type])
+        ]
+        # A type in trouble is dropped from the cursor, so that it is reported at once when it is fresh again.
         troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
-        kept = {name: at for name, at in told.at.items() if name in ttls and name not in troubled}
+        kept = {name: at for name, at in reported.at.items() if name in ttls and name not in troubled}
         return dg.SensorResult(
             asset_events=[*judged, *(_calm(database, row) for row in calm)],
-            skip_reason=_told_what(calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)),
-            cursor=cursors.dump(_Told(kept | {row.data_type: now for row in calm}, late)),
+            skip_reason=_describe_tick(calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)),
+            cursor=cursors.dump(_Reported(kept | {row.data_type: now for row in calm}, late)),
         )
 
     return sensor
@@ -69,7 +71,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
 
 def _pause(ttl: float) -> float:
     """Seconds between two reports of a data type with this TTL in seconds."""
-    return max(_TOLD_AT_LEAST_SECONDS, ttl / 2) - _TICK_JITTER_SECONDS
+    return max(_REPORTED_AT_LEAST_SECONDS, ttl / 2) - _TICK_JITTER_SECONDS
 
 
 def _calm(database: PricingDatabase, row: freshness.Freshness) -> dg.AssetMaterialization:
@@ -79,22 +81,22 @@ def _calm(database: PricingDatabase, row: freshness.Freshness) -> dg.AssetMateri
             shown |= sample_table(connection, row.data_type)
             shown |= freshness_plot(quality.served(connection, row.data_type))
             shown |= price_plot(quality.portrait(connection, row.data_type))
-    except DBAPIError as error:  # a plot must not keep this type, or another, from being reported
+    except DBAPIError as error:  # a failed plot must not stop the report of this type or another
         shown["not_shown"] = dg.MetadataValue.text(
-            f"what the database refuses to show now: {error.orig}"[:500]
+            f"the database cannot show the plots now: {error.orig}"[:500]
         )
     return dg.AssetMaterialization(
-        latest_key(row.data_type), metadata={"reason": said_of_service(row), **serving(row), **shown}
+        latest_key(row.data_type), metadata={"reason": describe_service(row), **serving(row), **shown}
     )
 
 
-def _told_what(
+def _describe_tick(
     calm: Sequence[freshness.Freshness], troubled: Sequence[freshness.Freshness], unwatched: int
 ) -> str:
     late = [f"{row.data_type} ({row.late})" for row in troubled if row.late]
     waiting = [f"{row.data_type} ({row.due})" for row in troubled if row.due and not row.late]
     refused = [row.data_type for row in troubled if not (row.late or row.due)]
-    said = {
+    states = {
         "on time": [row.data_type for row in calm],
         "late, so nothing is said": late,
         "being fetched, so nothing is said": waiting,
@@ -102,6 +104,6 @@ def _told_what(
         "nobody watches": [f"{unwatched} data type{'s' if unwatched > 1 else ''}"] if unwatched else [],
     }
     return (
-        "; ".join(f"{what}: {', '.join(names)}" for what, names in said.items() if names)
+        "; ".join(f"{state}: {', '.join(names)}" for state, names in states.items() if names)
         or "nothing to say yet"
     )

@@ -1,4 +1,4 @@
-"""Jobs: one, which holds the histories and documents of all data types."""
+"""The one job, with the histories and documents of all data types."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pricing_pipeline.defs.ours import REFRESH_JOB, stored_key
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 
 NO_RUN_RETRIES = {"dagster/max_retries": "0"}
-"""Tags of a run that an instance with run retries does not try again.
+"""Tags of a run that an instance with run retries does not retry.
 
-A run of Dagster's own job gets them as it fails in words: either no other try would mend that, or the queue has tried.
-`Failure(allow_retries=False)` would not do: Dagster heeds it for retries of steps alone.
+A run of Dagster's own job gets them when it fails with a message: either a retry would not help, or the queue has
+retried. `Failure(allow_retries=False)` is not enough: Dagster uses it only for retries of steps.
 """
 
 
 def refresh_job(snapshot: RegistrySnapshot) -> UnresolvedAssetJobDefinition:
-    """The refresh job. In process: starting a process per step took 7 s where this takes 2.
+    """The refresh job. It runs in one process, which starts in 2 s; a process for each step took 7 s.
 
-    Its runs backfill, as the partitions say that a person has chosen; those of sensor and schedules carry the tag of
-    drains. Dagster's own retries stay off: the queue retries, and two layers would multiply.
+    A run without the tag of drains backfills its partitions; the sensor and the schedules set that tag. Dagster's own
+    retries stay off: the queue retries, and two layers of retries would multiply.
     """
     return dg.define_asset_job(
         REFRESH_JOB,

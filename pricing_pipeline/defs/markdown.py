@@ -1,9 +1,9 @@
-"""Markdown for the Dagster UI. Nobody else makes any.
+"""Markdown for the Dagster UI. No other module makes any.
 
-The UI renders as markdown: metadata of that kind, and the descriptions of assets, columns, checks, jobs, resources, of
-events and of what a check has found. It would load pictures from others' servers and show links to them, so a text that
-is not ours is escaped there. Texts in metadata, ticks and logs are shown as they are. So are descriptions in the table
-of assets, which shows our escapes, too: nothing is escaped that could not be markdown.
+The UI renders as markdown: metadata of that kind, and the descriptions of assets, columns, checks, jobs, resources,
+events and results of checks. It would load pictures from other servers and show links to them, so texts from outside
+are escaped there. Texts in metadata, ticks and logs are shown as they are. So are descriptions in the table of assets,
+which shows our escapes, too: only characters that could be markdown are escaped.
 """
 
 import re
@@ -12,16 +12,16 @@ from urllib.parse import quote
 import dagster as dg
 
 _NOTHING = "<!-- -->"
-"""Is rendered as nothing. It splits an address: the UI links addresses even when they are escaped."""
+"""Renders as nothing. It splits an address, because the UI links even escaped addresses."""
 _SPLIT_AFTER = re.compile(r"(?<=[A-Za-z]):(?=//)|www(?=\.)|@", re.IGNORECASE)
-# Not between letters, where it means nothing and names of data types have it.
+# Not between letters: there it is no markdown, and names of data types have it.
 _UNDERSCORE = r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
 _MARK = re.compile(rf"[\\`*\[\]~|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|{_UNDERSCORE}")
 _BLOCK = re.compile(r"^([0-9]{0,9})([-#>+=:.)])")
 
 
 def escaped(text: str) -> str:
-    """Markdown that shows a text as it is, line by line, without links, pictures or anything else in it."""
+    """Markdown that shows a text as it is, line by line, without links, pictures or other markup."""
     lines = re.split(r"\r\n|\r|\n", text.strip())
     return "\\\n".join(_escaped_line(line.strip(" \t")) for line in lines)
 
@@ -32,12 +32,12 @@ def _escaped_line(line: str) -> str:
 
 
 def with_picture(words: str, svg: str) -> dg.MarkdownMetadataValue:
-    """A text, and a picture below it that is part of the markdown: the browser asks nobody for it."""
-    # Nothing that is left could end the address.
+    """A text with a picture below it. The markdown contains the picture, so the browser loads nothing."""
+    # No remaining character can end the address.
     picture = quote(svg, safe="/:,='")
     return dg.MetadataValue.md(f"{escaped(words)}\n\n![the plot](data:image/svg+xml,{picture})")
 
 
 def section(title: str, place: str, body: str) -> dg.MarkdownMetadataValue:
-    """A section of a page of ours, whose markdown stays what it is."""
+    """A section of one of our pages, as markdown."""
     return dg.MetadataValue.md(f"**{title}** ({place})\n\n{body}")

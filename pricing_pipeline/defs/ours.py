@@ -1,4 +1,4 @@
-"""What of a Dagster instance is ours. In one that others share, nothing else is read, changed or deleted."""
+"""Which parts of a Dagster instance are ours. In a shared one, nothing else is read, changed or deleted."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from pricing_pipeline.db.dagster_storage import is_made_here
 from pricing_pipeline.domain.data_types import DataType
 
 LABEL = "__repository__@pricing_pipeline"
-"""How Dagster labels runs of the code location that workspace.yaml names."""
+"""Dagster's label for runs of the code location in workspace.yaml."""
 
 DRAIN_TAG = "pricing/drain"
-"""On runs that drain the queue; any other run of `refresh` or its assets is a backfill, whichever job it is of."""
+"""The tag of runs that drain the queue. Any other run of `refresh` or its assets, in any job, is a backfill."""
 
 REFRESH_JOB, CHECKS_JOB = "refresh", "check_prices"
 _HISTORY, _DOCUMENT = "price_history", "document"
@@ -47,7 +47,7 @@ def document_key(data_type: str) -> dg.AssetKey:
 
 
 def stored_key(kind: DataType) -> dg.AssetKey:
-    """The asset of all that is stored of a data type, which runs materialize."""
+    """The asset of a data type's stored values, which runs materialize."""
     return (document_key if kind.fetcher.is_document else history_key)(kind.data_type)
 
 
@@ -57,7 +57,7 @@ def latest_key(data_type: str) -> dg.AssetKey:
 
 @dataclass(frozen=True)
 class Ours:
-    """What belongs to one code location: the label of its runs, and whose assets are in it."""
+    """The runs and assets of one code location, by the label of its runs and the data types of its assets."""
 
     label: str
     prices: tuple[str, ...]
@@ -71,7 +71,7 @@ class Ours:
         data_types: Sequence[DataType],
         providers: Iterable[str] = (),
     ) -> "Ours":
-        """Of the code location that a sensor ticks in."""
+        """Those of the code location in which a sensor ticks."""
         location = context.code_location_origin
         label = f"{context.repository_name}@{location.location_name}" if location else LABEL
         prices = tuple(kind.data_type for kind in data_types if not kind.fetcher.is_document)
@@ -88,7 +88,7 @@ class Ours:
 
     @property
     def moved(self) -> frozenset[dg.AssetKey]:
-        """Keys of earlier releases, which kept documents among the histories."""
+        """Keys of earlier releases, which had documents among the histories."""
         return frozenset(map(history_key, self.documents))
 
     @property
@@ -100,7 +100,7 @@ class Ours:
         return frozenset({SUBSCRIPTIONS, *map(provider_key, self.providers)})
 
     def runs(self, instance: dg.DagsterInstance, wanted: dg.RunsFilter) -> Iterator[dg.DagsterRun]:
-        """Our runs of those that are wanted, the oldest first. Others may have definitions beside ours."""
+        """Our runs among the wanted ones, oldest first. The code location may have other definitions beside ours."""
         cursor = None
         while page := instance.get_runs(only(wanted, self.label), cursor, _PAGE, ascending=True):
             yield from filter(self._is_of_ours, page)
@@ -113,13 +113,13 @@ class Ours:
 
 
 def only(wanted: dg.RunsFilter | None, label: str) -> dg.RunsFilter:
-    """The same runs, but only those of the code location with this label."""
+    """The same filter, limited to the code location with this label."""
     wanted = wanted or dg.RunsFilter()
     return replace(wanted, tags={**wanted.tags, REPOSITORY_LABEL_TAG: label})
 
 
 def made_here(instance: dg.DagsterInstance) -> bool:
-    """Whether `pricing-pipeline up` made the instance's storage; all but our own runs is its owner's otherwise."""
+    """Whether `pricing-pipeline up` made the instance's storage. Otherwise we may change only our own runs in it."""
     storage = instance.event_log_storage
     if not isinstance(storage, PostgresEventLogStorage):
         return False
@@ -128,11 +128,10 @@ def made_here(instance: dg.DagsterInstance) -> bool:
 
 
 def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Iterable[DataType]]) -> None:
-    """Have a daemon see our own runs, backfills, sensors and schedules alone.
+    """Limit a daemon to our own runs, backfills, sensors and schedules.
 
-    It would fail others' runs, whose code it does not know, and delete the states of others' schedules as of ones that
-    are gone: their missed slots would never be caught up. `our_types` tells the data types whose assets are ours at the
-    moment.
+    Otherwise it would fail other owners' runs, because it does not know their code, and delete the states of their
+    schedules, so that missed slots would never be caught up. `our_types` returns the current data types of our assets.
     """
 
     def of_ours(ask: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,7 +161,7 @@ def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Ite
 
 
 def _is_our_backfill(backfill: PartitionBackfill, keys: frozenset[dg.AssetKey]) -> bool:
-    """One of a job names its code location, one of assets only their keys and how these are partitioned."""
+    """Whether a backfill is ours. A job's names its code location, an assets' only their keys and partitions."""
     if (origin := backfill.partition_set_origin) is not None:
         return origin.repository_origin.get_label() == LABEL
     if backfill.asset_backfill_data is None:

@@ -1,8 +1,8 @@
 """Plots for asset metadata: small SVG pictures as data URIs, short enough for Dagster to show them inline.
 
-Pure drawing over what prices/quality.py has read. Dagster shows Markdown of up to 999 characters at once and hides
-what is longer behind a link, so a plot has a fixed number of columns and whole coordinates, however much it stands for.
-Positions on a picture are no prices: doubles are exact enough for them.
+This module only draws the data that prices/quality.py reads. Dagster hides Markdown of more than 999 characters behind
+a link, so a plot has a fixed number of columns and whole coordinates, however many values it shows. Positions in a
+picture are no prices: doubles are exact enough for them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,17 +20,17 @@ MOST_CHARACTERS = 999
 _WIDTH, _HEIGHT = 240, 60
 _COLUMNS = (60, 30, 15, 8)
 _MARKS = 6
-"""Gaps, and revisions, that are marked; of more the newest."""
+"""How many gaps, and how many revisions, are marked at most: the newest."""
 _LINE, _GAP, _REVISED, _FRESH, _LATE = "#36c", "#f80", "#d22", "#292", "#d22"
 _SAMPLED = timedelta(minutes=5)
 _UNSAMPLED = timedelta(minutes=15)
-"""Two samples further apart have nothing between them: the pipeline stood still."""
+"""Between two samples further apart the pipeline was down."""
 
 Span = tuple[datetime, datetime]
 
 
 def price_plot(portrait: Portrait | None) -> dict[str, dg.MetadataValue]:
-    """The price of one pair: gaps are bands, revised values dots. Empty with fewer than two values."""
+    """The plot of one pair's price, with gaps as bands and revised values as dots; none with fewer than two values."""
     if portrait is None or len(portrait.values) < 2:
         return {}
     gaps = _gaps(portrait)
@@ -40,7 +40,7 @@ def price_plot(portrait: Portrait | None) -> dict[str, dg.MetadataValue]:
 
 
 def freshness_plot(samples: Sequence[Served]) -> dict[str, dg.MetadataValue]:
-    """The share of watched pairs that were fresh over a day; times when some were late are bands at the foot."""
+    """The plot of the fresh share of watched pairs over a day, with bands at the foot while some were late."""
     if len(samples) < 2:
         return {}
     last = samples[-1]
@@ -51,9 +51,9 @@ def freshness_plot(samples: Sequence[Served]) -> dict[str, dg.MetadataValue]:
 def _shortest(name: str, about: str, draw: Callable[[int], str]) -> dict[str, dg.MetadataValue]:
     """The picture with the most columns that Dagster still shows at once."""
     for columns in _COLUMNS:
-        said = with_picture(about, draw(columns))
-        if len(said.value or "") <= MOST_CHARACTERS:
-            return {name: said}
+        picture = with_picture(about, draw(columns))
+        if len(picture.value or "") <= MOST_CHARACTERS:
+            return {name: picture}
     return {}
 
 
@@ -70,7 +70,7 @@ def _about(portrait: Portrait, gaps: int) -> str:
 
 
 def _when(first: datetime, last: datetime) -> str:
-    """Days where they say it all, else minutes."""
+    """Both ends, in days if these are exact enough, else in minutes."""
     begin, end = _ends(first, last)
     return f"{begin} to {end}{'' if _are_days(first, last) else ' UTC'}"
 
@@ -85,7 +85,7 @@ def _are_days(first: datetime, last: datetime) -> bool:
 
 
 def _gaps(portrait: Portrait) -> list[Span]:
-    """Times without values that should be there: by the calendar, or else much longer than is usual between two."""
+    """Spans with missing values: by the calendar, or else much longer than usual between two values."""
     if portrait.gaps is not None:
         return [
             (datetime.combine(first, time(), UTC), datetime.combine(last, time(), UTC))
@@ -98,7 +98,7 @@ def _gaps(portrait: Portrait) -> list[Span]:
 
 
 def _across(begin: datetime, end: datetime) -> Callable[[datetime], int]:
-    """Where a time is on the picture."""
+    """A function that gives the position of a time in the picture."""
     span = (end - begin).total_seconds()
     return lambda at: round((at - begin).total_seconds() / span * _WIDTH) if span > 0 else 0
 
@@ -134,7 +134,7 @@ def _price_svg(values: Sequence[Portrayed], gaps: Sequence[Span], columns: int) 
 
 
 def _strokes(values: Sequence[Portrayed], gaps: Sequence[Span]) -> Iterator[list[Portrayed]]:
-    """Values between gaps: no line is drawn over what is not there."""
+    """The values between gaps, each part for a line of its own."""
     stroke = [values[0]]
     for before, value in pairwise(values):
         if any(a < value.at and b > before.at for a, b in gaps):
@@ -157,15 +157,15 @@ def _freshness_svg(samples: Sequence[Served], columns: int) -> str:
     path = late = ""
     ended = height = late_to = -1
     for begin, end, group in _columns(samples, columns):
-        # The worst moment of a column is what it is for.
-        share = min((one.fresh / one.watched if one.watched else 1.0) for one in group)
+        # A column shows its worst moment.
+        share = min((sample.fresh / sample.watched if sample.watched else 1.0) for sample in group)
         y = round((1 - share) * (_HEIGHT - 8) + 2)
-        # The last sample is of this moment: it has no width but what makes it seen.
+        # The last sample is of this moment: it gets a small width to be visible.
         left, right = min(x(begin), _WIDTH - 2), min(x(end), _WIDTH)
         path += (f"v{y - height}" if y != height else "") if left == ended else f"M{left},{y}"
         path += f"h{right - left}"
         ended, height = right, y
-        if any(one.late for one in group):
+        if any(sample.late for sample in group):
             late += f"H{right}" if late_to == left else f"M{left},58H{right}"
             late_to = right
     return _svg(
@@ -180,15 +180,15 @@ def _freshness_svg(samples: Sequence[Served], columns: int) -> str:
 def _columns(
     samples: Sequence[Served], columns: int
 ) -> Iterator[tuple[datetime, datetime, Sequence[Served]]]:
-    """From when until when each column is, and what was seen in it. There is none for times without samples."""
+    """Begin, end and samples of each column. Times without samples have no column."""
     step = -(-len(samples) // columns)
     start = 0
-    for index, one in enumerate(samples):
+    for index, sample in enumerate(samples):
         following = samples[index + 1] if index + 1 < len(samples) else None
-        is_seen_on = following is not None and following.at - one.at <= _UNSAMPLED
+        is_seen_on = following is not None and following.at - sample.at <= _UNSAMPLED
         if is_seen_on and index - start + 1 < step:
             continue
-        end = following.at if following is not None and is_seen_on else one.at + _SAMPLED
+        end = following.at if following is not None and is_seen_on else sample.at + _SAMPLED
         yield samples[start].at, end, samples[start : index + 1]
         start = index + 1
 

@@ -1,10 +1,10 @@
-"""Keeping Dagster's own storage small. A drain every two minutes leaves hundreds of megabytes of events a day.
+"""Prune Dagster's own storage. A drain every two minutes leaves hundreds of megabytes of events a day.
 
-What the events said is not lost: prices, calls and tasks are in the pricing database, with the ids of their
-runs. A partition whose last event goes with its run is reported again, without a run.
+No data is lost: prices, calls and tasks are in the pricing database, with the ids of their runs. If a partition's last
+event is deleted with its run, the partition is reported again, without a run.
 
-Of a storage that others share only runs of our own code location go. What was reported without a run does not say from
-which location it comes, so it goes only where `pricing-pipeline up` made the storage.
+In a shared storage only runs of our own code location are deleted. Reports without a run do not name their location,
+so they are deleted only if `pricing-pipeline up` made the storage.
 """
 
 from collections.abc import Iterator
@@ -30,11 +30,11 @@ KEEP_DRAINS = timedelta(hours=6)
 """Drains that succeeded or were cancelled."""
 KEEP_FAILED_DRAINS = timedelta(days=7)
 KEEP_OTHERS = timedelta(days=90)
-"""Backfills and whatever else a person started."""
+"""Backfills and all other runs that a person started."""
 KEEP_REPORTS = timedelta(hours=24)
 """Runless reports about latest prices and sources, and Dagster's evaluations of freshness."""
 KEEP_CHECKS = timedelta(days=30)
-"""What checks found: numbers, texts and plots each hour."""
+"""Results of checks: numbers, texts and plots each hour."""
 RUNS_AT_ONCE = 100
 
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED]
@@ -44,7 +44,7 @@ Partition = tuple[dg.AssetKey, str]
 
 
 def prune_dagster(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Prunes a little at each tick."""
+    """The sensor that prunes a little at each tick."""
 
     @dg.sensor(
         name="prune_dagster",
@@ -69,11 +69,13 @@ def prune_dagster(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
 
 
 def prune_runs(instance: dg.DagsterInstance, ours: Ours, engine: Engine, now: datetime) -> int:
-    """Delete our runs past their keeping time, at most RUNS_AT_ONCE of each kind; returns how many."""
+    """Delete our expired runs, at most RUNS_AT_ONCE of each kind; returns how many."""
     orphans: set[Partition] = set()
     count = 0
     for run in _old_runs(instance, ours, now):
-        orphans.update(one for one in _partitions_of(instance, run.run_id) if one[0] in ours.histories)
+        orphans.update(
+            partition for partition in _partitions_of(instance, run.run_id) if partition[0] in ours.histories
+        )
         instance.compute_log_manager.delete_logs(prefix=[run.run_id])
         instance.delete_run(run.run_id)
         count += 1
@@ -82,7 +84,7 @@ def prune_runs(instance: dg.DagsterInstance, ours: Ours, engine: Engine, now: da
 
 
 def prune_reports(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> int:
-    """Delete old runless events about our latest prices and sources, and what our checks found; returns how many."""
+    """Delete old runless events about our latest prices and sources, and old results of checks; returns how many."""
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return 0
@@ -103,13 +105,13 @@ def prune_reports(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> in
 
 
 def forget_moved(instance: dg.DagsterInstance, ours: Ours) -> None:
-    """Take out of the catalog what earlier releases told of keys that no asset has any more."""
+    """Remove keys of earlier releases from the catalog if no asset has them any more."""
     if left := list(filter(instance.has_asset_key, ours.moved)):
         instance.wipe_assets(left)
 
 
 def _old_checks(keys: list[str], now: datetime) -> sa.Delete:
-    """What checks found longer ago than KEEP_CHECKS, but for the last of each. Their runs' end does not remove it."""
+    """Deletes results of checks older than KEEP_CHECKS, except the last of each. Deleting runs does not delete them."""
     checks = AssetCheckExecutionsTable.c
     are_ours = sa.and_(checks.asset_key.in_(keys), checks.check_name.in_([check.name for check in CHECKS]))
     newest = sa.select(sa.func.max(checks.id)).where(are_ours).group_by(checks.asset_key, checks.check_name)
@@ -145,9 +147,9 @@ def _report_again(instance: dg.DagsterInstance, engine: Engine, orphans: set[Par
             first = datetime.fromisoformat(partition).date()
             window = Window(first, months_after(first, 1) - timedelta(days=1))
             with engine.connect() as connection:
-                held = price_reader.months(connection, key.path[-1], window.start, window.end)
+                stored = price_reader.months(connection, key.path[-1], window.start, window.end)
                 size = asset_size(connection, key.path[-1]) if partition == months[-1] else {}
-            metadata = month_metadata(*held.get(first, (0, 0))) | size
+            metadata = month_metadata(*stored.get(first, (0, 0))) | size
             instance.report_runless_asset_event(
                 dg.AssetMaterialization(key, partition=partition, metadata=metadata)
             )

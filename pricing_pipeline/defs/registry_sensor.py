@@ -17,17 +17,17 @@ _RELOAD_PATIENCE_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class _Seen:
-    """The cursor of the sensor of the registry: the version that it has seen or asked to load, and since when."""
+    """The cursor of the registry sensor: the version that it last saw or asked to load, and since when."""
 
     version: int
     at: cursors.Moment
 
 
 def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Reloads the code location when the registry has changed, so that new types appear by themselves.
+    """The sensor that reloads the code location when the registry has changed, so that new types appear.
 
-    Of a location that Dagster starts by itself (`python_module`), its daemon starts a new server every minute, and a
-    webserver keeps to its own until a person reloads it there: from here nobody reaches that, so it is said for good.
+    If Dagster starts the location itself (`python_module`), the daemon starts a new server every minute, and a
+    webserver keeps its own until a person reloads it there. The sensor cannot do that, so its ticks say so.
     """
     loaded = snapshot.version
 
@@ -35,8 +35,8 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         name="follow_registry",
         minimum_interval_seconds=EVERY_SECOND_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Reloads the definitions when a data type was added, changed or retired. Where a "
-        "webserver has to be told by hand, its ticks say so.",
+        description="Reloads the definitions when a data type was added, changed or retired. If a "
+        "webserver must be reloaded by hand, its ticks say so.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
@@ -62,13 +62,11 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     return sensor
 
 
-_AGAIN = (
-    "; where that is said again and again: `dagster api grpc` cannot reload, `dagster code-server start` can"
-)
+_AGAIN = "; if this repeats: `dagster api grpc` cannot reload, `dagster code-server start` can"
 
 
 def _by_hand(loaded: int, seen: _Seen) -> str:
-    """What to do about a location that cannot be told from here to reload."""
+    """What to do about a location that the sensor cannot reload."""
     since = f"{datetime.fromtimestamp(seen.at, UTC):%d %b %H:%M} UTC"
     reload = "until the code location is reloaded there (Deployment, Code locations, Reload)"
     if seen.version != loaded:

@@ -1,4 +1,4 @@
-"""Telling Dagster what was done, as it is done: a crash late in a run must not lose the story of its work."""
+"""Report work to Dagster while it is done: a crash late in a run must not lose the report of earlier work."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ LATE_ROWS = 5
 class Reporter:
     """Writes a run's events: of histories, materializations of documents, observations of latest prices.
 
-    A month of a history is materialized, which Dagster paints as filled, when no instrument lacks a day of it that can
-    be fetched by then. What comes of it before that is observed. Of types `without_history` none lacks anything.
+    A month of a history is materialized, which Dagster shows as filled, when no instrument lacks a day of it that can
+    be fetched. Before that, new values of the month are observed. Types `without_history` lack nothing.
     """
 
     def __init__(
@@ -48,22 +48,22 @@ class Reporter:
         self._context = context
         self._engine = engine
         self._allowances = allowances
-        self._told: set[tuple[str, date]] = set()
-        self._about_to_tell: set[str] = set()
+        self._reported: set[tuple[str, date]] = set()
+        self._to_report: set[str] = set()
         self._unfinished: defaultdict[str, set[date]] = defaultdict(set)
         self._unsized: set[str] = set()
-        self._told_documents: set[str] = set()
+        self._reported_documents: set[str] = set()
 
     def report(self, tallies: Sequence[Tally]) -> None:
-        """Report what was done since the last time, one data type after the other."""
+        """Report the work since the last report, one data type after the other."""
         with self._engine.connect() as connection:
             served = {
                 row.data_type: row for row in freshness.measure(connection, [t.data_type for t in tallies])
             }
             samples = {t.data_type: sample_table(connection, t.data_type) for t in tallies}
             late = {name: why_late(connection, row) for name, row in served.items()}
-            months = {t.data_type: self._months_to_tell(t) for t in tallies}
-            held = {
+            months = {t.data_type: self._months_to_report(t) for t in tallies}
+            stored = {
                 name: quality.month_rows(connection, name, wanted)
                 for name, wanted in months.items()
                 if wanted
@@ -73,18 +73,18 @@ class Reporter:
             work = self._work(tally)
             newest = max(tally.months, default=None)
             for month in months[tally.data_type]:
-                counted = held[tally.data_type].get(month)
-                # What was done for all its months would look as if it were of each.
-                told = {**work, **sizes[tally.data_type]} if month == newest else {}
-                told |= {"rows": dg.MetadataValue.int(tally.months[month])}
+                counted = stored[tally.data_type].get(month)
+                # The counts are of all months together, so only one month gets them.
+                metadata = {**work, **sizes[tally.data_type]} if month == newest else {}
+                metadata |= {"rows": dg.MetadataValue.int(tally.months[month])}
                 is_now = month == newest and tally.data_type in self._without_history
-                self._tell(tally.data_type, month, told | _month_size(counted), is_filled=is_now)
+                self._report_month(tally.data_type, month, metadata | _month_size(counted), is_filled=is_now)
                 if not is_now:
                     self._unfinished[tally.data_type].add(month)
                 elif not sizes[tally.data_type]:
                     self._unsized.add(tally.data_type)
             if tally.documents:
-                self._told_documents.add(tally.data_type)
+                self._reported_documents.add(tally.data_type)
                 self._context.log_event(
                     dg.AssetMaterialization(
                         document_key(tally.data_type),
@@ -92,7 +92,7 @@ class Reporter:
                     )
                 )
             if not tally.latest_calls:
-                continue  # spans of days say nothing about latest prices
+                continue  # calls for spans of days bring no latest prices
             self._context.log_event(
                 dg.AssetObservation(
                     latest_key(tally.data_type),
@@ -106,46 +106,52 @@ class Reporter:
             )
 
     def finish_months(self) -> None:
-        """Report months that are filled by now, and the row counts of those that took long to count.
+        """Report the months that are filled by now, and the row counts that take long.
 
-        For the end of a drain. It may have done a backfill's work whose own run was killed, and reports no more.
+        Call it at the end of a drain. The drain may have done the work of a backfill whose own run was killed.
         """
         with self._engine.connect() as connection:
             for name in self._unsized - self._unfinished.keys():
                 if size := asset_size(connection, name, is_once=True):
                     self._context.log_event(dg.AssetObservation(history_key(name), metadata=size))
             for name, months in self._unfinished.items():
-                held = quality.month_rows(connection, name, sorted(months), is_once=True)
+                stored = quality.month_rows(connection, name, sorted(months), is_once=True)
                 lacking = quality.lacking(connection, name, sorted(months))
                 size = asset_size(connection, name, is_once=True)
                 for month in sorted(months):
-                    told = _month_size(held.get(month)) | (size if month == max(months) else {})
-                    self._tell_judged(name, month, told, lacking[month])
+                    metadata = _month_size(stored.get(month)) | (size if month == max(months) else {})
+                    self._report_by_gaps(name, month, metadata, lacking[month])
         self._unfinished.clear()
         self._unsized.clear()
 
-    def _months_to_tell(self, tally: Tally) -> list[date]:
-        """The newest month each time, older ones once in a run: a backfill touches all its months all the time.
+    def _months_to_report(self, tally: Tally) -> list[date]:
+        """The newest month each time, and older months once in a run: a backfill changes all its months all the time.
 
-        None when `report_months` is about to tell all of them.
+        None if `report_months` is about to report all of them.
         """
-        if tally.data_type in self._about_to_tell:
+        if tally.data_type in self._to_report:
             return []
         newest = max(tally.months, default=None)
         return sorted(
-            month for month in tally.months if month == newest or (tally.data_type, month) not in self._told
+            month
+            for month in tally.months
+            if month == newest or (tally.data_type, month) not in self._reported
         )
 
-    def _tell(self, data_type: str, month: date, metadata: Metadata, *, is_filled: bool) -> None:
-        self._told.add((data_type, month))
+    def _report_month(self, data_type: str, month: date, metadata: Metadata, *, is_filled: bool) -> None:
+        self._reported.add((data_type, month))
         event = dg.AssetMaterialization if is_filled else dg.AssetObservation
         self._context.log_event(event(history_key(data_type), partition=month.isoformat(), metadata=metadata))
 
-    def _tell_judged(self, data_type: str, month: date, metadata: Metadata, lacking: quality.Lacking) -> None:
-        self._tell(data_type, month, metadata | _said_of_lacking(lacking), is_filled=not lacking.symbols)
+    def _report_by_gaps(
+        self, data_type: str, month: date, metadata: Metadata, lacking: quality.Lacking
+    ) -> None:
+        self._report_month(
+            data_type, month, metadata | _lacking_metadata(lacking), is_filled=not lacking.symbols
+        )
 
     def steps(self, data_type: str) -> Callable[[Progress], None]:
-        """A function that logs how far work is every few seconds, however long it waits: a run that is silent hangs."""
+        """A function that logs progress every few seconds, also while work waits: a silent run counts as hanging."""
         last = 0.0
 
         def say(progress: Progress) -> None:
@@ -161,22 +167,22 @@ class Reporter:
         return say
 
     def progress(self, backfill: Backfill) -> Callable[[Progress], None]:
-        """A function that logs a backfill's progress every few seconds. `report_months` follows its end.
+        """A function that logs a backfill's progress every few seconds. Call `report_months` at the end.
 
-        At its begin, at its end and at tenths between them it observes the history, too: that is what the asset's page
-        and its plots show while no month has been reported yet.
+        At the start, at the end and at each tenth it also observes the history: the asset's page and its plots show
+        this while no month has been reported.
         """
         say = self.steps(backfill.data_type)
-        told: Told | None = None
+        observed: Observed | None = None
 
         def log(progress: Progress) -> None:
-            nonlocal told
+            nonlocal observed
             now = time.monotonic()
             if progress.is_finished:
-                self._about_to_tell.add(backfill.data_type)
+                self._to_report.add(backfill.data_type)
             say(progress)
-            if progress.tasks and is_step(told, progress, now):
-                told = Told(progress, now)
+            if progress.tasks and is_step(observed, progress, now):
+                observed = Observed(progress, now)
                 self._context.log_event(
                     dg.AssetObservation(
                         history_key(backfill.data_type), metadata=_how_far(backfill, progress)
@@ -186,46 +192,46 @@ class Reporter:
         return log
 
     def report_months(self, backfill: Backfill, window: Window) -> None:
-        """Report every month that a backfill touched with all rows it holds now, months without trading too."""
+        """Report every month of a backfill with its row count now, also months without trading."""
         months = months_of(window)
         end = months_after(months[-1], 1) - timedelta(days=1)
         with self._engine.connect() as connection:
-            held = price_reader.months(connection, backfill.data_type, months[0], end)
+            stored = price_reader.months(connection, backfill.data_type, months[0], end)
             lacking = quality.lacking(connection, backfill.data_type, months)
             last = price_plot(quality.portrait(connection, backfill.data_type))
             last |= asset_size(connection, backfill.data_type, is_once=True)
         for month in months:
-            told = month_metadata(*held.get(month, (0, 0))) | (last if month == months[-1] else {})
-            self._tell_judged(backfill.data_type, month, told, lacking[month])
+            metadata = month_metadata(*stored.get(month, (0, 0))) | (last if month == months[-1] else {})
+            self._report_by_gaps(backfill.data_type, month, metadata, lacking[month])
         self._unfinished.pop(backfill.data_type, None)
-        self._about_to_tell.discard(backfill.data_type)
+        self._to_report.discard(backfill.data_type)
 
     def report_unfillable(self, data_type: str, window: Window, why: str) -> None:
-        """Report the months of a type as they are, where none of its past can be fetched.
+        """Report the months of a type as they are, if none of its history can be fetched.
 
-        None of them lacks anything, and Dagster takes a backfill for failed while a month of it was never reported.
+        They lack nothing, and Dagster counts a backfill as failed while one of its months was never reported.
         """
         months = months_of(window)
         with self._engine.connect() as connection:
-            held = price_reader.months(
+            stored = price_reader.months(
                 connection, data_type, months[0], months_after(months[-1], 1) - timedelta(days=1)
             )
         reason: Metadata = {"nothing_to_fill": dg.MetadataValue.text(why)}
         for month in months:
-            told = month_metadata(*held.get(month, (0, 0))) | reason
-            self._tell(data_type, month, told, is_filled=True)
+            metadata = month_metadata(*stored.get(month, (0, 0))) | reason
+            self._report_month(data_type, month, metadata, is_filled=True)
 
     def report_documents(self, data_type: str, confirmed: int) -> None:
-        """Report that a run's documents are as new as can be; a drain may have brought them, or nobody watches any."""
-        if data_type in self._told_documents:
+        """Report that a run's documents are up to date; a drain may have fetched them, or nobody watches any."""
+        if data_type in self._reported_documents:
             return
-        told: Metadata = {"pairs_confirmed": dg.MetadataValue.int(confirmed)}
+        metadata: Metadata = {"pairs_confirmed": dg.MetadataValue.int(confirmed)}
         with self._engine.connect() as connection:
-            told |= asset_size(connection, data_type, is_once=True)
-        self._context.log_event(dg.AssetMaterialization(document_key(data_type), metadata=told))
+            metadata |= asset_size(connection, data_type, is_once=True)
+        self._context.log_event(dg.AssetMaterialization(document_key(data_type), metadata=metadata))
 
     def cancelled(self, backfill: Backfill) -> int:
-        """How many tasks of a backfill people have called off."""
+        """How many tasks of a backfill were cancelled."""
         with self._engine.connect() as connection:
             return backfills.cancelled(connection, backfill.id)
 
@@ -250,7 +256,7 @@ class Reporter:
             "rows_revised": dg.MetadataValue.int(tally.revised),
             "symbols": dg.MetadataValue.int(len(tally.symbols)),
             "failed": dg.MetadataValue.int(tally.failed),
-            "held_as_implausible": dg.MetadataValue.int(tally.held),
+            "quarantined": dg.MetadataValue.int(tally.quarantined),
             "bars_without_some_parts": dg.MetadataValue.int(tally.trimmed),
             "calls": dg.MetadataValue.int(tally.calls),
             "bytes": dg.MetadataValue.int(tally.wire_bytes),
@@ -263,24 +269,24 @@ class Reporter:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What was last observed of a backfill, and when by the process's monotonic clock, in seconds."""
+class Observed:
+    """The last observed progress of a backfill, and its time by the monotonic clock, in seconds."""
 
     progress: Progress
     at: float
 
 
-def is_step(told: Told | None, progress: Progress, now: float) -> bool:
-    """Whether a backfill's progress is worth an event: its begin and end, and between them a tenth more.
+def is_step(observed: Observed | None, progress: Progress, now: float) -> bool:
+    """Whether a backfill's progress is worth an event: its start, its end, and each tenth between them.
 
     Tenths are at least 20 s apart, so that a backfill has a dozen events at most, and a quick one two.
     """
-    if told is None:
+    if observed is None:
         return True
     if progress.is_finished:
-        return not told.progress.is_finished
-    done, before = progress.tasks - progress.open, told.progress.tasks - told.progress.open
-    return 10 * done // progress.tasks > 10 * before // progress.tasks and now - told.at >= _STEP_SECONDS
+        return not observed.progress.is_finished
+    done, before = progress.tasks - progress.open, observed.progress.tasks - observed.progress.open
+    return 10 * done // progress.tasks > 10 * before // progress.tasks and now - observed.at >= _STEP_SECONDS
 
 
 def _how_far(backfill: Backfill, progress: Progress) -> Metadata:
@@ -295,12 +301,12 @@ def _how_far(backfill: Backfill, progress: Progress) -> Metadata:
 
 
 def month_metadata(rows: int, symbols: int) -> Metadata:
-    """What a partition of history holds."""
+    """The size of a partition of history."""
     return {**_month_size(rows), "symbols": dg.MetadataValue.int(symbols)}
 
 
 def asset_size(connection: Connection, data_type: str, *, is_once: bool = False) -> Metadata:
-    """The row count that Dagster shows as the whole history's; nothing rather than a guess."""
+    """The row count that Dagster shows for the whole history; none if it is not exact."""
     rows = quality.total_rows(connection, data_type, is_once=is_once)
     return {} if rows is None else {"dagster/row_count": dg.MetadataValue.int(rows)}
 
@@ -309,18 +315,18 @@ def _month_size(rows: int | None) -> Metadata:
     return {} if rows is None else {"dagster/partition_row_count": dg.MetadataValue.int(rows)}
 
 
-def _said_of_lacking(lacking: quality.Lacking) -> Metadata:
+def _lacking_metadata(lacking: quality.Lacking) -> Metadata:
     if not lacking.symbols:
         return {}
-    said = (
+    sentence = (
         f"{lacking.symbols} of {lacking.instruments} instruments lack days of this month, so it does not count as "
-        "filled. A backfill of all symbols asks for them."
+        "filled. A backfill of all symbols fetches them."
     )
-    return {"not_filled": dg.MetadataValue.text(said)}
+    return {"not_filled": dg.MetadataValue.text(sentence)}
 
 
 def serving(row: freshness.Freshness | None) -> Metadata:
-    """How the watched pairs of a data type are served."""
+    """The freshness of a data type's watched pairs."""
     if row is None:
         return {}
     metadata: Metadata = {
@@ -335,8 +341,8 @@ def serving(row: freshness.Freshness | None) -> Metadata:
     return metadata
 
 
-def said_of_service(row: freshness.Freshness) -> str:
-    """How a data type serves its viewers, in a sentence."""
+def describe_service(row: freshness.Freshness) -> str:
+    """The freshness of a data type's watched pairs, in a sentence."""
     if not row.watched:
         return "Nobody watches this type."
     counts = {
@@ -347,23 +353,23 @@ def said_of_service(row: freshness.Freshness) -> str:
         "paused": row.paused,
     }
     each = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    said = f"{row.watched} watched price{'s' if row.watched > 1 else ''}: {each}."
+    sentence = f"{row.watched} watched price{'s' if row.watched > 1 else ''}: {each}."
     if row.missing:
-        said += f" {row.missing} {'was' if row.missing == 1 else 'were'} never fetched."
+        sentence += f" {row.missing} {'was' if row.missing == 1 else 'were'} never fetched."
     if not row.is_on_time:
-        said += (
-            " `pricing-pipeline why SYMBOL` says of each why, `pricing-pipeline status` which provider is throttled or "
-            "out of quota."
+        sentence += (
+            " `pricing-pipeline price why SYMBOL` explains each, and `pricing-pipeline status` shows which provider is "
+            "throttled or out of quota."
         )
-    return said
+    return sentence
 
 
 def why_late(connection: Connection, row: freshness.Freshness) -> Metadata:
-    """Why the prices that viewers have waited for longest are late; nothing when none is."""
+    """A table of the pairs that are late for longest, with the reasons; none if no pair is late."""
     if not row.late:
         return {}
     cells: list[list[object]] = [
-        [one.symbol, one.sentence] for one in freshness.why_late(connection, row.data_type, LATE_ROWS)
+        [pair.symbol, pair.sentence] for pair in freshness.why_late(connection, row.data_type, LATE_ROWS)
     ]
     return named_table("why_late", ["symbol", "why"], cells)
 
@@ -397,12 +403,12 @@ def _document_table(rows: Sequence[documents.SampleDocument]) -> Metadata:
 
 
 def named_table(name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Metadata:
-    """A table under its name; nothing without rows."""
+    """A table under its name; none without rows."""
     return {name: table(header, rows)} if rows else {}
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.TableMetadataValue:
-    """A table as Dagster shows one. Numbers stay numbers, whatever else is text."""
+    """A table for Dagster. Numbers stay numbers, all other cells become text."""
 
     def shown(cell: object) -> str | int | float:
         return cell if isinstance(cell, (int, float)) else str(cell)

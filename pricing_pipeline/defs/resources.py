@@ -1,4 +1,4 @@
-"""Dagster resources: the database, the provider clients, and what limits and quota still allow.
+"""Dagster resources: the database, the provider clients, and the allowances of the providers.
 
 No postponed annotations here: Dagster reads the fields of a resource when its class is made.
 """
@@ -22,19 +22,19 @@ from pricing_pipeline.settings import load_settings_as_guest
 class PricingDatabase(dg.ConfigurableResource[Engine]):
     """The pricing database of the settings. One engine per process, so that a sensor tick opens no new connection.
 
-    It has no field: what has one can be set in a run's config, and who may start runs would point them to a database of
-    their own, outside of every limit.
+    It has no field: a run's config could set a field, and whoever may start runs could use a database of their own,
+    without any limit.
     """
 
     @property
     def engine(self) -> Engine:
-        # Ticks run side by side: of two engines made at once one would be lost, with its open sessions.
+        # Ticks run at the same time: if two made an engine at once, one would be lost with its open sessions.
         with _MAKING:
             return _engine(worker_url(load_settings_as_guest()))
 
 
 class Providers(dg.ConfigurableResource[None]):
-    """Rate-limited provider clients. Limits and quota hold across processes: the database grants each call."""
+    """Rate-limited provider clients. Limits and quota apply across processes: the database grants each call."""
 
     database: PricingDatabase
 
@@ -42,14 +42,14 @@ class Providers(dg.ConfigurableResource[None]):
     def clients(self) -> Iterator[dict[str, ProviderClient]]:
         """Open a client for each active provider, against the sandbox or the real service.
 
-        Their keys follow the database while they are open.
+        While they are open, they follow changes of keys in the database.
         """
         with open_clients(load_settings_as_guest(), self.database.engine) as clients:
             yield clients
 
 
 class Allowances(dg.ConfigurableResource[None]):
-    """What each provider's rate limit and data quota still allow."""
+    """What each provider's rate limit and quota still allow."""
 
     database: PricingDatabase
 
@@ -64,5 +64,5 @@ _MAKING = Lock()
 
 @cache
 def _engine(url: str) -> Engine:
-    # Four answers are stored at a time, beside the two sessions of the coordinating thread and what it does in others.
+    # Four answers are stored at a time, beside the two sessions of the coordinating thread and one for other work.
     return make_engine(url, pool_size=7)

@@ -1,7 +1,7 @@
 """Schedules: scheduled data types by their cron expression, in their own time zone.
 
-Dagster's schedules are what usually serves a slot. The database remembers which one was served last, so that a
-slot that passed while Dagster or the database was away is caught up, by the sensor, once.
+Dagster's schedules usually serve a slot. The database keeps the last served slot, so that the sensor can catch up once
+on a slot that passed while Dagster or the database was away.
 """
 
 import logging
@@ -28,13 +28,14 @@ from pricing_pipeline.domain.data_types import DataType
 _LOG = logging.getLogger(__name__)
 
 _GRACE = timedelta(minutes=2)
-"""For so long a slot is left to Dagster's scheduler, which looks about once a minute."""
+"""How long a slot is left to Dagster's scheduler, which looks about once a minute."""
 
 
 def scheduled_refreshes(snapshot: RegistrySnapshot) -> tuple[list[dg.ScheduleDefinition], dict[str, str]]:
     """One schedule for each scheduled data type, in the row's own time zone.
 
-    Also why types have none whose row Dagster cannot follow: one bad row must not take all others down.
+    It also returns the reasons why types have none because Dagster cannot follow their row: one bad row must not stop
+    the others.
     """
     definitions, faults = [], {}
     for kind in snapshot.data_types:
@@ -49,7 +50,7 @@ def scheduled_refreshes(snapshot: RegistrySnapshot) -> tuple[list[dg.ScheduleDef
 
 
 def _ever_comes(cron: str, timezone: str) -> bool:
-    """Whether an expression has a slot: the 31st of April never comes, and Dagster's page of schedules fails of it."""
+    """Whether an expression has a slot: the 31st of April never comes, and fails Dagster's page of schedules."""
     try:
         next(_slots_after(datetime.now(UTC), cron, timezone))
     except CroniterBadDateError:
@@ -92,7 +93,7 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
             return dg.SkipReason(f"queued {queued}; the drain that is at work or starting takes them")
         return dg.RunRequest(
             run_key=f"{kind.data_type}-{slot.isoformat()}",
-            # To Dagster it is the slot's time: for a tick that comes late, a month begun since does not exist yet.
+            # By the slot's time: when a tick is late, Dagster does not have a month that has begun since.
             partition_key=None if kind.fetcher.is_document else slot.astimezone(UTC).strftime("%Y-%m-01"),
             asset_selection=[stored_key(kind)],
             tags={**drain_tags(context.instance, database.engine), "pricing/queued": str(queued)},
@@ -102,9 +103,9 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
 
 
 class MissedSlots:
-    """The latest slot of each schedule that nothing has served, though it passed a while ago.
+    """Serves the latest slot of each schedule that passed a while ago and was not served.
 
-    Of several missed slots only the latest is served: one walk over the instruments makes up for all.
+    If several slots were missed, only the latest is served: one walk over the instruments is enough.
     """
 
     def __init__(self, snapshot: RegistrySnapshot) -> None:
@@ -115,11 +116,11 @@ class MissedSlots:
             and is_valid_cron_schedule(kind.refresh_schedule)
             and _ever_comes(kind.refresh_schedule, kind.schedule_timezone)
         }
-        # A tick costs two reads of the clock then, not an evaluation of every expression.
+        # With these, a tick does not evaluate every expression.
         self._next: dict[str, tuple[datetime, datetime]] = {}
 
     def serve(self, engine: Engine) -> dict[str, datetime]:
-        """Serve what was missed; returns the slots by data type. One bad type stops no other."""
+        """Serve missed slots; returns them by data type. One bad type does not stop the others."""
         if not self._crons:
             return {}
         with engine.connect() as connection:
@@ -136,7 +137,7 @@ class MissedSlots:
                         caught_up[name] = missed
                         _LOG.warning("the slot %s of %s was missed and is served now", missed, name)
             except Exception:
-                _LOG.exception("the schedule of %s cannot be looked at", name)
+                _LOG.exception("the schedule of %s cannot be evaluated", name)
         return caught_up
 
     def _missed(self, name: str, served: datetime, until: datetime) -> datetime | None:

@@ -1,8 +1,7 @@
-"""The registry as definitions are built from it: read from the database, or the last good copy on disk.
+"""The registry from which definitions are built: read from the database, or the last good copy on disk.
 
-Definitions must never depend on a live database: a reload during an outage would leave no assets and no
-way back. A run worker rebuilds its definitions from the copy that was handed to it with the code location,
-so a type that vanished meanwhile cannot fail it.
+Definitions must not depend on a live database: a reload during an outage would leave no assets. A run worker rebuilds
+its definitions from the copy that came with the code location, so that a type removed meanwhile cannot fail it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RegistrySnapshot:
-    """The registry at one version: active data types, active providers with their base URLs, and who serves what."""
+    """The registry at one version: active data types, active providers with their base URLs, and the routes."""
 
     version: int
     data_types: tuple[DataType, ...]
@@ -83,14 +82,14 @@ def _read(url: str) -> RegistrySnapshot:
 
 
 def last_good(settings: Settings) -> RegistrySnapshot:
-    """The copy that was kept when the code location was loaded last; an empty registry where none can be read."""
+    """The copy from the last load of the code location; an empty registry if there is no readable copy."""
     path = _copy(settings)
     try:
         return RegistrySnapshot.from_json(path.read_text())
     except FileNotFoundError:
         return EMPTY
     except (OSError, ValueError, KeyError, TypeError) as error:
-        # Damaged, or of another version: no reason to stay down when the database is back.
+        # Damaged, or of another version: the code location must load anyway.
         _LOG.warning("the copy of the registry in %s cannot be read: %r", path, error)
         return EMPTY
 

@@ -1,6 +1,6 @@
-"""What the sources of lineage say of themselves: who watches what, and what stops each provider.
+"""Report on the sources of lineage: the subscriptions, and the state of each provider.
 
-A sensor observes them, for no run sees a provider that nobody may call, or a watcher whose prices are fresh.
+A sensor observes them, because no run sees a provider that may not be called, or a viewer whose prices are fresh.
 """
 
 from collections.abc import Sequence
@@ -23,72 +23,72 @@ from pricing_pipeline.settings import load_settings
 
 _EVERY_SECONDS = 30
 _COUNTED_EVERY_SECONDS = 300.0
-"""How often units are told of a provider that goes on as before."""
+"""How often the units of a provider are reported while its state does not change."""
 BIGGEST = 10
-"""Clients in the table of the biggest."""
+"""How many clients the table of the biggest has."""
 _MOMENTARY = "rate_limited"
-"""A state that comes and goes within a window of the limit: no news."""
+"""A state that comes and goes within a window of the limit: it is not reported."""
 
 
 @dataclass(frozen=True)
-class _Told:
-    """The cursor of the sensor: the counts told last; of each provider what was told, and when in Unix seconds."""
+class _Reported:
+    """The cursor of the sensor: the last reported counts, and the last report on each provider with its Unix time."""
 
     watching: list[tuple[str | None, str | None, int]]
     providers: dict[str, tuple[list[Any], cursors.Moment]]
 
 
 def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Observes what is watched when it changes, and providers when they stop, go on, or have spent more."""
+    """The sensor that observes subscriptions when they change, and providers when their state or use changes."""
 
     @dg.sensor(
         name="report_sources",
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Says who watches what, when that changes; and of each provider what stops it, and how much of its "
+        description="Reports the subscriptions when they change, and for each provider its state and how much of its "
         "limits is used.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
-        told = cursors.read(context, _Told) or _Told([], {})
+        reported = cursors.read(context, _Reported) or _Reported([], {})
         with database.engine.connect() as connection:
             now = drains.outlook(connection).now_epoch
             watching = viewers.watching(connection)
             standings = limits.standings(connection, snapshot.providers)
         events: list[dg.AssetObservation] = []
-        shown = [one for one in watching if one.user_id is None] + _biggest(watching)
-        counts = [(one.data_type, one.user_id, one.subscriptions) for one in shown]
-        if counts != told.watching:
-            events.append(dg.AssetObservation(SUBSCRIPTIONS, metadata=said_of_watching(watching)))
+        shown = [row for row in watching if row.user_id is None] + _biggest(watching)
+        counts = [(row.data_type, row.user_id, row.subscriptions) for row in shown]
+        if counts != reported.watching:
+            events.append(dg.AssetObservation(SUBSCRIPTIONS, metadata=watching_metadata(watching)))
         after = {}
         for standing in standings:
             news: list[Any] = [
                 None if standing.state == _MOMENTARY else standing.state,
                 standing.outages,
-                standing.units_said,
+                standing.units_words,
             ]
-            last, at = told.providers.get(standing.provider, ([], 0.0))
+            last, at = reported.providers.get(standing.provider, ([], 0.0))
             is_due = not 0 <= now - at < _COUNTED_EVERY_SECONDS
             if last[:2] != news[:2] or (is_due and last != news):
                 events.append(
-                    dg.AssetObservation(provider_key(standing.provider), metadata=said_of_provider(standing))
+                    dg.AssetObservation(provider_key(standing.provider), metadata=provider_metadata(standing))
                 )
                 last, at = news, now
             after[standing.provider] = (last, at)
         return dg.SensorResult(
             asset_events=events,
             skip_reason=None if events else "nothing has changed",
-            cursor=cursors.dump(_Told(counts, after)),
+            cursor=cursors.dump(_Reported(counts, after)),
         )
 
     return sensor
 
 
-def said_of_watching(watching: Sequence[Watching]) -> Metadata:
-    """Counts over all, by data type and of the biggest clients."""
-    total = next(one for one in watching if one.data_type is None and one.user_id is None)
-    types = [one for one in watching if one.data_type is not None]
+def watching_metadata(watching: Sequence[Watching]) -> Metadata:
+    """Counts in total, by data type, and of the clients with the most subscriptions."""
+    total = next(row for row in watching if row.data_type is None and row.user_id is None)
+    types = [row for row in watching if row.data_type is not None]
     return {
         "dagster/row_count": dg.MetadataValue.int(total.subscriptions),
         "clients": dg.MetadataValue.int(total.clients),
@@ -96,34 +96,34 @@ def said_of_watching(watching: Sequence[Watching]) -> Metadata:
         **named_table(
             "by_data_type",
             ["data type", "clients", "watched", "subscriptions"],
-            [[one.data_type, one.clients, one.pairs, one.subscriptions] for one in types],
+            [[row.data_type, row.clients, row.pairs, row.subscriptions] for row in types],
         ),
         **named_table(
             "biggest_clients",
             ["client", "subscriptions", "last heartbeat (UTC)"],
             [
-                [one.user_id, one.subscriptions, f"{one.seen_at:%Y-%m-%d %H:%M:%S}"]
-                for one in _biggest(watching)
+                [row.user_id, row.subscriptions, f"{row.seen_at:%Y-%m-%d %H:%M:%S}"]
+                for row in _biggest(watching)
             ],
         ),
     }
 
 
 def _biggest(watching: Sequence[Watching]) -> list[Watching]:
-    return [one for one in watching if one.user_id is not None][:BIGGEST]
+    return [row for row in watching if row.user_id is not None][:BIGGEST]
 
 
-def said_of_provider(standing: Standing) -> Metadata:
-    """What stops a provider, and what it has left, in words."""
+def provider_metadata(standing: Standing) -> Metadata:
+    """The state of a provider, and its used units and quota, in words."""
     return {
-        "state": dg.MetadataValue.text(standing.said),
-        "units": dg.MetadataValue.text(standing.units_said),
-        "quota": dg.MetadataValue.text(standing.quota_said),
+        "state": dg.MetadataValue.text(standing.words),
+        "units": dg.MetadataValue.text(standing.units_words),
+        "quota": dg.MetadataValue.text(standing.quota_words),
     }
 
 
 def asked_at(provider: str, base_url: str) -> Metadata:
-    """Where calls to a provider go: to itself, or to the sandbox."""
+    """Where calls to a provider go: to the provider, or to the sandbox."""
     settings = load_settings()
     if not settings.sandbox:
         return {"asked_at": dg.MetadataValue.text(base_url)}

@@ -1,4 +1,4 @@
-"""Whether a drain is on its way: requested, and not yet at work. Whoever asks for one looks here first."""
+"""Find out whether a drain is requested and not yet at work, before another one is requested."""
 
 import time
 
@@ -11,13 +11,13 @@ from pricing_pipeline.demand import drains
 
 _WAITING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING]
 _BEGINS_WITHIN_SECONDS = 30.0
-"""A run that is at it for longer and is no drain yet will never be one. Run monitoring ends it."""
+"""A run that takes longer to begin its drain will never begin it. Run monitoring ends it."""
 
 
 def is_on_its_way(instance: dg.DagsterInstance, engine: Engine, label: str | None = None) -> bool:
-    """Whether a run that will drain this database waits for its turn, starts, or has started but not begun.
+    """Whether a run that will drain this database is queued, is starting, or has started and not begun its drain.
 
-    `label` is that of the code location, where it is known: what another one has queued may stay queued for ever.
+    `label` is that of the code location, if known: runs of another location may stay queued for ever.
     """
     tags = drains_of(engine) | ({REPOSITORY_LABEL_TAG: label} if label else {})
     ours = dg.RunsFilter(statuses=[*_WAITING, dg.DagsterRunStatus.STARTED], tags=tags)
@@ -34,6 +34,6 @@ def is_on_its_way(instance: dg.DagsterInstance, engine: Engine, label: str | Non
 
 
 def is_drained(instance: dg.DagsterInstance, engine: Engine) -> bool:
-    """Whether the queue is worked at, or is about to be."""
+    """Whether a drain works at the queue, or is about to."""
     with engine.connect() as connection:
         return drains.outlook(connection).drain_id is not None or is_on_its_way(instance, engine)

@@ -1,8 +1,8 @@
-"""Dagster's own tables: made so that a start which is killed halfway is taken up by the next one.
+"""Make Dagster's own tables in a way that the next start can resume after a kill.
 
-Dagster makes them one by one, each statement for itself, and later looks for a single one of them: a Ctrl-C in between
-left a database that no start could use or mend. Here a table comes with its indexes and all others, or not at all; and
-the mark of Dagster's revision, which says that nothing is missing, comes last.
+Dagster makes them one by one, each statement in its own transaction, and later looks for only one of them: a Ctrl-C in
+between left a database that no start could use or repair. Here all tables with their indexes are made in one
+transaction, and Dagster's revision, which says that nothing is missing, is written last.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _TABLES = (RunStorageSqlMetadata, SqlEventLogStorageMetadata, ScheduleStorageSql
 
 
 def make_tables(url: str) -> None:
-    """Make what Dagster's tables at `url` lack, unless an older Dagster made them: those are its upgrade's business.
+    """Make the missing tables of Dagster at `url`, unless an older Dagster made them: its upgrade does the rest then.
 
-    Safe to repeat, to cut off anywhere, and to run from several processes at once.
+    It is safe to repeat, to interrupt anywhere, and to run from several processes at once.
     """
     engine = create_engine(url, poolclass=NullPool)
     if _make(engine):
@@ -34,7 +34,7 @@ def make_tables(url: str) -> None:
 
 
 def _make(engine: Engine) -> bool:
-    """Make the tables in one transaction; False when nothing was left to do since an earlier start."""
+    """Make the tables in one transaction; False if an earlier start has made all of them."""
     with engine.begin() as connection:
         connection.execute(query("migrate.lock"))
         if not _is_unfinished(connection):
@@ -49,12 +49,12 @@ def _is_unfinished(connection: Connection) -> bool:
     missing = {name for tables in _TABLES for name in tables.tables} - set(
         inspect(connection).get_table_names()
     )
-    # An earlier version of ours could leave out tables of the newest revision.
+    # An earlier version of this project could leave out tables of the newest revision.
     return revision is None or (revision == newest and bool(missing))
 
 
 def _mark_as_new(storage: DagsterPostgresStorage) -> None:
-    """Say that these tables hold nothing of older shape, so that Dagster reads them in the quick way."""
+    """Mark the tables as having no data in an older format, so that Dagster reads them in the fast way."""
     storage.run_storage.migrate()
     storage.run_storage.optimize()
     storage.event_log_storage.reindex_events()

@@ -1,7 +1,7 @@
 """How often sensors tick."""
 
 EVERY_LOOP = 4
-"""Seconds: a tick with each loop of Dagster's daemon, which comes every 5 s. Its comparison is strict, so 5 would skip
+"""Seconds for a tick in each loop of Dagster's daemon, which comes every 5 s. Its comparison is strict, so 5 would skip
 every other loop."""
 EVERY_SECOND_LOOP = 9
-"""A tick costs the daemon about 25 ms of CPU, also when nothing happens; what can wait ticks less often."""
+"""Seconds for less urgent ticks: each tick costs the daemon about 25 ms of CPU, also when nothing happens."""

@@ -1,4 +1,4 @@
-"""The sensor that keeps trading calendars filled. What they say is in the database; see calendars.py."""
+"""The sensor that keeps trading calendars filled in the database; see calendars.py."""
 
 import dagster as dg
 
@@ -12,13 +12,13 @@ _EVERY_SECONDS = 60
     name="extend_calendars",
     minimum_interval_seconds=_EVERY_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Writes the trading days of exchanges that instruments trade on, to the end of next year.",
+    description="Writes the trading days of the instruments' exchanges, to the end of next year.",
 )
 def extend_calendars(context: dg.SensorEvaluationContext, database: PricingDatabase) -> dg.SkipReason:
     if context.cursor is None:
-        # Seconds of work, which the first prices after a first start need not wait for.
+        # It takes seconds, and the first prices after a first start need not wait for it.
         context.update_cursor("begun")
-        return dg.SkipReason("calendars are looked at from the next tick on")
+        return dg.SkipReason("calendars are checked from the next tick on")
     written = calendars.extend(database.engine)
     return dg.SkipReason(
         f"wrote the sessions of {', '.join(written)}"

@@ -1,10 +1,10 @@
-"""Runs in trouble: one that fails is noted where operators look, and one that hangs is ended.
+"""Runs in trouble: note failed runs where operators look, and end hanging runs.
 
-A drain has a longest time, which Dagster watches. A backfill may take days, as a provider's limits want it; but it says
-every few seconds how far it is, also while it waits for a provider, so one that says nothing for an hour hangs.
+Dagster limits the time of a drain. A backfill may take days because of a provider's limits; but it reports its progress
+every few seconds, also while it waits for a provider. So a backfill without a report for an hour hangs.
 
-When the machine has slept, or the database was away, every run has been silent for as long. So a run is found silent
-twice, and has a minute between to say a word.
+After the machine has slept, or the database was away, every run has been silent for as long. So a run is ended only if
+it is found silent twice, a minute apart.
 """
 
 import time
@@ -35,7 +35,7 @@ def note_failed_runs(context: dg.RunFailureSensorContext, database: PricingDatab
     name="end_silent_runs",
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Fails backfills that have said nothing for an hour, so that they take no other's place.",
+    description="Fails backfills that have reported nothing for an hour, so that they do not block other runs.",
 )
 def end_silent_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     ours = only(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]), Ours.of(context, ()).label)
@@ -45,11 +45,11 @@ def end_silent_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     hanging = [run for run in silent if run.run_id in warned]
     for run in hanging:
         context.instance.report_run_failed(
-            run, "It has said nothing for an hour. Its tasks stay in the queue, and drains work at them."
+            run, "It has reported nothing for an hour. Its tasks stay in the queue, and drains work at them."
         )
     left = [run.run_id for run in silent if run not in hanging]
     context.update_cursor(" ".join(left))
-    return dg.SkipReason(f"ended {len(hanging)} silent runs; {len(left)} more have a minute to say a word")
+    return dg.SkipReason(f"ended {len(hanging)} silent runs; {len(left)} more have a minute to report")
 
 
 def _is_backfill(run: dg.DagsterRun) -> bool:

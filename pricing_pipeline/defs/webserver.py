@@ -1,7 +1,7 @@
 """`python -m pricing_pipeline.defs.webserver WORKSPACE`: the Dagster UI behind our guard.
 
-What `dagster-webserver -w WORKSPACE` does, for the instance in DAGSTER_HOME; address, port, names and token are
-settings. Works without `up`, too.
+It does the same as `dagster-webserver -w WORKSPACE`, for the instance in DAGSTER_HOME; address, port, names and token
+are settings. It works without `up`, too.
 """
 
 import sys
@@ -23,14 +23,14 @@ from pricing_pipeline.settings import Settings, load_settings
 _STATEMENT_TIMEOUT_MS = 15_000
 _RECYCLE_SECONDS = 3600
 _MAX_OVERFLOW = 20
-"""As `dagster-webserver` has them by default, and the next one."""
+"""The defaults of `dagster-webserver`, like the next one."""
 _POLL_MS = 2000
 _LONGEST_HEAD = 64 * 1024
-"""Bytes of a request before its body. They are read before anybody asks who sends them."""
+"""The longest head of a request, in bytes. It is read before the sender is checked."""
 
 
 def main() -> None:
-    """Serve until a signal asks for the end; exit with a sentence when a setting forbids to begin."""
+    """Serve until a signal; exit with a message if a setting is wrong."""
     (workspace,) = sys.argv[1:]
     try:
         settings = load_settings()

@@ -1,1 +1,1 @@
-"""Who wants what, and what of it is due."""
+"""Demand: subscriptions, holdings, schedules, backfills, and the pairs that are due."""

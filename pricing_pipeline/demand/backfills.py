@@ -1,6 +1,6 @@
-"""Backfills as people handle them: what one would cost, how far each is, calling one off.
+"""Backfills for people: estimate the cost, show the progress, cancel.
 
-What is missing is decided in SQL (`pricing.missing_windows`), and fetched by a drain.
+SQL finds the missing days (`pricing.missing_windows`), and a drain fetches them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pricing_pipeline.domain.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a backfill is, in tasks."""
+    """The progress of a backfill, in tasks."""
 
     tasks: int
     open: int
@@ -31,7 +31,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A planned backfill. Zero tasks: there is nothing to ask for, beside what is `left_out`, counted by reason."""
+    """A planned backfill. Without tasks there is nothing to fetch. `left_out` counts skipped instruments by reason."""
 
     id: UUID
     data_type: str
@@ -41,11 +41,11 @@ class Backfill:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a backfill would ask of one provider, before it is planned.
+    """The cost of a backfill at one provider, before it is planned.
 
-    `provider` is None where no route leads to one: those tasks would fail. `units` are the provider's own;
-    `wire_bytes` are estimated by what its answers were like; `seconds` hold if nobody else needs the provider.
-    `left_bytes` is what its quota still leaves for backfills; None without a provider.
+    `provider` is None without a route: those tasks would fail. `units` are the provider's own; `wire_bytes` are
+    estimated from its past answers; `seconds` are right if nobody else needs the provider. `left_bytes` is the part of
+    its quota that is left for backfills; None without a provider.
     """
 
     provider: str | None
@@ -61,18 +61,18 @@ class Estimate:
 
     @property
     def quota_share(self) -> float | None:
-        """The part of the whole quota that it would take."""
+        """The share of the whole quota that it would use."""
         return None if not self.quota_bytes else self.wire_bytes / self.quota_bytes
 
     @property
     def fits(self) -> bool:
-        """False when it would be refused: no provider, or more bytes than the quota leaves for backfills."""
+        """False if it would be refused: no provider, or more bytes than the quota leaves for backfills."""
         return self.left_bytes is not None and self.wire_bytes <= self.left_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A backfill and how far it is.
+    """A backfill and its progress.
 
     `symbols` None: every instrument but those `left_out`; `run_id` None: no run of Dagster.
     """
@@ -108,9 +108,9 @@ class Listed:
 def estimate(
     connection: Connection, data_type: str, window: Window, symbols: Sequence[str] | None = None
 ) -> list[Estimate]:
-    """What a backfill of these days would cost, by provider; empty when nothing is missing. Queues nothing.
+    """The cost of a backfill of these days, by provider; empty if nothing is missing. Queues nothing.
 
-    The database refuses, in a sentence, what `plan_backfill` would refuse.
+    The database refuses the same cases as for `plan_backfill`, with a sentence.
     """
     rows = connection.execute(
         query("backfill.cost"),
@@ -126,7 +126,7 @@ def estimate(
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How many histories and bars of a type wait to be fetched again, and what for (see `pricing.refetches`)."""
+    """How many histories and bars of a type wait to be fetched again, and for what (see `pricing.refetches`)."""
 
     provider: str | None
     data_type: str
@@ -136,12 +136,16 @@ class Waiting:
 
     @property
     def words(self) -> str:
-        """How many, and what they wait for, in a sentence."""
+        """Their number and the reason of their wait, in a sentence."""
         counts = ((self.histories, "histor", "y", "ies"), (self.bars, "bar", "", "s"))
-        said = [f"{count} {noun}{one if count == 1 else many}" for count, noun, one, many in counts if count]
+        counted = [
+            f"{count} {noun}{singular if count == 1 else plural}"
+            for count, noun, singular, plural in counts
+            if count
+        ]
         is_one = self.histories + self.bars == 1
         return (
-            f"{' and '.join(said)} of {self.data_type} {'is' if is_one else 'are'} to be fetched again, "
+            f"{' and '.join(counted)} of {self.data_type} {'is' if is_one else 'are'} to be fetched again, "
             f"and {'waits' if is_one else 'wait'}: {_WAITS_FOR[self.waits_for].format(self.provider)}"
         )
 
@@ -158,14 +162,14 @@ _LEFT_OUT = {
     "paused": ("paused", "`pricing-pipeline instrument resume SYMBOL` ends that"),
     "unknown_symbol": (
         "unknown to the provider",
-        "`pricing-pipeline queue list --status failed` names what it does not know; a retry or a new route asks again",
+        "`pricing-pipeline task list --status failed` names what it does not know; a retry or a new route asks again",
     ),
     "no_instrument": ("no instrument of this type", "watching a symbol makes it one"),
 }
 
 
 def left_out_words(left_out: Mapping[str, int]) -> str | None:
-    """What is left out, why, and the way out, in a sentence; None when nothing is."""
+    """How many instruments are left out, why, and what to do, in a sentence; None if none is."""
     if not left_out:
         return None
     count = sum(left_out.values())
@@ -175,7 +179,7 @@ def left_out_words(left_out: Mapping[str, int]) -> str | None:
 
 
 def left_out(connection: Connection, data_type: str, symbols: Sequence[str] | None = None) -> dict[str, int]:
-    """How many instruments a backfill of a whole type, or of some symbols, would leave out, by reason."""
+    """How many instruments a backfill of a type, or of some symbols, would leave out, by reason."""
     parameters = {"data_type": data_type, "symbols": None if symbols is None else list(symbols)}
     return dict(connection.execute(query("backfill.left_out"), parameters).scalar_one())
 
@@ -190,7 +194,7 @@ _STANDINGS = {
 
 
 def nothing_words(window: Window, standing: Mapping[str, int], left_out: Mapping[str, int]) -> str:
-    """Why nothing is asked for between two days, in a clause: what `standing` counts, beside what is left out."""
+    """Why a backfill between two days asks for nothing, in a clause, from the counts of `standing` and `left_out`."""
     days = f"from {window.start} to {window.end}"
     if not standing:
         return f"nothing {days} is asked for"
@@ -203,7 +207,7 @@ def nothing_words(window: Window, standing: Mapping[str, int], left_out: Mapping
 def standing(
     connection: Connection, data_type: str, window: Window, symbols: Sequence[str] | None = None
 ) -> dict[str, int]:
-    """How the instruments that a backfill does not leave out stand in these days, counted."""
+    """The states of the instruments in these days, counted, without those that a backfill leaves out."""
     parameters = {
         "data_type": data_type,
         "first_day": window.start,
@@ -214,12 +218,12 @@ def standing(
 
 
 def left_out_by_type(connection: Connection) -> dict[str, dict[str, int]]:
-    """The same for each active type with a schedule or a history that leaves out some."""
+    """The same for each active type with a schedule or a history, if it leaves out any."""
     return {row.data_type: row.left_out for row in connection.execute(query("registry.left_out"))}
 
 
 def waiting_refetches(connection: Connection) -> list[Waiting]:
-    """What is to be fetched again, and cannot be now."""
+    """Histories and bars that must be fetched again and cannot be fetched now."""
     return [Waiting(**row) for row in connection.execute(query("backfill.waiting_refetches")).mappings()]
 
 
@@ -229,37 +233,43 @@ def left_out_of(connection: Connection, backfill_id: UUID) -> dict[str, int]:
 
 
 def recent(connection: Connection, at_most: int) -> list[Listed]:
-    """The backfills that were asked for last, newest first."""
-    return [
-        Listed(**row) for row in connection.execute(query("backfill.recent"), {"at_most": at_most}).mappings()
-    ]
+    """The most recent backfills, newest first."""
+    parameters = {"backfill_id": None, "at_most": at_most}
+    return [Listed(**row) for row in connection.execute(query("backfill.recent"), parameters).mappings()]
+
+
+def one(connection: Connection, backfill_id: UUID) -> Listed | None:
+    """A backfill and its progress; None if there is none with this id."""
+    parameters = {"backfill_id": backfill_id, "at_most": 1}
+    row = connection.execute(query("backfill.recent"), parameters).mappings().one_or_none()
+    return None if row is None else Listed(**row)
 
 
 def cancelled(connection: Connection, backfill_id: UUID) -> int:
-    """How many tasks of a backfill people have called off; its progress counts them among those that failed."""
+    """How many tasks of a backfill were cancelled; its progress counts them as failed."""
     return int(connection.execute(query("backfill.cancelled"), {"backfill_id": backfill_id}).scalar_one())
 
 
 def progress(connection: Connection, backfill: Backfill) -> Progress:
-    """How far a backfill is."""
+    """The progress of a backfill."""
     row = connection.execute(query("backfill.progress"), {"backfill_id": backfill.id}).one()
     return Progress(row.tasks, row.open, row.failed)
 
 
 def ended(connection: Connection, backfill_id: UUID) -> tuple[datetime | None, datetime | None]:
-    """When a backfill ended, and when it was called off; None = not (yet)."""
+    """When a backfill ended, and when it was cancelled; None = not (yet)."""
     row = connection.execute(query("backfill.ended"), {"backfill_id": backfill_id}).one()
     return row.finished_at, row.cancelled_at
 
 
 def under_way(connection: Connection) -> dict[UUID, str]:
-    """Backfills that runs of Dagster asked for and that have tasks in the queue, with the ids of those runs."""
+    """Backfills of Dagster runs with tasks in the queue, and the ids of those runs."""
     return {row.backfill_id: row.run_id for row in connection.execute(query("backfill.under_way"))}
 
 
 def cancel(connection: Connection, backfill_id: UUID) -> int:
-    """Take what is left of a backfill out of the queue; returns how many tasks that were.
+    """Cancel the unfinished tasks of a backfill; returns how many.
 
-    What is stored stays, and so does what a later backfill waits for.
+    Stored values stay, and so do tasks that a later backfill waits for.
     """
     return int(connection.execute(query("backfill.cancel"), {"backfill_id": backfill_id}).scalar_one())

@@ -1,4 +1,4 @@
-"""Whether a drain is needed, and which runs have begun one."""
+"""Find out whether a drain is needed, and which runs have begun one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pricing_pipeline.db.query_loader import query
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What decides whether a drain is needed. `held` says whether anybody holds anything.
+    """The state that decides whether a drain is needed. `held`: somebody holds a pair.
 
     `now_epoch` is in Unix seconds, by the database's clock.
     """
@@ -30,15 +30,15 @@ class Outlook:
 
 
 def outlook(connection: Connection) -> Outlook:
-    """What decides whether a drain is needed now."""
+    """The state that decides whether a drain is needed now."""
     return Outlook(**connection.execute(query("demand.outlook")).mappings().one())
 
 
 def drains_begun(connection: Connection, runs: Collection[str]) -> set[str]:
-    """Which of these runs have begun a drain, whether or not it is still at work."""
+    """The runs that have begun a drain, even if it has ended."""
     return set(connection.execute(query("drains.begun"), {"runs": list(runs)}).scalars())
 
 
 def warn_of_run(connection: Connection, job: str, run_id: str, why: str) -> None:
-    """Note that a run has failed, for `status` and whoever reads warnings."""
+    """Write a warning that a run has failed; `status` shows it."""
     connection.execute(query("drains.warn_of_run"), {"job": job, "message": f"run {run_id}: {why}"})

@@ -1,4 +1,4 @@
-"""How fresh the watched pairs are, and why a price is old."""
+"""Measure the freshness of watched pairs, and explain why a price is old."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from pricing_pipeline.db.query_loader import query
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How one data type serves its viewers. Counts are of watched pairs; times are UTC.
+    """The freshness of one data type's watched pairs. All counts are of watched pairs; times are UTC.
 
-    Each of the `watched` is in one state: `late` is owed a price for longer than max(30 s, TTL/4), or for longer than
-    30 s if it has none or an outdated one, whatever keeps it away; `due` for less; `refused` backs off after a fault of
-    its symbol; `paused` is an instrument that is paused; the others are `fresh`. A price of `confirmed` pairs is known;
-    `missing` are due or late without one. `outdated` are due, with a price that was too old already when somebody came
-    to look at it.
+    Each of the `watched` is in one state. `late`: due for longer than max(30 s, TTL/4), or for longer than 30 s if it
+    has no price or an outdated one, for whatever reason. `due`: due for less time. `refused`: backing off after a fault
+    of its symbol. `paused`: its instrument is paused. The others are `fresh`. `confirmed` pairs have a price; `missing`
+    ones are due or late without one. `outdated` ones are due, and their price was too old when the viewer came.
     """
 
     data_type: str
@@ -37,17 +36,17 @@ class Freshness:
 
     @property
     def is_calm(self) -> bool:
-        """True when a price is vouched for: none is late, some are fresh, and more than viewers have found outdated."""
+        """True if the type counts as fresh: no pair is late, and more pairs are fresh than outdated."""
         return self.late == 0 and self.fresh > self.outdated
 
     @property
     def is_merely_due(self) -> bool:
-        """True when known prices are due for a moment, and nothing else is wrong."""
+        """True if stored prices are due for a moment, and nothing else is wrong."""
         return self.late == 0 and self.outdated == 0 and self.due > self.missing
 
     @property
     def is_on_time(self) -> bool:
-        """True when nothing is to be mended: none is late, and not all that could be served is refused."""
+        """True if nothing is wrong: no pair is late, and not all pairs are refused."""
         return self.late == 0 and (self.fresh + self.due > 0 or self.refused == 0)
 
 
@@ -55,8 +54,8 @@ class Freshness:
 class Why:
     """Why a pair's price is as old as it is. Times are UTC.
 
-    `state` is one word of docs/operations.md, `sentence` says it with times and what to do. It is so since
-    `since`, and may change at `next_at`, where that is known.
+    `state` is one word of docs/operations.md; `sentence` explains it, with times and what to do. The state began at
+    `since` and may change at `next_at`, if these are known.
     """
 
     data_type: str
@@ -70,18 +69,18 @@ class Why:
 
 
 def measure(connection: Connection, data_types: Sequence[str] | None = None) -> list[Freshness]:
-    """How each active data type (or those named) serves its viewers."""
+    """The freshness of each active data type, or of the named ones."""
     parameters = {"data_types": list(data_types) if data_types is not None else None}
     return [Freshness(**row) for row in connection.execute(query("demand.freshness"), parameters).mappings()]
 
 
 def why(connection: Connection, symbol: str, data_type: str | None = None) -> list[Why]:
-    """Why the prices of a symbol are as old as they are, in one data type or in each that applies to it."""
+    """Why the prices of a symbol are as old as they are, in one data type or in each that has it."""
     parameters = {"symbol": symbol, "data_type": data_type}
     return [Why(**row) for row in connection.execute(query("demand.why"), parameters).mappings()]
 
 
 def why_late(connection: Connection, data_type: str, at_most: int) -> list[Why]:
-    """Why watched pairs of a data type are late; those that are owed a price for longest."""
+    """Why watched pairs of a data type are late; those that are late for longest."""
     parameters = {"data_type": data_type, "at_most": at_most}
     return [Why(**row) for row in connection.execute(query("demand.why_late"), parameters).mappings()]

@@ -1,19 +1,22 @@
-"""Instruments as people handle them: how they are spelled, listed, paused and removed."""
+"""Instruments for people: spell, list, pause and remove them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import UnknownDataType
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """An instrument that was paused or resumed; `changed` is False when it was so before."""
+    """An instrument that was paused or resumed; `changed` is False if it already was."""
 
     asset_class: str
     symbol: str
@@ -22,7 +25,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """An instrument and who wants it. `state`: active, unverified (no provider has known it yet), paused or retired."""
+    """An instrument with its viewers and holders. `state`: active, unverified (never fetched), paused or retired."""
 
     asset_class: str
     symbol: str
@@ -36,9 +39,9 @@ class Instrument:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """An instrument that was taken out, and how many users watched or held it.
+    """A removed instrument, and how many users watched or held it.
 
-    `outcome` is removed; retired, where its history stays; or retired_already.
+    `outcome` is removed; retired, if its history stays; or retired_already.
     """
 
     asset_class: str
@@ -48,13 +51,61 @@ class Removed:
     holders: int
 
 
+@dataclass(frozen=True, slots=True)
+class NewInstrument:
+    """An instrument that is to be known. What is None is learned from the first answer, or chosen by rules."""
+
+    asset_class: str
+    symbol: str
+    name: str | None = None
+    currency: str | None = None
+    calendar: str | None = None
+    listed_on: date | None = None
+    scale: int | None = None
+
+
+def add(connection: Connection, wanted: Sequence[NewInstrument]) -> list[tuple[NewInstrument, bool]]:
+    """Make instruments known, unverified until a provider's first valid answer. Those that are known stay as they are.
+
+    Returns each as it is spelled, and whether it is new. Raises UnknownDataType for a class that no data type is for;
+    the database refuses, with a sentence, a symbol that no instrument of its class can have.
+    """
+    spelled_: dict[tuple[str, str], NewInstrument] = {}
+    for asset_class in dict.fromkeys(one.asset_class for one in wanted):
+        data_type = _type_of(connection, asset_class)
+        those = [one for one in wanted if one.asset_class == asset_class]
+        symbols = spelled(connection, data_type, [one.symbol for one in those])
+        connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": symbols})
+        for one, symbol in zip(those, symbols, strict=True):
+            spelled_[asset_class, symbol] = replace(one, symbol=symbol)
+    rows = json.dumps([asdict(one) for one in spelled_.values()], default=str)
+    made = connection.execute(query("demand.add_instruments"), {"rows": rows})
+    new = {(row.asset_class, row.symbol) for row in made}
+    return [(one, key in new) for key, one in spelled_.items()]
+
+
+def _type_of(connection: Connection, asset_class: str) -> str:
+    data_type = connection.execute(query("demand.type_of_class"), {"asset_class": asset_class}).scalar_one()
+    if data_type is None:
+        known = connection.execute(query("demand.asset_classes")).scalars()
+        raise UnknownDataType(
+            f"no data type is for instruments of class {asset_class!r}; there are: {', '.join(known) or 'none yet'}."
+        )
+    return str(data_type)
+
+
+def about(connection: Connection, symbol: str, asset_class: str | None) -> list[Mapping[str, Any]]:
+    """Everything about the instruments of a symbol, of one class or of all that have it."""
+    parameters = {"symbol": symbol, "asset_class": asset_class}
+    return [dict(row) for row in connection.execute(query("demand.about_instruments"), parameters).mappings()]
+
+
 def pause_instruments(
     connection: Connection, symbols: Sequence[str], *, paused: bool, asset_class: str | None = None
 ) -> list[Paused]:
     """Pause or resume the instruments of these symbols, of one class or of all; returns those that exist.
 
-    Of a paused instrument nothing is fetched and what waits is cancelled; of a resumed one what is watched
-    is due at once.
+    A paused instrument is not fetched, and its tasks are cancelled. The watched pairs of a resumed one are due at once.
     """
     parameters = {"symbols": sorted(set(symbols)), "paused": paused, "asset_class": asset_class}
     rows = connection.execute(query("demand.pause_instruments"), parameters)
@@ -76,7 +127,7 @@ def remove_instruments(
 ) -> list[Removed]:
     """Remove instruments of these symbols that have no history, and retire the others; returns those that exist.
 
-    What is watched and held of them ends, and what waits is cancelled.
+    Their subscriptions and holdings end, and their tasks are cancelled.
     """
     parameters = {"symbols": sorted(set(symbols)), "asset_class": asset_class}
     rows = connection.execute(query("demand.remove_instruments"), parameters).mappings()
@@ -84,25 +135,25 @@ def remove_instruments(
 
 
 def spelled(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[str]:
-    """Symbols of a data type as their instruments are spelled: aapl is AAPL where nothing is called aapl."""
+    """Symbols of a data type in the spelling of their instruments: aapl becomes AAPL if no instrument is named aapl."""
     parameters = {"data_type": data_type, "symbols": list(symbols)}
     return list(connection.execute(query("demand.spelled"), parameters).scalar_one())
 
 
-def known_symbols(
+def symbols_by_type(
     connection: Connection, data_types: Sequence[str], symbols: Sequence[str]
 ) -> dict[str, list[str]]:
-    """The instruments of each data type that are meant by symbols, as they are spelled; none of those that have none.
+    """The symbols that each data type has, in the spelling of its instruments; empty for types that have none of them.
 
-    The database refuses, in a sentence, a symbol that no one of the data types has.
+    The database refuses, with a sentence, a symbol that none of the data types has.
     """
     parameters = {"data_types": list(data_types), "symbols": list(symbols)}
     known: dict[str, list[str]] = {data_type: [] for data_type in data_types}
-    for row in connection.execute(query("demand.known_symbols"), parameters):
+    for row in connection.execute(query("demand.symbols_by_type"), parameters):
         known[row.data_type].append(row.symbol)
     return known
 
 
 def spelled_anywhere(connection: Connection, symbol: str) -> str:
-    """A symbol as its instruments are spelled, whatever class they are of."""
+    """A symbol in the spelling of its instruments, of any class."""
     return str(connection.execute(query("demand.spelled_anywhere"), {"symbol": symbol}).scalar_one())

@@ -1,4 +1,4 @@
-"""Scheduled data types: which slots are served, and which schedules wait."""
+"""Scheduled data types: served slots, and schedules that wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pricing_pipeline.db.query_loader import query
 
 @dataclass(frozen=True, slots=True)
 class WaitingSchedule:
-    """A schedule that could not queue some `instruments` since its last `slot`, because providers can take no more."""
+    """A schedule that could not queue some `instruments` since its last `slot`, because of its providers' limits."""
 
     data_type: str
     slot: datetime
@@ -27,7 +27,7 @@ class WaitingSchedule:
 def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | None = None) -> int | None:
     """Serve a slot of a scheduled type, or queue its instruments now; behind on-demand work, in chunks.
 
-    Returns how many of the first chunk are new; None when the slot was served before or there is no such type.
+    Returns how many tasks of the first chunk are new; None if the slot was served before or there is no such type.
     """
     parameters = {"data_type": data_type, "slot": slot}
     queued: int | None = connection.execute(query("demand.enqueue_scheduled"), parameters).scalar_one()
@@ -42,5 +42,5 @@ def waiting_schedules(connection: Connection) -> list[WaitingSchedule]:
 
 
 def served_slots(connection: Connection) -> dict[str, datetime]:
-    """Up to which slot of its schedule each active scheduled type is served."""
+    """The last served slot of each active scheduled type."""
     return {row.data_type: row.served_slot for row in connection.execute(query("demand.served_slots"))}

@@ -1,4 +1,4 @@
-"""The staleness check and the periodic duties: what is due becomes tasks."""
+"""The staleness check, which queues due pairs, and the periodic duties."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pricing_pipeline.db.query_loader import query
 
 
 def enqueue_due(connection: Connection) -> int:
-    """Queue every pair that is due and stale; returns how many. Checks at once share the data types between them."""
+    """Queue every due pair; returns how many. Checks that run at once share the data types between them."""
     return int(connection.execute(query("demand.enqueue_due")).scalar_one())
 
 
@@ -20,15 +20,15 @@ def run_duties(connection: Connection) -> list[str]:
 
 
 def fetch_now(connection: Connection, data_type: str, symbols: Sequence[str] | None = None) -> list[int]:
-    """Queue what people watch or hold of a data type, or some of it, however fresh it is; returns the tasks.
+    """Queue all watched or held pairs of a data type, or some symbols, however fresh they are; returns the tasks.
 
-    What is paused, backs off or finds no room in a quota is left out.
+    It leaves out pairs that are paused, back off or exceed a quota.
     """
     parameters = {"data_type": data_type, "symbols": None if symbols is None else list(symbols)}
     return list(connection.execute(query("demand.fetch_now"), parameters).scalar_one())
 
 
 def how_far(connection: Connection, tasks: Sequence[int]) -> tuple[int, int, int]:
-    """Of some tasks: how many there are, how many are not finished, and how many failed."""
+    """The number of these tasks, of the unfinished ones and of the failed ones."""
     row = connection.execute(query("demand.how_far"), {"tasks": list(tasks)}).one()
     return len(tasks), row.open, row.failed

@@ -1,7 +1,7 @@
-"""The client's side of watching: says for a user what is looked at, for as long as it is.
+"""The client's side of watching: keeps a user's subscriptions alive while views are open.
 
-Views come and go; the manager counts them, so that two views of one price do not end each other's
-subscription. Heartbeats go out in the background and survive a restart of the database.
+The manager counts the views of each pair, so that closing one view does not end the subscription of another. It sends
+heartbeats in the background and survives a restart of the database.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ HEARTBEAT_SECONDS = 60.0
 RETRY_SECONDS = 5.0
 _CLOSING_RETRY_SECONDS = 0.2
 MOST_PAIRS = 10_000
-"""As many as a call may name."""
+"""How many pairs one call may name."""
 _FEW = 100
-"""Of so many pairs it does not matter which ones a refusal leaves for later."""
+"""With at most so many pairs, it does not matter which ones a refusal delays."""
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
-"""What no database can even be told: a NUL, or half a surrogate pair."""
+"""Characters that the database cannot store: a NUL, or half a surrogate pair."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,17 +43,16 @@ _LOG = logging.getLogger(__name__)
 class SubscriptionManager:
     """Keeps one user's subscriptions alive. Thread-safe; use it as a context manager, or close it.
 
-    One is enough for all views of a user. Where a user has several, on two servers say, leaving a pair in one ends it
-    for the others, too, until their next heartbeat.
+    One manager is enough for all views of a user. If a user has several, on two servers for example, leaving a pair in
+    one also ends it for the others, until their next heartbeat.
 
-    The first view of a pair subscribes at once, the last one to leave unsubscribes; in between a heartbeat
-    a minute covers all pairs in one call. While the database is away nothing is lost: what is watched
-    is said again every few seconds until it is heard. New pairs beyond what one user may begin in a minute
-    follow as soon as there is room; those beyond what one user may watch at once are refused.
+    The first view of a pair subscribes at once, the last one to leave unsubscribes; in between, one call a minute sends
+    the heartbeats of all pairs. While the database is away nothing is lost: the manager tries again every few seconds.
+    New pairs above the user's limit per minute follow later; pairs above the user's limit at once are refused.
     """
 
     def __init__(self, engine: Engine, user_id: str, *, every: float = HEARTBEAT_SECONDS) -> None:
-        """Raises PricingError for a user whose name no database can be told."""
+        """Raises PricingError for a user name that the database cannot store."""
         if _NO_TEXT.search(user_id):
             raise PricingError(f"{user_id!r:.60} is no user's name: it holds a NUL or half a surrogate pair.")
         self._engine = engine
@@ -79,7 +78,7 @@ class SubscriptionManager:
 
     @property
     def watched(self) -> frozenset[Pair]:
-        """The pairs that at least one view looks at."""
+        """The pairs with at least one view."""
         with self._changed:
             return frozenset(self._views)
 
@@ -90,7 +89,7 @@ class SubscriptionManager:
             return dict(self._refused)
 
     def enter(self, pairs: Iterable[Pair]) -> None:
-        """A view of these pairs opens. Raises TypeError for what is no pair, PricingError after `close`."""
+        """Open a view of these pairs. Raises TypeError if one is no pair, and PricingError after `close`."""
         entered = [_checked(pair) for pair in pairs]
         with self._changed:
             if self._closing:
@@ -108,7 +107,7 @@ class SubscriptionManager:
             self._changed.notify()
 
     def leave(self, pairs: Iterable[Pair]) -> None:
-        """A view of these pairs closes. Leaving what was not entered changes nothing."""
+        """Close a view of these pairs. Leaving a pair without a view changes nothing."""
         with self._changed:
             for pair in pairs:
                 if self._views[pair] > 1:
@@ -120,7 +119,7 @@ class SubscriptionManager:
 
     @contextmanager
     def watching(self, *pairs: Pair) -> Iterator[None]:
-        """A view of these pairs that is open for the block."""
+        """Keep a view of these pairs open for the block."""
         self.enter(pairs)
         try:
             yield
@@ -128,7 +127,7 @@ class SubscriptionManager:
             self.leave(pairs)
 
     def close(self, timeout: float = 5.0) -> None:
-        """Leave everything and end; what cannot be said within `timeout` seconds ends by itself after 5 minutes."""
+        """Leave all pairs and stop; if that fails within `timeout` seconds, the subscriptions end after 5 minutes."""
         with self._changed:
             self._gives_up_at = time.monotonic() + timeout
             self._left |= set(self._views)
@@ -148,7 +147,7 @@ class SubscriptionManager:
                 new, left = sorted(self._new), sorted(self._left)
                 known = sorted(set(self._views) - self._new) if is_due else []
                 closing = self._closing
-            # What is known is said apart: new pairs that must wait do not keep it from being heard.
+            # Known pairs get their own call: new pairs that must wait do not delay their heartbeat.
             heard = self._leave(left) and self._say(known)
             if heard:
                 with self._changed:
@@ -164,7 +163,7 @@ class SubscriptionManager:
                     self._changed.wait_for(lambda: self._closing, min(RETRY_SECONDS, self._every))
 
     def _leave(self, left: Sequence[Pair]) -> bool:
-        """Tell the database what is left; False when it must be told again."""
+        """Unsubscribe from these pairs; False if it must be tried again."""
         try:
             if left:
                 with self._engine.begin() as connection:
@@ -174,7 +173,7 @@ class SubscriptionManager:
         return True
 
     def _say(self, entered: Sequence[Pair]) -> bool:
-        """Tell the database; False when it could not be told and must be told again."""
+        """Send heartbeats for these pairs; False if it must be tried again."""
         if len(entered) > MOST_PAIRS:
             return self._say_each(
                 [entered[first : first + MOST_PAIRS] for first in range(0, len(entered), MOST_PAIRS)]
@@ -199,13 +198,13 @@ class SubscriptionManager:
         return True
 
     def _say_each(self, parts: Sequence[Sequence[Pair]]) -> bool:
-        # Not a generator: each is to be told, also when one before it could not be.
+        # Not a generator: each part is sent, even if an earlier one fails.
         return all([self._say(part) for part in parts])  # noqa: C419
 
     def _say_what_fits(self, entered: Sequence[Pair], refusal: CapExceeded) -> bool:
-        """Say as many as may be said now; the rest later if waiting helps, else it is refused."""
+        """Send as many as the limits allow now. The rest follows later if waiting helps, else it is refused."""
         if len(entered) > _FEW and not self._are_new(entered):
-            # Some have lapsed, after an outage say, and count as new. Those that have not must be heard all the same.
+            # Some have lapsed, after an outage for example, and count as new. The others still need their heartbeat.
             half = len(entered) // 2
             return self._say_each([entered[:half], entered[half:]])
         fits, rest = entered[: refusal.room], entered[refusal.room :]
@@ -223,7 +222,9 @@ class SubscriptionManager:
             return self._new.issuperset(entered)
 
     def _warn(self, error: Exception) -> bool:
-        _LOG.warning("what %s watches could not be said, trying again soon: %s", self._user_id, _words(error))
+        _LOG.warning(
+            "the heartbeats of %s could not be sent, trying again soon: %s", self._user_id, _words(error)
+        )
         return False
 
     def _drop(self, pair: Pair, reason: str) -> None:
@@ -245,7 +246,7 @@ def _checked(pair: Pair) -> Pair:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """The database understood, and said no: invalid data or a broken constraint."""
+    """Whether the database refused the data: it is invalid, or breaks a constraint."""
     sqlstate = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
     return sqlstate[:2] in ("22", "23")
 

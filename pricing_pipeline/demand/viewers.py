@@ -1,4 +1,4 @@
-"""What people look at and hold: heartbeats, leaving, holdings."""
+"""Subscriptions and holdings of users: heartbeats, leaving, holding, closing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pricing_pipeline.errors import CapExceeded
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """What is watched of a data type, or by a client; of all where both are None. `seen_at` is the last heartbeat."""
+    """The subscriptions of a data type or of a client; of all if both are None. `seen_at` is the last heartbeat."""
 
     data_type: str | None
     user_id: str | None
@@ -27,41 +27,97 @@ class Watching:
     seen_at: datetime | None
 
 
-def heartbeat(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
-    """Say that a user looks at these (data type, symbol) pairs now; returns how many are new.
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A viewer of a pair: since when, and the last heartbeat."""
 
-    Missing instruments are created, unverified until a provider's first valid answer; what is missing
-    or stale is queued in the same transaction. Raises CapExceeded when these are too many for the user.
+    user_id: str
+    data_type: str
+    symbol: str
+    subscribed_at: datetime
+    last_seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A holder of a pair; `status` is active, or closed since `closed_at`."""
+
+    user_id: str
+    data_type: str
+    symbol: str
+    status: str
+    since: datetime
+    closed_at: datetime | None
+
+
+def heartbeat(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
+    """Note that a user watches these (data type, symbol) pairs now; returns how many are new.
+
+    Missing instruments are created, unverified until a provider's first valid answer; missing or stale prices are
+    queued in the same transaction. Raises CapExceeded if these are too many pairs for the user.
     """
     return _admitted(connection, "demand.heartbeat", _pairs(user_id, pairs))
 
 
 def unsubscribe(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
-    """A user stops looking at these pairs; returns how many subscriptions ended."""
+    """End a user's subscriptions to these pairs; returns how many ended."""
     return int(connection.execute(query("demand.unsubscribe"), _pairs(user_id, pairs)).scalar_one())
 
 
 def hold(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
-    """A user holds these pairs from now on; returns how many of the holdings are new.
+    """Note that a user holds these pairs from now on; returns how many of the holdings are new.
 
-    Held pairs are fetched when they have no price, and kept fresh by the background TTL. Missing instruments
-    are created as by a heartbeat. Raises CapExceeded when these are too many for the user.
+    Held pairs are fetched if they have no price, and kept fresh by the background TTL. Missing instruments are created
+    as by a heartbeat. Raises CapExceeded if these are too many pairs for the user.
     """
     return _admitted(connection, "demand.hold", _pairs(user_id, pairs))
 
 
 def release(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
-    """A user no longer holds these pairs; returns how many holdings ended."""
+    """Close a user's holdings of these pairs; returns how many were closed."""
     return int(connection.execute(query("demand.release"), _pairs(user_id, pairs)).scalar_one())
 
 
 def serve_requests(connection: Connection) -> int:
-    """Serve what clients have asked for since; returns how many pairs are queued. `enqueue_due` does it, too."""
+    """Serve new requests of clients; returns how many pairs are queued. `enqueue_due` does it, too."""
     return int(connection.execute(query("demand.serve_requests")).scalar_one())
 
 
+def subscriptions(
+    connection: Connection,
+    user_id: str | None,
+    data_type: str | None,
+    symbols: Sequence[str] | None,
+    at_most: int,
+) -> list[Subscription]:
+    """Who watches what, by user, data type and symbol; None does not choose."""
+    parameters = {"user_id": user_id, "data_type": data_type, "symbols": symbols, "at_most": at_most}
+    rows = connection.execute(query("demand.subscriptions"), parameters).mappings()
+    return [Subscription(**row) for row in rows]
+
+
+def holdings(
+    connection: Connection,
+    user_id: str | None,
+    data_type: str | None,
+    symbols: Sequence[str] | None,
+    at_most: int,
+    *,
+    closed_too: bool,
+) -> list[Holding]:
+    """Who holds what, by user, data type and symbol; None does not choose."""
+    parameters = {
+        "user_id": user_id,
+        "data_type": data_type,
+        "symbols": symbols,
+        "at_most": at_most,
+        "closed_too": closed_too,
+    }
+    return [Holding(**row) for row in connection.execute(query("demand.holdings"), parameters).mappings()]
+
+
 def watching(connection: Connection) -> list[Watching]:
-    """Who watches what: all, each data type and each client, those with the most subscriptions first."""
+    """The subscriptions of all, of each data type and of each client, the largest number first."""
     return [Watching(**row) for row in connection.execute(query("demand.watching")).mappings()]
 
 

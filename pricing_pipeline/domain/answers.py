@@ -1,4 +1,4 @@
-"""What an answer of a provider says: frozen values, checked but not yet stored."""
+"""The content of a provider's answer: frozen values, checked but not yet stored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FailureKind(StrEnum):
 
     @property
     def is_permanent(self) -> bool:
-        """True when asking again cannot help until a person or the provider changes something."""
+        """Whether a retry is useless until a person or the provider changes something."""
         return self in _PERMANENT
 
 
@@ -46,23 +46,23 @@ _PERMANENT = frozenset(
 
 
 class Adjustment(StrEnum):
-    """What prices of the past were divided by after they were made. Dividends never count here."""
+    """The basis of stored prices: by which splits they were divided later. Dividends never count here."""
 
     RAW = "raw"
-    """Nothing: as they were traded on their day."""
+    """As traded on their day."""
     SPLITS = "splits"
-    """Every split from their day until the day of the answer."""
+    """Divided by every split from their day until the day of the answer."""
 
 
 class Adjust(StrEnum):
-    """On which basis history is read."""
+    """The basis on which history is read."""
 
     RAW = "raw"
     """As traded on its day."""
     SPLITS = "splits"
     """Divided by every split since."""
     TOTAL = "total"
-    """That, and without the part of each price that later dividends paid out: for total return."""
+    """Divided by every split since, and less the dividends paid since: for total return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class Observation:
 
     `close` is the price, the close of the bar, or the NAV. `observed_at` is the source's time in
     UTC; for daily values it is midnight UTC of the trading day. `text` keeps the source's own
-    spelling of the price. `currency` is ISO 4217 or a coin, or None where the source does not say.
-    `adjustment` is of the four prices and, the other way round, of the volume. `quality` says which of the others
-    were dropped beside the close, and why; None where none was.
+    spelling of the price. `currency` is ISO 4217 or a coin, or None if the source does not name it.
+    `adjustment` applies to the four prices and, inversely, to the volume. `quality` says which values beside the close
+    were dropped, and why; None if none was.
     """
 
     symbol: str
@@ -90,12 +90,12 @@ class Observation:
 
 
 SAME_ACTION = timedelta(days=7)
-"""How far two days of one split or dividend may be apart: sources differ about the first one without it."""
+"""How far two days of one split or dividend may be apart: sources differ about its first day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """From `ex_on` on, `new_shares` are what `old_shares` were before. Both are above zero, and may be fractions."""
+    """From `ex_on` on, `old_shares` have become `new_shares`. Both are above zero, and may be fractions."""
 
     symbol: str
     ex_on: date
@@ -104,15 +104,15 @@ class Split:
 
     @property
     def shares(self) -> float:
-        """New shares for an old one: a double is exact enough to compare."""
+        """New shares for one old share; a double is exact enough to compare."""
         return float(self.new_shares / self.old_shares)
 
 
 @dataclass(frozen=True, slots=True)
 class Dividend:
-    """Cash for one share as it was on `ex_on`, the first day that trades without it; all of one day in one.
+    """Cash for one share on `ex_on`, the first trading day without it; the sum of all dividends of that day.
 
-    `currency` is ISO 4217 or a coin, or None where the source does not say.
+    `currency` is ISO 4217 or a coin, or None if the source does not name it.
     """
 
     symbol: str
@@ -130,10 +130,10 @@ Scalar = str | int | Decimal | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a provider says about a symbol and one fiscal period, checked but not yet stored.
+    """A provider's document about a symbol and one fiscal period, checked but not yet stored.
 
-    `period` is the day that the provider files it under, None for a document that is about no period. `body` is
-    flat and has the provider's own field names.
+    `period` is the day under which the provider files it, None for a document about no period. `body` is flat and has
+    the provider's own field names.
     """
 
     symbol: str
@@ -143,7 +143,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of one symbol's values. `is_stale_source`: the source's time is older than what we have."""
+    """The result of storing one symbol's values. `is_stale_source`: the source's time is older than the stored one."""
 
     symbol: str
     added: int
@@ -153,7 +153,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class SymbolFailure:
-    """Why one symbol of a call has no value, in words a person can act on."""
+    """Why one symbol of a call has no value, in words that a person can act on."""
 
     symbol: str
     kind: FailureKind
@@ -162,10 +162,10 @@ class SymbolFailure:
 
 @dataclass(frozen=True, slots=True)
 class RejectedValue:
-    """One value of a longer answer that cannot be true: dropped, yet kept visible.
+    """One value of an answer that cannot be true: it is not stored as a price, but people can see it.
 
-    `observed_at` is None when the row does not even name a day of the calendar. `text` is the
-    source's own spelling. `count` is how many values it stands for.
+    `observed_at` is None if the row names no day of the calendar. `text` is the source's own spelling. `count` is how
+    many values it stands for.
     """
 
     symbol: str
@@ -177,15 +177,15 @@ class RejectedValue:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one call brought. Every symbol asked for is in exactly one of values, failures and empty.
+    """The content of one call's answer. Every requested symbol is in exactly one of values, failures and empty.
 
-    Values are `observations`, or `documents` where the fetcher asks for such; there may be many of one
-    symbol. `empty` names symbols for which the provider validly says that it has nothing in the window.
-    `rejected` holds single bad days or periods of symbols that have values or, when no good one is left,
-    are in `failures`. `unread` are days of the window without a value, of symbols of which one came that could not be
-    read: those that it names, or all where it names none. `actions` are splits and dividends that came along: of
-    symbols in `actions_since` all of them from that day until the answer was made. `unsplit` names symbols of which the
-    provider says that they are of a kind that is never split. `unconfirmed` is how else the answer may have to be read.
+    Values are `observations`, or `documents` for fetchers of documents; a symbol may have many. `empty` names symbols
+    that have nothing in the window by the provider's valid answer. `rejected` has single bad days or periods of symbols
+    with other values; if a symbol has no good value, it is also in `failures`. `unread` has, for symbols with an
+    unreadable value, the days of the window without a value: the days that the value names, or all if it names none.
+    `actions` are splits and dividends in the answer; for symbols in `actions_since` they are complete from that day
+    until the time of the answer. `unsplit` names symbols that are never split, by their kind at the provider.
+    `unconfirmed` is another way to read the answer.
     """
 
     observations: Sequence[Observation] = ()
@@ -202,12 +202,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Unconfirmed:
-    """Splits of one symbol that only a person is believed about, and what their answer says if they are true."""
+    """Splits of one symbol that only a person can confirm, and the answer as it reads if they are true."""
 
     splits: tuple[Split, ...]
     answer: Answer
 
 
 def storable(text: str) -> str:
-    """The text with what no text of the database holds as escapes: NUL, and halves of surrogate pairs."""
+    """The text with escapes for characters that the database cannot store: NUL, and halves of surrogate pairs."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

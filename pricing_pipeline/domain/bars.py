@@ -1,8 +1,8 @@
-"""Years of daily values by columns: bars as an answer brings them, and values as they are stored.
+"""Years of daily values in columns: bars of an answer, and stored values.
 
-To make an object of each of five thousand bars takes longer than all else that is done with them. What is here looks
-like the objects to whoever asks for them (then they are made), and has the columns for who can do without. What the
-columns are judged by is in plausibility.py, what they are read from in providers/values.py.
+Making an object for each of five thousand bars takes longer than all other work on them. These classes look like
+sequences of objects, which are made when they are read, and give the columns to callers that can use them.
+plausibility.py judges the columns, providers/values.py reads them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Column: TypeAlias = NDArray[int64]
-    """Whole numbers of numpy, which is imported only where columns are made: it takes a tenth of a second."""
+    """Whole numbers of numpy. Only functions that make columns import it, because that takes a tenth of a second."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -30,11 +30,11 @@ MICROSECONDS_A_DAY = 86_400_000_000
 
 
 class Bars(Sequence[Observation]):
-    """Bars of one symbol, one a day, the oldest first: Observations that are made when they are asked for.
+    """Bars of one symbol, one for each day, oldest first. It makes its Observations when they are read.
 
-    Whoever makes it has checked that each could be one: `ordinals` are days in order, the prices are amounts in units
-    of 10^-`scale`, of nine digits at most before the point and above zero; volumes are whole numbers, and `texts` spell
-    the closes as the source does. Whether a bar's prices can be true beside each other, fields.py says.
+    The caller has checked each bar: `ordinals` are days in order; the prices are amounts in units of 10^-`scale`, above
+    zero, with nine digits at most before the point; volumes are whole numbers; `texts` are the closes in the source's
+    spelling. fields.py judges the prices of a bar by each other.
     """
 
     __slots__ = (
@@ -88,23 +88,23 @@ class Bars(Sequence[Observation]):
 
     @property
     def rows(self) -> tuple[Observation, ...]:
-        """All of them as objects."""
+        """All bars as objects."""
         if self._rows is None:
             self._rows = tuple(map(self._made, range(len(self))))
         return self._rows
 
     @property
     def days(self) -> NDArray[datetime64]:
-        """Their days."""
+        """The days of the bars."""
         return (self.ordinals - _EPOCH_DAY).astype("datetime64[D]")
 
     @property
     def microseconds(self) -> Column:
-        """Their times, since 1970 UTC."""
+        """The times of the bars, since 1970 UTC."""
         return (self.ordinals - _EPOCH_DAY) * MICROSECONDS_A_DAY
 
     def place_of(self, at: datetime) -> int:
-        """How many of them are before `at`."""
+        """How many bars are before `at`."""
         at = at.astimezone(UTC)
         is_midnight = at == datetime.combine(at.date(), datetime.min.time(), UTC)
         return int(self.ordinals.searchsorted(at.toordinal(), "left" if is_midnight else "right"))
@@ -128,7 +128,7 @@ class Bars(Sequence[Observation]):
 
 
 class StoredValues(Mapping[datetime, Decimal]):
-    """Stored values by their times (UTC): `microseconds` since 1970, and amounts with a scale each."""
+    """Stored values by time (UTC): `microseconds` since 1970, and amounts with a scale for each."""
 
     __slots__ = ("_found", "amounts", "microseconds", "scales")
 
@@ -157,10 +157,10 @@ class StoredValues(Mapping[datetime, Decimal]):
         return self._found
 
     def are_in(self, bars: Bars) -> bool:
-        """Whether every stored value of a day of the bars is the close that they bring."""
+        """Whether every stored value on a day of the bars equals the close of that day."""
         finest = max(self.scales, default=0)
         unit = 10 ** max(finest - bars.scale, 0)
-        # As numbers of any length: a stored amount in units of the other may have more digits than a column holds.
+        # As Python's numbers: converted to the other scale, an amount may have more digits than a column can hold.
         closes = [close * unit for close in bars.closes.tolist()]
         units = {scale: 10 ** (max(finest, bars.scale) - scale) for scale in set(self.scales)}
         stored = [amount * units[scale] for amount, scale in zip(self.amounts, self.scales, strict=True)]
@@ -177,16 +177,16 @@ def spans(observations: Iterable[Observation]) -> dict[str, tuple[datetime, date
     """The first and the last time of each symbol's values."""
     if isinstance(observations, Bars):
         return {observations.symbol: (observations[0].observed_at, observations[-1].observed_at)}
-    found: dict[str, tuple[datetime, datetime]] = {}
+    spans_by_symbol: dict[str, tuple[datetime, datetime]] = {}
     for row in observations:
         at = row.observed_at
-        first, last = found.get(row.symbol, (at, at))
-        found[row.symbol] = (at if at < first else first, at if at > last else last)
-    return found
+        first, last = spans_by_symbol.get(row.symbol, (at, at))
+        spans_by_symbol[row.symbol] = (at if at < first else first, at if at > last else last)
+    return spans_by_symbol
 
 
 def symbols_of(observations: Iterable[Observation]) -> set[str]:
-    """Of which symbols there are values."""
+    """The symbols with values."""
     return {observations.symbol} if isinstance(observations, Bars) else {row.symbol for row in observations}
 
 
@@ -194,14 +194,14 @@ def by_symbol(observations: Iterable[Observation]) -> Mapping[str, Sequence[Obse
     """The values of each symbol."""
     if isinstance(observations, Bars):
         return {observations.symbol: observations}
-    found: defaultdict[str, list[Observation]] = defaultdict(list)
+    rows: defaultdict[str, list[Observation]] = defaultdict(list)
     for row in observations:
-        found[row.symbol].append(row)
-    return found
+        rows[row.symbol].append(row)
+    return rows
 
 
 def of_symbols(observations: Sequence[Observation], symbols: Container[str]) -> Sequence[Observation]:
-    """Those values that are of one of the symbols."""
+    """The values of these symbols."""
     if isinstance(observations, Bars):
         return observations if observations.symbol in symbols else ()
     return [row for row in observations if row.symbol in symbols]
@@ -213,7 +213,7 @@ def together(parts: Sequence[Sequence[Observation]]) -> Sequence[Observation]:
 
 
 def months_of(observations: Iterable[Observation]) -> Counter[date]:
-    """How many values lie in each UTC month, by its first day."""
+    """The number of values in each UTC month, by its first day."""
     if isinstance(observations, Bars):
         import numpy as np
 
@@ -227,12 +227,12 @@ def months_of(observations: Iterable[Observation]) -> Counter[date]:
 
 
 def trimmed_of(observations: Iterable[Observation]) -> int:
-    """How many of them lack parts that were dropped; bars by columns lack none."""
+    """How many values lack dropped parts; bars in columns lack none."""
     return 0 if isinstance(observations, Bars) else sum(row.quality is not None for row in observations)
 
 
 def weekend_of(observations: Iterable[Observation]) -> list[date]:
-    """The Saturdays and Sundays that they are of."""
+    """The Saturdays and Sundays among the values' days."""
     if isinstance(observations, Bars):
         # The day 1 is a Monday.
         at_weekends = observations.ordinals[(observations.ordinals - 1) % 7 >= _SATURDAY]
@@ -242,7 +242,7 @@ def weekend_of(observations: Iterable[Observation]) -> list[date]:
 
 
 def after(observations: Sequence[Observation], at: datetime) -> Sequence[Observation]:
-    """Those values whose time is after `at`."""
+    """The values after the time `at`."""
     if isinstance(observations, Bars):
         return observations[
             int(observations.ordinals.searchsorted(at.astimezone(UTC).toordinal(), "right")) :

@@ -1,4 +1,4 @@
-"""A call to a provider: the tasks that it serves, and the bytes that came back."""
+"""A call to a provider: its tasks, its response and its receipt."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pricing_pipeline.domain.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An HTTP answer as bytes, `body` decompressed, header names in lower case.
+    """An HTTP response: `body` is decompressed, header names are in lower case.
 
-    `wire_bytes` counts headers and body as they were sent, compressed.
+    `wire_bytes` counts headers and body as sent, compressed.
     """
 
     status: int
@@ -28,11 +28,11 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a finished call cost, and what it says about its provider.
+    """The cost of a finished call, and its news about the provider.
 
-    `http_status` is None when nothing was answered. `wire_bytes` counts what crossed the wire. `units_left` is what the
-    provider says is left of its limit, if it says so. `kind` says why the call as a whole brought nothing. A call with
-    an `error` has failed.
+    `http_status` is None without a response. `wire_bytes` counts bytes on the wire. `units_left` is the rest of the
+    provider's limit, if the provider states it. `kind` says why the whole call brought nothing. A call with an `error`
+    has failed.
     """
 
     http_status: int | None
@@ -53,11 +53,10 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Claimed tasks that one request to a provider will answer.
+    """Claimed tasks for one request to a provider.
 
-    It is in the call log already, charged to the key `key_name`; `claim_token` fences every later change
-    to its tasks.
-    `window` is None for the latest price.
+    The call is in the call log already, charged to the key `key_name`. `claim_token` fences every later change to its
+    tasks. `window` is None for the latest price.
     """
 
     id: int
@@ -69,7 +68,7 @@ class Call:
     tasks: tuple[Task, ...]
     claim_token: UUID
     claimed_at: datetime
-    """The database's clock at the claim: what is judged by time is judged by it."""
+    """The database's time of the claim: values are judged by this time."""
 
     @property
     def symbols(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What can be fetched, and what a data type is."""
+"""Kinds of requests, and the rows of the registry of data types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Fetcher(StrEnum):
-    """What can be asked of a provider. The registry names one for each data type."""
+    """A kind of request to a provider. The registry names one for each data type."""
 
     QUOTE = "quote"
     """The latest price, stamped by the source."""
@@ -17,19 +17,19 @@ class Fetcher(StrEnum):
     NAV = "nav"
     """One net asset value per day."""
     PROFILE = "profile"
-    """What a company is: one document."""
+    """A company's profile: one document."""
     EARNINGS = "earnings"
-    """What a company has earned per share, and is expected to: a document for each report."""
+    """A company's actual and expected earnings per share: a document for each report."""
     INCOME_STATEMENT = "income_statement"
     """A company's annual income statements: a document for each fiscal year."""
     DIVIDENDS = "dividends"
-    """What a share has paid: a document for each day that it first traded without. They are corporate actions, too."""
+    """A share's dividends: a document for each ex-dividend day. They are corporate actions, too."""
     SPLITS = "splits"
-    """What a share was split into: a document for each such day. They are corporate actions, too."""
+    """A share's splits: a document for each day with one. They are corporate actions, too."""
 
     @property
     def is_document(self) -> bool:
-        """True when the answer is documents and not prices. `pricing.is_document` says the same in SQL."""
+        """Whether answers are documents and not prices. `pricing.is_document` is the same in SQL."""
         return self in _DOCUMENTS
 
 

@@ -1,4 +1,4 @@
-"""From exact decimals to integers with a scale and back, as prices are stored. No float on any path."""
+"""Convert exact decimals to integers with a scale, as prices are stored, and back. No float is involved."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pricing_pipeline.domain.bars import Column
 
 MAX_DIGITS = 18
-"""Digits of an amount: what a signed 64-bit integer surely holds. Parsers refuse longer prices."""
+"""The most digits of an amount: a signed 64-bit integer can hold them. Parsers refuse longer prices."""
 
 
 def scale_of(observation: Observation, at_least: int) -> int:
-    """The number of decimals that holds every price of an observation exactly.
+    """The number of decimals with which every price of an observation is exact.
 
-    It is `at_least` or more, unless so many zeros would make the amount longer than MAX_DIGITS.
+    It is at least `at_least`, unless the added zeros would make the amount longer than MAX_DIGITS.
     """
     close = observation.close
     bar = (close, observation.open, observation.high, observation.low)
@@ -31,14 +31,14 @@ def scale_of(observation: Observation, at_least: int) -> int:
 
 
 def do_fit(prices: Sequence[Decimal]) -> bool:
-    """Whether MAX_DIGITS hold each of them at the scale of the finest: a bar is stored at one scale."""
+    """Whether all prices fit MAX_DIGITS at the largest scale of them: a bar is stored at one scale."""
     return max(price.adjusted() for price in prices) + 1 + max(map(_decimals, prices)) <= MAX_DIGITS
 
 
 def amounts_of(bars: Bars, at_least: int) -> tuple[Column, list[Column]] | None:
-    """The scale of each bar, as `scale_of` says it, and its open, high, low and close at that scale.
+    """The scale of each bar, by the rule of `scale_of`, and its open, high, low and close at that scale.
 
-    None where `at_least` is so much that the length of each price decides.
+    None if `at_least` is so large that the scale depends on the length of each price.
     """
     import numpy as np
 
@@ -50,7 +50,7 @@ def amounts_of(bars: Bars, at_least: int) -> tuple[Column, list[Column]] | None:
     scales = np.full(len(bars), at_least, dtype=np.int64)
     fine = [price * 10 ** (finest - bars.scale) for price in prices]
     if any((price % surplus).any() for price in fine):
-        # What divides the four by a power of ten divides what they have in common.
+        # A power of ten divides all four if it divides their greatest common divisor.
         for number, common in enumerate(np.gcd.reduce(fine).tolist()):
             if common % surplus:
                 scales[number] = _places(common, finest)
@@ -58,19 +58,19 @@ def amounts_of(bars: Bars, at_least: int) -> tuple[Column, list[Column]] | None:
 
 
 def _places(amount: int, scale: int) -> int:
-    """How many decimals an amount needs."""
+    """The number of decimals that an amount needs."""
     while amount % 10 == 0:
         amount, scale = amount // 10, scale - 1
     return scale
 
 
 def to_amount(value: Decimal, scale: int) -> int:
-    """The integer of minor units; exact, because `scale` holds every decimal of `value`."""
+    """The amount in minor units; exact, because `scale` covers every decimal of `value`."""
     return int(value.scaleb(scale))
 
 
 def to_decimal(amount: int, scale: int) -> Decimal:
-    """The price that an amount of minor units stands for, with `scale` decimals."""
+    """The price of an amount in minor units, with `scale` decimals."""
     return Decimal(amount).scaleb(-scale)
 
 

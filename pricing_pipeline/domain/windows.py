@@ -15,7 +15,7 @@ class Window:
     end: date
 
     def without(self, days: Iterable[date]) -> list[Window]:
-        """What is left of the span without some of its days."""
+        """The parts of the span that remain without some of its days."""
         day, parts = timedelta(days=1), []
         start = self.start
         for left_out in sorted(days):

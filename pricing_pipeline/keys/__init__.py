@@ -1,1 +1,1 @@
-"""Secrets: API keys sealed in the database, master keys, and which process knows which of them."""
+"""Secrets: API keys sealed in the database, master keys, and the secrets that each process gets."""

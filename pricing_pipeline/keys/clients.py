@@ -1,7 +1,7 @@
-"""A worker's clients with the keys of settings and database, which they follow while it works.
+"""A worker's provider clients, with keys from settings and database; they follow changes while the worker runs.
 
-Only here do stored keys and clients meet. What sealing, storing and calling mean is in `sealing`, `credentials` and
-`providers.client`.
+Only this module connects stored keys and clients. `sealing` seals keys, `credentials` stores them, and
+`providers.client` uses them.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import Settings
 
 LOOK_SECONDS = 10.0
-"""How often stored keys are looked at: a new, changed or removed one counts in a running drain within that."""
+"""How often stored keys are read: a running drain follows a change within this time."""
 
 _LOG = logging.getLogger(__name__)
 _UNOPENED = SecretStr("")
-"""Stands for a key that the sandbox is not sent."""
+"""Stands for a stored key while the sandbox is used: it needs no real key."""
 
 
 @contextmanager
 def open_clients(
     settings: Settings, engine: Engine, *, look_seconds: float = LOOK_SECONDS
 ) -> Iterator[dict[str, ProviderClient]]:
-    """Open a client for each active provider, and close them at the end; their keys follow the database meanwhile.
+    """Open a client for each active provider, and close them at the end. Their keys follow the database meanwhile.
 
-    A stored key that does not open is left out, with a warning in the log and in the database.
+    A stored key that cannot be opened is left out, with a warning in the log and in the database.
     """
     with engine.connect() as connection:
         base_urls = data_type_registry.provider_urls(connection)
@@ -48,36 +48,36 @@ def open_clients(
 
 
 class StoredKeys:
-    """The active keys of the database as they were last seen, opened in memory only. For one thread at a time."""
+    """The active keys of the database at the last look, opened only in memory. For one thread at a time."""
 
     def __init__(self, settings: Settings, engine: Engine) -> None:
         self._settings = settings
         self._engine = engine
-        self._held: dict[tuple[str, str], tuple[int, SecretStr]] = {}
-        self._told: set[tuple[str, int]] = set()
+        self._opened: dict[tuple[str, str], tuple[int, SecretStr]] = {}
+        self._reported: set[tuple[str, int]] = set()
 
     def look(self) -> dict[str, dict[str, SecretStr]]:
-        """The keys by provider and name, as they are now. Only what has changed is opened."""
+        """The current keys by provider and name. Only changed keys are opened."""
         with self._engine.connect() as connection:
             rows = [row for row in credentials.stored(connection) if row.is_active]
-        known = {place: self._held.get(place) for place in ((row.provider, row.key_name) for row in rows)}
+        known = {place: self._opened.get(place) for place in ((row.provider, row.key_name) for row in rows)}
         changed = [
             row for row in rows if (known[row.provider, row.key_name] or (0,))[0] != row.sealed.row_version
         ]
         opened, faults = self._open(changed)
         versions = {(row.provider, row.key_name): row.sealed.row_version for row in rows}
-        held = {place: one for place, one in known.items() if one is not None}
-        held |= {place: (versions[place], secret) for place, secret in opened.items()}
+        opened_keys = {place: key for place, key in known.items() if key is not None}
+        opened_keys |= {place: (versions[place], secret) for place, secret in opened.items()}
         for place, fault in faults.items():
-            # A master key that has not come yet is no reason to drop a key that works; a forged row is.
+            # A missing master key is no reason to drop a working key; a forged row is.
             if isinstance(fault, SealBroken):
-                held.pop(place, None)
+                opened_keys.pop(place, None)
             self._tell(place, versions[place], fault)
-        self._held = held
-        found: dict[str, dict[str, SecretStr]] = {}
-        for (provider, name), (_, secret) in held.items():
-            found.setdefault(provider, {})[name] = secret
-        return found
+        self._opened = opened_keys
+        keys: dict[str, dict[str, SecretStr]] = {}
+        for (provider, name), (_, secret) in opened_keys.items():
+            keys.setdefault(provider, {})[name] = secret
+        return keys
 
     def _open(
         self, rows: list[credentials.Stored]
@@ -85,7 +85,7 @@ class StoredKeys:
         if self._settings.sandbox or not rows:
             return {(row.provider, row.key_name): _UNOPENED for row in rows}, {}
         try:
-            # After the rows were read: a new master key is in its file before a row is sealed with it.
+            # Loaded after the rows: a new master key is in its file before a row is sealed with it.
             keyring = master_keys.load(self._settings)
         except SettingsError as error:
             return {}, {(row.provider, row.key_name): error for row in rows}
@@ -93,9 +93,9 @@ class StoredKeys:
 
     def _tell(self, place: tuple[str, str], version: int, fault: Exception) -> None:
         about = "/".join(place)
-        if (about, version) in self._told:
+        if (about, version) in self._reported:
             return
-        self._told.add((about, version))
+        self._reported.add((about, version))
         _LOG.error("%s", fault)
         with self._engine.begin() as connection:
             credentials.warn(connection, about, str(fault))
@@ -113,8 +113,8 @@ def _followed(
                 stored = keys.look()
                 for provider, client in clients.items():
                     client.replace_keys(keys_in_use(settings, provider, stored.get(provider, {})))
-            except Exception as error:  # the keys that are held go on, and the next look may be luckier
-                _LOG.warning("the stored keys could not be looked at: %s", error)
+            except Exception as error:  # the known keys stay in use, and the next look may succeed
+                _LOG.warning("the stored keys could not be read: %s", error)
 
     thread = threading.Thread(target=follow, name="stored-keys", daemon=True)
     thread.start()

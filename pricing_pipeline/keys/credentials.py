@@ -1,7 +1,7 @@
-"""API keys of providers in the database: stored, listed, opened, sealed anew, removed.
+"""API keys of providers in the database: store, list, open, reseal and remove them.
 
-What crosses to the database is sealed. Who may write is the owner; a worker reads sealed rows and opens them with
-master keys that the database never sees. How sealing works is in `sealing`, where master keys are in `master_keys`.
+Only sealed keys go to the database. The owner may write; a worker reads sealed rows and opens them with master keys
+that the database never sees. `sealing` explains how keys are sealed, `master_keys` where master keys are.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pricing_pipeline.errors import CredentialError, PricingError, UnknownCreden
 from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring, Sealed
 
 _LEAST_TELLING = 16
-"""Of a shorter secret even two characters would be too many."""
+"""The shortest secret of which two characters may be shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A sealed key and what is known of it without opening it. Times are in UTC.
+    """A sealed key, with the facts that are known without opening it. Times are in UTC.
 
     `created_at`: when a key of this name was first stored; `replaced_at`: when it was last replaced by another;
     `sealed_at`: when it was last encrypted. Calls are made with it if it `is_active`.
@@ -46,7 +46,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Resealed:
-    """What `reseal` did: keys now under the newest master key, those that do not open, and master keys in use."""
+    """The result of `reseal`: the number of resealed keys, the faults of others, and the master keys in use."""
 
     done: int
     faults: tuple[CredentialError, ...]
@@ -54,7 +54,7 @@ class Resealed:
 
 
 def checked_secret(text: str) -> SecretStr:
-    """A secret that an HTTP header can carry. Raises PricingError, which repeats nothing of it, for any other."""
+    """The text as a secret. Raises PricingError, without repeating it, if an HTTP header cannot carry it."""
     if not text:
         raise PricingError("no key was given: the line is empty. Nothing has changed.")
     if not (text.isascii() and text.isprintable()) or " " in text:
@@ -77,8 +77,7 @@ def store(
 ) -> bool:
     """Store a key under the newest master key and make its name usable; True when it replaced another.
 
-    `limits` are units that its own plan allows, by the name of the provider's limit; others stay as they are.
-    Raises UnknownProvider.
+    `limits` are the units of its own plan, by the name of the provider's limit; others stay. Raises UnknownProvider.
     """
     sealed = keyring.seal(provider, key_name, _next_version(connection, provider), secret)
     replaced = bool(connection.execute(query("credentials.store"), asdict(sealed)).scalar_one())
@@ -94,11 +93,11 @@ def store(
 
 
 def remove(connection: Connection, provider: str, key_name: str, *, keep_name: bool = False) -> None:
-    """Forget a stored key; its name becomes inactive, unless `keep_name`. Raises UnknownCredential for none."""
+    """Delete a stored key; its name becomes inactive, unless `keep_name`. Raises UnknownCredential if there is none."""
     parameters = {"provider": provider, "key_name": key_name}
     if not connection.execute(query("credentials.remove"), parameters).scalar_one():
         raise UnknownCredential(
-            f"no key {key_name!r} of {provider!r} is stored. `pricing-pipeline provider keys all` lists those that are."
+            f"no key {key_name!r} of {provider!r} is stored. `pricing-pipeline key list` lists those that are."
         )
     if keep_name:
         connection.execute(query("credentials.use_name"), parameters)
@@ -108,18 +107,18 @@ def stored(connection: Connection, provider: str | None = None) -> list[Stored]:
     """The sealed keys of a provider, or of all, by provider and name. Raises UnknownProvider."""
     if provider is not None:
         require_provider(connection, provider)
-    found = []
+    keys = []
     for row in connection.execute(query("credentials.stored"), {"provider": provider}).mappings():
         facts = dict(row)
         sealed = Sealed(**{name: facts.pop(name) for name in Sealed.__slots__})
-        found.append(Stored(sealed, **facts))
-    return found
+        keys.append(Stored(sealed, **facts))
+    return keys
 
 
 def open_all(
     keyring: Keyring, rows: Iterable[Stored]
 ) -> tuple[dict[tuple[str, str], SecretStr], dict[tuple[str, str], CredentialError]]:
-    """Open keys, by provider and name; what does not open is told beside them, and costs the others nothing."""
+    """Open keys; returns the opened ones and the faults of the others, by provider and name."""
     opened: dict[tuple[str, str], SecretStr] = {}
     faults: dict[tuple[str, str], CredentialError] = {}
     for row in rows:
@@ -131,10 +130,10 @@ def open_all(
 
 
 def reseal(engine: Engine, keyring: Keyring) -> Resealed:
-    """Encrypt anew, with the newest master key, every key that is under another one; as the owner.
+    """Reseal with the newest master key every key that is under another one; as the owner.
 
-    Each row is a transaction of its own that replaces the row it has read and no other: readers find a whole row at
-    any moment, a run that was cut off is taken up by the next, and several at once do no harm.
+    Each row is its own transaction, which replaces only the version that it has read. So readers always find a whole
+    row, the next run resumes an interrupted one, and several runs at once do no harm.
     """
     done, faults = 0, []
     with engine.connect() as connection:
@@ -155,21 +154,23 @@ def reseal(engine: Engine, keyring: Keyring) -> Resealed:
 
 
 def warn(connection: Connection, about: str, message: str) -> None:
-    """Note that a stored key cannot be used, where `status` shows it."""
+    """Write a warning that a stored key cannot be used; `status` shows it."""
     connection.execute(query("credentials.warn"), {"about": about, "message": message})
 
 
 def hint(secret: SecretStr) -> str:
-    """What a person may see of a key to know it again: its last two characters, if it is long."""
+    """The part of a key by which a person recognizes it: its last two characters, if it is long."""
     text = secret.get_secret_value()
     return f"…{text[-2:]}" if len(text) >= _LEAST_TELLING else "…"
 
 
 def _next_version(connection: Connection, provider: str) -> int:
-    found = connection.execute(query("credentials.next_version"), {"provider": provider}).scalar_one_or_none()
-    if found is None:
+    version = connection.execute(
+        query("credentials.next_version"), {"provider": provider}
+    ).scalar_one_or_none()
+    if version is None:
         require_provider(connection, provider)
-    return int(found or 0)
+    return int(version or 0)
 
 
 def require_provider(connection: Connection, provider: str) -> None:

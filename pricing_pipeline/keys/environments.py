@@ -1,4 +1,4 @@
-"""What each process that `up` starts finds in its environment: settings, and of secrets those that it needs.
+"""The environment of each process of `up`: the settings, and only the secrets that it needs.
 
 docs/security.md has the same as a table, which a test holds to the processes of a real `up`.
 """
@@ -25,7 +25,7 @@ SECRETS_OF: Mapping[str, frozenset[str]] = {
     "dagster-daemon": frozenset({"PRICING_DAGSTER_URL"}),
     "dagster-webserver": frozenset({"PRICING_DAGSTER_URL", "PRICING_UI_TOKEN"}),
 }
-"""The secrets of each process. What a process starts, such as a run, knows the same."""
+"""The secrets of each process. Its children, such as runs, have the same."""
 
 # Of the caller's variables that are no settings. A secret of the caller has no place in them.
 _PASSED_ON = re.compile(
@@ -36,7 +36,7 @@ _PASSED_ON = re.compile(
 
 
 def environment_of_children(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """What children get of the caller's environment, all together: settings, and what programs need to run.
+    """The part of the caller's environment for all children: settings, and variables that programs need to run.
 
     With the sandbox on nobody needs a real key. Keys of the same names stand in: each has limits of its own.
     """

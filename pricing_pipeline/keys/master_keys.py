@@ -1,4 +1,4 @@
-"""Where master keys come from: the setting PRICING_MASTER_KEY, a file that it names, or a file of ours in the home.
+"""The sources of master keys: the setting PRICING_MASTER_KEY, a file that it names, or our own file in the home.
 
 A file is read anew each time, so that a new master key needs no restart. What is done with the keys is in `sealing`.
 """
@@ -23,21 +23,21 @@ _SETTING = "PRICING_MASTER_KEY"
 _IN_FILE = "file:"
 _HEADING = """\
 # Master keys of the pricing pipeline, newest first: the newest seals providers' keys, each opens what it has sealed.
-# Whoever has this file and the database can read every API key. Without it the stored keys are lost.
+# A person with this file and the database can read every API key. Without it the stored keys are lost.
 """
 
 
 def master_key_file(settings: Settings) -> Path | None:
-    """The file with the master keys, there or not; None when the setting holds the keys themselves.
+    """The path of the file with the master keys, existing or not; None if the setting has the keys themselves.
 
     Raises SettingsError when the setting names a file by a path that is not absolute.
     """
-    given = settings.master_key.get_secret_value().strip() if settings.master_key else ""
-    if not given:
+    setting = settings.master_key.get_secret_value().strip() if settings.master_key else ""
+    if not setting:
         return settings.home.absolute() / "master.key"
-    if not given.startswith(_IN_FILE):
+    if not setting.startswith(_IN_FILE):
         return None
-    path = Path(given.removeprefix(_IN_FILE))
+    path = Path(setting.removeprefix(_IN_FILE))
     if not path.is_absolute():
         raise SettingsError(
             f"{_SETTING} must name its file by a whole path, like file:/etc/pricing/master.key."
@@ -46,7 +46,7 @@ def master_key_file(settings: Settings) -> Path | None:
 
 
 def load(settings: Settings) -> Keyring:
-    """The master keys as they are now.
+    """The current master keys.
 
     Raises NoMasterKey when there is none yet, and SettingsError when what is there cannot be used. Neither repeats
     anything of a key.
@@ -71,7 +71,7 @@ def load_or_make(settings: Settings) -> tuple[Keyring, Path | None]:
     except NoMasterKey:
         path = _file_to_write(settings)
     with _locked(path):
-        if path.exists():  # somebody else was quicker
+        if path.exists():  # another process was quicker
             return _read(path), None
         _write(path, [new_key(_new_id())])
     return _read(path), path
@@ -122,7 +122,7 @@ def _lines(path: Path) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         raise NoMasterKey(
             f"there is no master key yet: {path} does not exist. If keys are stored already, restore it from a "
-            f"backup or set {_SETTING}; otherwise `pricing-pipeline provider set-key` makes one."
+            f"backup or set {_SETTING}; otherwise `pricing-pipeline key set` makes one."
         ) from None
     except OSError as error:
         raise SettingsError(

@@ -33,7 +33,7 @@ _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A secret as it is stored: worthless without the master key, and outside of its row."""
+    """A stored secret: unreadable without the master key, and outside its row."""
 
     provider: str
     key_name: str
@@ -111,10 +111,10 @@ class Keyring:
         Raises UnknownMasterKey when the key that sealed it is not here, and SealBroken when anything of the row is
         not as it was sealed, or when the master key of that id is another one.
         """
-        what = f"the stored key {sealed.key_name!r} of {sealed.provider}"
+        key = f"the stored key {sealed.key_name!r} of {sealed.provider}"
         if sealed.master_key_id not in self._keys:
             raise UnknownMasterKey(
-                f"{what} is sealed with master key {sealed.master_key_id!r}, which is not among those set "
+                f"{key} is sealed with master key {sealed.master_key_id!r}, which is not among those set "
                 f"({', '.join(self.ids)}). Add it to PRICING_MASTER_KEY or its file, or set the key again."
             )
         place = (sealed.provider, sealed.key_name, sealed.row_version, sealed.master_key_id)
@@ -126,7 +126,7 @@ class Keyring:
             )
         except (InvalidTag, ValueError):  # ValueError: a nonce of a length that cannot be
             raise SealBroken(
-                f"{what} does not open: its row in pricing.provider_credentials was changed or copied from another "
+                f"{key} does not open: its row in pricing.provider_credentials was changed or copied from another "
                 f"one, or master key {sealed.master_key_id!r} is not the one that sealed it. Set the key again."
             ) from None
         return SecretStr(framed[2 : 2 + int.from_bytes(framed[:2], "big")].decode())
@@ -141,6 +141,6 @@ def new_key(name: str) -> str:
 
 
 def _bound(purpose: str, *place: object) -> bytes:
-    """What a ciphertext is bound to. Each part is preceded by its length, so that no two places read the same."""
+    """The data that a ciphertext is bound to. Its length precedes each part, so that no two places look the same."""
     parts = [str(part).encode() for part in ("pricing-pipeline credential 1", purpose, *place)]
     return b"".join(len(part).to_bytes(4, "big") + part for part in parts)

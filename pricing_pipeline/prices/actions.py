@@ -1,6 +1,6 @@
-"""Corporate actions: splits and dividends, stored beside prices and applied to them when they are read.
+"""Corporate actions: splits and dividends, stored beside prices and applied when prices are read.
 
-How they are applied is in db/functions/prices/history.sql; how a restated price is told, in plausibility.py.
+db/functions/prices/history.sql applies them; plausibility.py recognizes restated prices.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.validation.knowledge import ROUNDING, Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
-"""How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
+"""How long after the midnight UTC of its day a bar is final, for every exchange: an hour after the day's end."""
 _RECENT = timedelta(days=40)
-"""Bars older than that are not looked up among those that were not final."""
+"""Older bars are not looked up: they are final."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAction:
-    """A split or dividend as we believe it, since `recorded_at` (UTC), and who said so: a provider, or a person."""
+    """A split or dividend, believed since `recorded_at` (UTC), with its source: a provider, or a person."""
 
     action: CorporateAction
     provider: str
     call_id: int
     recorded_at: datetime
     entered_by: str | None
-    """Whoever entered it by hand; None when its provider told it. `reason` is theirs."""
+    """The person who entered it, for the `reason`; None when its provider reported it."""
     reason: str | None
 
 
@@ -61,27 +61,27 @@ def store(
     *,
     without: Collection[CorporateAction] = (),
 ) -> int:
-    """Store the actions that an answer brought of some symbols, but for some, within the caller's transaction.
+    """Store an answer's actions of some symbols, except those in `without`, within the caller's transaction.
 
-    Returns how many are new or corrected. Call it only for symbols whose tasks the claim still holds.
+    Returns how many are new or corrected. Call it only for symbols whose tasks the claim still owns.
     """
-    told = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol in symbols}
-    found = [_row(action) for action in answer.actions if action.symbol in symbols and action not in without]
-    if not told and not found:
+    told_since = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol in symbols}
+    rows = [_row(action) for action in answer.actions if action.symbol in symbols and action not in without]
+    if not told_since and not rows:
         return 0
     parameters = {
         "data_type": call.data_type,
         "provider": call.provider,
         "call_id": call.id,
-        "actions": json.dumps(found),
-        "symbols": list(told),
-        "since": list(told.values()),
+        "actions": json.dumps(rows),
+        "symbols": list(told_since),
+        "since": list(told_since.values()),
     }
     return int(connection.execute(query("actions.merge"), parameters).scalar_one())
 
 
 def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
-    """The answer, read with the splits that only a person is believed about where one has entered all of them."""
+    """The answer, read with its unconfirmed splits if a person has entered all of them."""
     if (unsure := answer.unconfirmed) is None:
         return answer
     parameters = {
@@ -93,7 +93,8 @@ def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
     ((_, _, _, days, ratios, *_),) = driver_rows(connection, driver_query("actions.known_basis"), parameters)
     believed = {day: float(ratio) for day, ratio in zip(days or (), ratios or (), strict=True)}
     are_known = all(
-        any(_are_one(*one, split.ex_on, split.shares) for one in believed.items()) for split in unsure.splits
+        any(_are_same_split(*known, split.ex_on, split.shares) for known in believed.items())
+        for split in unsure.splits
     )
     return unsure.answer if are_known else answer
 
@@ -101,22 +102,22 @@ def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
 def doubted(
     connection: Connection, call: Call, answer: Answer, symbols: Collection[str]
 ) -> Mapping[CorporateAction, RejectedValue]:
-    """Dividends of the answer that cannot be true beside the stored prices, its own too, and why."""
+    """Dividends of the answer that cannot be true beside the stored prices and its own, with the reason."""
     dividends = {
-        (one.symbol, one.ex_on): one
-        for one in answer.actions
-        if isinstance(one, Dividend) and one.symbol in symbols
+        (dividend.symbol, dividend.ex_on): dividend
+        for dividend in answer.actions
+        if isinstance(dividend, Dividend) and dividend.symbol in symbols
     }
     if not dividends:
         return {}
-    rows = json.dumps([_row(one) for one in dividends.values()])
-    found: dict[CorporateAction, RejectedValue] = {}
+    rows = json.dumps([_row(dividend) for dividend in dividends.values()])
+    rejected: dict[CorporateAction, RejectedValue] = {}
     for row in connection.execute(query("actions.doubted"), {"data_type": call.data_type, "actions": rows}):
-        entered = f"pricing-pipeline actions add {row.symbol} {row.ex_on} --dividend {row.cash:f}"
+        entered = f"pricing-pipeline action add {row.symbol} {row.ex_on} --dividend {row.cash:f}"
         at = datetime.combine(row.ex_on, datetime.min.time(), UTC)
         reason = f"{row.reason}. If it is true, enter it: {entered}"
-        found[dividends[row.symbol, row.ex_on]] = RejectedValue(row.symbol, at, reason, f"{row.cash:f}")
-    return found
+        rejected[dividends[row.symbol, row.ex_on]] = RejectedValue(row.symbol, at, reason, f"{row.cash:f}")
+    return rejected
 
 
 def refined(
@@ -126,11 +127,11 @@ def refined(
     known: Mapping[str, Known],
     bases: Mapping[str, Adjustment] = {},
 ) -> dict[str, Known]:
-    """What is known of daily values, with their splits, those of the answer too, and which stored bars were not final.
+    """The known daily values, with their splits (those of the answer too) and the stored bars that were not final.
 
-    Where a history is divided by the splits until each value was recorded, its values are given here as the answer
-    should have them: divided by those since, too. `bases` are of symbols whose answers are on another basis than their
-    history, and what is known of those is given on it.
+    If a history is divided by the splits until each value was recorded, the values here are also divided by the splits
+    since then, as the answer should be. `bases` names symbols whose answer is on another basis than their history;
+    their known values are converted to it.
     """
     found_spans = {symbol: span for symbol, span in spans(answer.observations).items() if symbol in known}
     symbols = sorted(found_spans)
@@ -140,12 +141,12 @@ def refined(
         "first_times": arrays.plain(found_spans[symbol][0] for symbol in symbols),
         "last_times": arrays.plain(found_spans[symbol][1] for symbol in symbols),
     }
-    told: defaultdict[str, dict[date, float]] = defaultdict(dict)
+    named_splits: defaultdict[str, dict[date, float]] = defaultdict(dict)
     for action in answer.actions:
         if isinstance(action, Split):
-            told[action.symbol][action.ex_on] = action.shares
-    refuted = _refuted(connection, call, answer) if told else frozenset()
-    found = dict(known)
+            named_splits[action.symbol][action.ex_on] = action.shares
+    refuted = _refuted(connection, call, answer) if named_splits else frozenset()
+    refined_known = dict(known)
     rows = driver_rows(connection, driver_query("actions.known_basis"), parameters)
     for symbol, may_split, adjustment, days, ratios, newest, earlier, same_times, same_recorded in rows:
         splits: dict[date, Decimal] = dict(zip(days or (), ratios or (), strict=True))
@@ -154,108 +155,112 @@ def refined(
             known[symbol],
             adjustment=None if adjustment is None else Adjustment(adjustment),
             are_splits_told=symbol in answer.actions_since,
-            has_splits=bool(days or told[symbol]) or (may_split and symbol not in answer.unsplit),
+            has_splits=bool(days or named_splits[symbol]) or (may_split and symbol not in answer.unsplit),
             # A NAV is published once, and does not change with its day.
             provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER)
             if call.fetcher is Fetcher.DAILY_BARS
             else frozenset(),
         )
         believed = {day: float(ratio) for day, ratio in splits.items()}
-        sure = {day: shares for day, shares in told[symbol].items() if (symbol, day) not in refuted}
-        named = _one_of_each(believed, sure)
+        sure = {day: shares for day, shares in named_splits[symbol].items() if (symbol, day) not in refuted}
+        applied = _merge_splits(believed, sure)
         if about.adjustment is Adjustment.SPLITS:
             since = {
                 day: ratio for day, ratio in splits.items() if day <= call.claimed_at.astimezone(UTC).date()
             }
             about = _of_later_shares(about, _Recorded(newest, earlier, recorded), since)
         if symbol in bases:
-            about = _on_basis(about, bases[symbol], named, of_symbols(answer.observations, {symbol}))
+            about = _on_basis(about, bases[symbol], applied, of_symbols(answer.observations, {symbol}))
         if about.adjustment is not Adjustment.SPLITS:
-            unnamed = _unnamed(believed, told[symbol], answer.actions_since.get(symbol), call.claimed_at)
-            about = replace(about, splits=named, unnamed=unnamed)
-        found[symbol] = about
-    return found
+            unnamed = _unnamed(
+                believed, named_splits[symbol], answer.actions_since.get(symbol), call.claimed_at
+            )
+            about = replace(about, splits=applied, unnamed=unnamed)
+        refined_known[symbol] = about
+    return refined_known
 
 
 def _on_basis(
     about: Known, basis: Adjustment, splits: Sequence[tuple[date, float]], rows: Sequence[Observation]
 ) -> Known:
-    """What is known, as the answer should have it on its own basis. What differs by rounding alone is the answer's."""
-    said = {row.observed_at: row.close for row in rows}
+    """The known values on the answer's basis. If a value differs by rounding alone, the answer's is taken."""
+    closes = {row.observed_at: row.close for row in rows}
 
-    def turned(at: datetime, value: Decimal) -> Decimal:
+    def converted(at: datetime, value: Decimal) -> Decimal:
         shares = Decimal(prod(shares for ex_on, shares in splits if ex_on > at.date()))
         value = value * shares if basis is Adjustment.RAW else value / shares
-        return said[at] if at in said and abs(said[at] / value - 1) < ROUNDING else value
+        return closes[at] if at in closes and abs(closes[at] / value - 1) < ROUNDING else value
 
     return replace(
         about,
         adjustment=basis,
-        stored={at: turned(at, value) for at, value in about.stored.items()},
-        anchors=tuple(Point(point.at, turned(point.at, point.value)) for point in about.anchors),
+        stored={at: converted(at, value) for at, value in about.stored.items()},
+        anchors=tuple(Point(point.at, converted(point.at, point.value)) for point in about.anchors),
         restated=frozenset(),
     )
 
 
 def _refuted(connection: Connection, call: Call, answer: Answer) -> frozenset[tuple[str, date]]:
-    """The splits of the answer that a person has taken back or replaced, by symbol and day."""
+    """The splits of the answer that a person has removed or replaced, by symbol and day."""
     rows = json.dumps([_row(action) for action in answer.actions if isinstance(action, Split)])
     parameters = {"data_type": call.data_type, "provider": call.provider, "actions": rows}
-    found = connection.execute(query("actions.refuted"), parameters)
-    return frozenset((row.symbol, row.ex_on) for row in found)
+    refuted = connection.execute(query("actions.refuted"), parameters)
+    return frozenset((row.symbol, row.ex_on) for row in refuted)
 
 
-def _one_of_each(
-    believed: Mapping[date, float], told: Mapping[date, float]
+def _merge_splits(
+    believed: Mapping[date, float], named: Mapping[date, float]
 ) -> tuple[tuple[date, float], ...]:
-    """Splits that are believed, and those that an answer tells beside them: the same one on its believed day."""
+    """Believed splits and those that the answer names; the same split counts once, on its believed day."""
     new = {
         day: shares
-        for day, shares in told.items()
+        for day, shares in named.items()
         if day in believed
-        or not any(_are_one(*one, day, shares) for one in believed.items() if one[0] not in told)
+        or not any(
+            _are_same_split(*known, day, shares) for known in believed.items() if known[0] not in named
+        )
     }
     return tuple(sorted({**believed, **new}.items()))
 
 
 def _unnamed(
-    believed: Mapping[date, float], told: Mapping[date, float], since: date | None, now: datetime
+    believed: Mapping[date, float], named: Mapping[date, float], since: date | None, now: datetime
 ) -> tuple[tuple[date, float], ...]:
-    """Splits that are believed and that an answer which tells all splits after `since` does not tell."""
+    """Believed splits that an answer does not name, though it names all splits after `since`."""
     if since is None:
         return ()
     today = now.astimezone(UTC).date()
     return tuple(
-        one
-        for one in believed.items()
-        if since < one[0] <= today and not any(_are_one(*one, *other) for other in told.items())
+        split
+        for split in believed.items()
+        if since < split[0] <= today and not any(_are_same_split(*split, *other) for other in named.items())
     )
 
 
-def _are_one(day: date, shares: float, other_day: date, other_shares: float) -> bool:
-    """Whether splits of two days may be one: sources differ by some days about the first one."""
+def _are_same_split(day: date, shares: float, other_day: date, other_shares: float) -> bool:
+    """Whether splits of two days may be the same: sources differ by some days about its first day."""
     return abs(other_day - day) <= SAME_ACTION and abs(other_shares / shares - 1) < 0.01
 
 
 def note_overlap(
     connection: Connection, call: Call, verdicts: Mapping[str, Verdict], stored: Collection[str]
 ) -> None:
-    """Record what daily bars said of days that are stored already, and which of those now stored are not final.
+    """Record how daily bars restated stored days, and which bars stored now are not final.
 
-    The history of what was restated by one ratio is fetched again by a duty, as are bars until they are final.
+    A duty fetches a history again if it was restated by one ratio, and bars until they are final.
     """
     restated = [
         {
             "symbol": symbol,
-            "kind": found.kind.value,
-            "ratio": None if found.ratio is None else str(found.ratio),
-            "days": len(found.times),
-            "largest": str(found.largest),
-            "first_on": found.first_at.date().isoformat(),
-            "last_on": found.last_at.date().isoformat(),
+            "kind": restatement.kind.value,
+            "ratio": None if restatement.ratio is None else str(restatement.ratio),
+            "days": len(restatement.times),
+            "largest": str(restatement.largest),
+            "first_on": restatement.first_at.date().isoformat(),
+            "last_on": restatement.last_at.date().isoformat(),
         }
         for symbol, verdict in verdicts.items()
-        if (found := verdict.restatement) is not None
+        if (restatement := verdict.restatement) is not None
     ]
     recent = [
         row
@@ -277,7 +282,7 @@ def note_overlap(
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """When stored values were recorded: the newest, the last before the answer, and those that it brings again."""
+    """When stored values were recorded: the newest, the last before the answer, and those that the answer repeats."""
 
     newest: datetime | None
     earlier: datetime | None
@@ -311,7 +316,7 @@ def _of_later_shares(about: Known, recorded: _Recorded, splits: Mapping[date, De
 def read(
     connection: Connection, asset_class: str, symbol: str, as_of: datetime | None = None
 ) -> list[StoredAction]:
-    """The splits and dividends of an instrument, the newest first, as they were believed at `as_of` (None = now)."""
+    """The splits and dividends of an instrument, newest first, as believed at `as_of` (None = now)."""
     parameters = {"asset_class": asset_class, "symbol": symbol, "as_of": as_of}
     return [
         StoredAction(
@@ -331,7 +336,7 @@ def read(
 def untold_splits(
     connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date
 ) -> list[Split]:
-    """Steps of prices as traded, between two days (both included), that look like a split of which nobody has told."""
+    """Steps of prices as traded, between two days (both included), that look like an unreported split."""
     parameters = {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day}
     return [
         Split(symbol, row.ex_on, Decimal(row.new_shares), Decimal(row.old_shares))
@@ -341,9 +346,9 @@ def untold_splits(
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """An instrument of which splits are known, until a time (UTC), that its held values were not judged with yet.
+    """An instrument with new splits, known `until` a time (UTC), by which its quarantined values were not judged yet.
 
-    `data_types` are its daily ones. `by_whom` told the newest of the splits, and `why` names it.
+    `data_types` are its daily ones. `by_whom` reported the newest split, and `why` names it.
     """
 
     asset_class: str
@@ -355,16 +360,20 @@ class Unjudged:
 
 
 def unjudged(connection: Connection) -> list[Unjudged]:
-    """The instruments whose held values are to be judged anew, the longest waiting first; at most twenty."""
+    """The instruments whose quarantined values must be judged again, the longest waiting first; at most twenty."""
     return [
         Unjudged(row.asset_class, row.symbol, row.until, row.data_types or (), row.by_whom, row.why)
         for row in connection.execute(query("actions.unjudged"))
     ]
 
 
-def note_judged(connection: Connection, one: Unjudged) -> None:
-    """Held values were judged with what was known: what came by one ratio is asked for once more."""
-    parameters = {"asset_class": one.asset_class, "symbol": one.symbol, "until": one.until}
+def note_judged(connection: Connection, instrument: Unjudged) -> None:
+    """Note that quarantined values were judged by known splits; histories divided by one ratio are fetched again."""
+    parameters = {
+        "asset_class": instrument.asset_class,
+        "symbol": instrument.symbol,
+        "until": instrument.until,
+    }
     connection.execute(query("actions.note_judged"), parameters)
 
 
@@ -376,9 +385,9 @@ def classes(connection: Connection, symbol: str) -> list[str]:
 def enter(
     connection: Connection, asset_class: str, action: CorporateAction, by: str, why: str | None = None
 ) -> str:
-    """Enter what a person knows, as the owner: `added`, `replaced` (the other one is a revision) or `known_already`.
+    """Enter an action for a person, as the owner; returns `added`, `replaced` or `known_already`.
 
-    Its first trading day without it, `ex_on`, is a day of its exchange.
+    `ex_on`, the first trading day without it, is a day of its exchange.
     """
     parameters = {"new_shares": None, "old_shares": None, "cash": None, "currency": None} | _row(action)
     return str(
@@ -398,9 +407,9 @@ def remove(
     by: str,
     why: str | None = None,
 ) -> bool:
-    """Take back a split or dividend, as the owner; False when there is none. It stays as a revision.
+    """Remove a split or dividend, as the owner; False when there is none. It stays as a revision.
 
-    Its provider is not believed when it says the same again.
+    If its provider reports the same again, it is not believed.
     """
     parameters = {
         "asset_class": asset_class,

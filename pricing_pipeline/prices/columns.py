@@ -1,4 +1,4 @@
-"""Checked values as the columns that the functions of db/functions/prices/prices.sql take. Nothing is judged here."""
+"""Turn checked values into the columns that the functions of db/functions/prices/prices.sql take; judges nothing."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ if TYPE_CHECKING:
     from pricing_pipeline.domain.bars import Column
 
 
-def of_all(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) -> dict[str, object]:
-    """What `pricing.merge_prices` takes, an array for each column."""
+def price_columns(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) -> dict[str, object]:
+    """The arguments of `pricing.merge_prices`, an array for each column."""
     scales = [scale_of(row, about[row.symbol].scale) for row in rows]
 
     def amounts(price: Callable[[Observation], Decimal | None]) -> str | None:
-        found = [price(row) for row in rows]
-        if not any(found):
+        prices = [price(row) for row in rows]
+        if not any(prices):
             return None
         return arrays.plain(
-            [None if one is None else to_amount(one, scale) for one, scale in zip(found, scales, strict=True)]
+            [
+                None if value is None else to_amount(value, scale)
+                for value, scale in zip(prices, scales, strict=True)
+            ]
         )
 
     return {
@@ -45,7 +48,7 @@ def of_all(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) 
         "currencies": arrays.texts([row.currency for row in rows]),
         "volumes": arrays.plain([row.volume for row in rows]),
         "texts": arrays.texts([row.text for row in rows]),
-        # A history has one basis, which its newest value shares with every other.
+        # A history has one basis for all its values.
         "adjustments": arrays.plain([about[row.symbol].adjustment or row.adjustment for row in rows]),
         "qualities": arrays.texts([row.quality for row in rows])
         if any(row.quality for row in rows)
@@ -53,8 +56,8 @@ def of_all(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) 
     }
 
 
-def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dict[str, object]:
-    """What `pricing.merge_bars` takes: the values of one symbol."""
+def bar_columns(call: Call, observations: Sequence[Observation], about: Known) -> dict[str, object]:
+    """The arguments of `pricing.merge_bars`: the values of one symbol."""
     first = observations[0]
     common = {
         "symbol": first.symbol,
@@ -64,7 +67,7 @@ def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dic
     exact = amounts_of(observations, about.scale) if isinstance(observations, Bars) else None
     if exact is None or not isinstance(observations, Bars):
         rows = sorted(observations, key=lambda row: row.observed_at)
-        return of_all(call, rows, {first.symbol: about}) | common
+        return price_columns(call, rows, {first.symbol: about}) | common
     scales, (opens, highs, lows, closes) = exact
     return common | {
         "data_type": call.data_type,
@@ -82,10 +85,10 @@ def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dic
     }
 
 
-def of_new(call: Call, bars: Bars, about: Known, now: datetime) -> bytes | None:
-    """What `prices.copy_history` takes: bars of days of which none is stored, believed since `now`.
+def new_bar_rows(call: Call, bars: Bars, about: Known, now: datetime) -> bytes | None:
+    """The input of `prices.copy_history`: bars of days without stored values, believed since `now`.
 
-    None where the length of each price decides on its scale.
+    None if the scale of a price depends on its length.
     """
     exact = amounts_of(bars, about.scale)
     if exact is None:
@@ -114,9 +117,9 @@ def of_new(call: Call, bars: Bars, about: Known, now: datetime) -> bytes | None:
 
 
 def _kept_texts(bars: Bars, scales: Column) -> list[tuple[Column, copying.Values | None]]:
-    """The bars by the length of the spelling that is kept of each, and those spellings; None where none is.
+    """The bars grouped by the length of their kept spelling, with these spellings; None for bars without one.
 
-    What is kept is what `pricing.kept_text` keeps: no spelling of just the stored digits.
+    Like `pricing.kept_text`, it keeps no spelling that equals the stored digits.
     """
     import numpy as np
 

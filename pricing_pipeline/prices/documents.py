@@ -1,4 +1,4 @@
-"""Documents: stored with every digit and their revisions, read as they are or were believed. Never a float."""
+"""Documents: stored with every digit and with revisions, read as of now or of a past time. Never a float."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pricing_pipeline.errors import ReadReplica
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document as we believe it, `recorded_at` (UTC) since when. `period` as in `domain.Document`."""
+    """A document, believed since `recorded_at` (UTC). `period` as in `domain.Document`."""
 
     period: date | None
     body: Mapping[str, Scalar]
@@ -30,10 +30,10 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a read found, the newest period first; times are UTC.
+    """The result of a read, the newest period first; times are UTC.
 
-    `fetched_at` is when a provider last confirmed the pair, None while none has; `age_seconds` counts from it.
-    `is_requested`: the read has queued a refresh, because it was missing or stale.
+    `fetched_at` is when a provider last confirmed the pair, None if none has; `age_seconds` counts from it.
+    `is_requested`: the read has queued a refresh, because the pair was missing or stale.
     """
 
     documents: list[StoredDocument]
@@ -45,7 +45,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """How many documents a symbol has, and since when (UTC) the one that came last is believed."""
+    """How many documents a symbol has, and since when (UTC) the last one is believed."""
 
     symbol: str
     documents: int
@@ -65,9 +65,9 @@ class SampleDocument:
 def store(connection: Connection, call: Call, answer: Answer, symbols: Collection[str]) -> list[Stored]:
     """Store the answer's documents of some symbols within the caller's transaction.
 
-    An unchanged body writes nothing, a changed one leaves the old one in document_revisions. All of these symbols that
-    the answer has documents of, or validly calls empty, count as confirmed now. What an answer no longer lists is
-    withdrawn, unless a period of the symbol was rejected. Call it only for symbols whose tasks the claim still holds.
+    An unchanged body writes nothing, a changed one leaves the old one in document_revisions. Symbols with documents in
+    the answer, or without any by its own words, count as confirmed now. Documents that the answer no longer lists are
+    withdrawn, unless a period of the symbol was rejected. Call it only for symbols whose tasks the claim still owns.
     """
     rows = [document for document in answer.documents if document.symbol in symbols]
     answered = {row.symbol for row in rows} | (answer.empty & set(symbols))
@@ -92,10 +92,10 @@ def store(connection: Connection, call: Call, answer: Answer, symbols: Collectio
 def read(connection: Connection, data_type: str, symbol: str) -> Reading:
     """The current documents of a pair, and a request if they are missing or stale, as for one viewer.
 
-    Never waits for a provider. The request is part of the connection's transaction, which the caller commits. Where
-    it may not be made (on a read replica, by a role that only reads), the answer is the same.
+    Never waits for a provider. The request is part of the connection's transaction, which the caller commits. If the
+    request is not possible (on a read replica, by a role that only reads), the result is the same.
     """
-    found = _read(connection, data_type, symbol, None)
+    current = _read(connection, data_type, symbol, None)
     pair = connection.execute(
         query("documents.pair"), {"data_type": data_type, "symbol": symbol}
     ).one_or_none()
@@ -110,17 +110,17 @@ def read(connection: Connection, data_type: str, symbol: str) -> Reading:
     except ReadReplica:
         requested = 0
     if pair is None:
-        return Reading(found, None, None, False, bool(requested))
-    return Reading(found, pair.fetched_at, pair.age_seconds, pair.fresh, bool(requested))
+        return Reading(current, None, None, False, bool(requested))
+    return Reading(current, pair.fetched_at, pair.age_seconds, pair.fresh, bool(requested))
 
 
 def as_of(connection: Connection, data_type: str, symbol: str, moment: datetime) -> list[StoredDocument]:
-    """The documents of a pair as they were believed at a moment (aware), the newest period first."""
+    """The documents of a pair as believed at a moment (aware), the newest period first."""
     return _read(connection, data_type, symbol, moment)
 
 
 def newest(connection: Connection, data_type: str, symbols: Collection[str]) -> list[Stock]:
-    """What those of the symbols have that have documents, by symbol."""
+    """The stock of each of the symbols that has documents, by symbol."""
     parameters = {"data_type": data_type, "symbols": list(symbols)}
     rows = connection.execute(query("documents.newest"), parameters)
     return [Stock(row.symbol, row.documents, row.recorded_at) for row in rows]

@@ -1,7 +1,6 @@
 """Years of one symbol's history as a pandas frame, column by column.
 
-What is read, and from where, is in price_reader.py.
-With an object for each row, or for each number on its way to a column, a frame took longer than the query behind it.
+price_reader.py reads it. With an object for each row or number, making the frame would take longer than its query.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ COLUMNS = {
 """Columns of a frame and their dtypes; objects are Decimals, or None."""
 
 _ENOUGH = Context(prec=30)
-"""Digits that hold any amount at any scale, whatever the caller has told decimal to round to."""
+"""Enough digits for any amount at any scale, whatever precision the caller has set for decimal."""
 _LEAST = -(2**63)
-"""Stands for an amount that is missing: no amount has so many digits."""
+"""Means a missing amount: no amount has so many digits."""
 _MISSING, _BETWEEN = b"\xff", b"\0"
 
 
-def made(
+def make_frame(
     observed_at: bytes | None,
     fetched_at: bytes | None,
     opens: bytes | str | None,
@@ -55,7 +54,7 @@ def made(
     call_ids: bytes | None,
     qualities: bytes | None,
 ) -> DataFrame:
-    """The frame of what a query of `db/queries/history.sql` gives by columns; each is None where there are no rows."""
+    """The frame of the columns of a query in `db/queries/history.sql`; each column is None if there are no rows."""
     from pandas import DataFrame
 
     index = _times(observed_at).rename("observed_at")
@@ -82,11 +81,11 @@ def _times(sent: bytes | None) -> DatetimeIndex:
     return DatetimeIndex(copying.read_times(sent or b"").view("datetime64[us]")).tz_localize("UTC")
 
 
-def _prices(given: bytes | str | None, scales: Column, rows: int) -> Any:
-    """Amounts at their scales, or decimals as they are spelled."""
-    if not isinstance(given, bytes):
-        return _decimals(given, rows)
-    amounts = copying.read_bigints(given)
+def _prices(sent: bytes | str | None, scales: Column, rows: int) -> Any:
+    """Decimals from amounts with scales, or from text."""
+    if not isinstance(sent, bytes):
+        return _decimals(sent, rows)
+    amounts = copying.read_bigints(sent)
     units = {scale: Decimal(1).scaleb(-scale) for scale in set(scales.tolist())}
     is_missing = amounts == _LEAST
     if is_missing.all():
@@ -94,36 +93,36 @@ def _prices(given: bytes | str | None, scales: Column, rows: int) -> Any:
     with localcontext(_ENOUGH):
         if len(units) == 1:
             (unit,) = units.values()
-            found = _objects(map(unit.__mul__, amounts.tolist()), rows)
+            decimals = _objects(map(unit.__mul__, amounts.tolist()), rows)
         else:
-            found = _objects(map(mul, map(units.__getitem__, scales.tolist()), amounts.tolist()), rows)
-    found[is_missing] = None
-    return found
+            decimals = _objects(map(mul, map(units.__getitem__, scales.tolist()), amounts.tolist()), rows)
+    decimals[is_missing] = None
+    return decimals
 
 
 def _decimals(spelled: str | None, rows: int) -> Any:
-    """Decimals with a space between two of them; nothing stands for one that is missing."""
-    given = spelled.split(" ") if rows and spelled is not None else []
+    """Decimals from a text with single spaces between them; an empty part means a missing one."""
+    texts = spelled.split(" ") if rows and spelled is not None else []
     return _objects(
-        map(Decimal, given) if all(given) else (Decimal(one) if one else None for one in given), rows
+        map(Decimal, texts) if all(texts) else (Decimal(text) if text else None for text in texts), rows
     )
 
 
-def _objects(found: Iterable[object], rows: int) -> Any:
+def _objects(items: Iterable[object], rows: int) -> Any:
     import numpy as np
 
-    return np.fromiter(found, dtype=object, count=rows)
+    return np.fromiter(items, dtype=object, count=rows)
 
 
 def _texts(sent: bytes | None, rows: int) -> Any:
-    """Texts, which are mostly the same in all rows."""
+    """A column of texts, which are mostly the same in all rows."""
     import numpy as np
     from pandas import array
 
     first, *_ = (sent or b"").split(_BETWEEN, 1)
     if rows and sent == _BETWEEN.join([first] * rows):
         return array([_text(first)], dtype="str").take(np.zeros(rows, dtype=np.intp))
-    return array([_text(one) for one in sent.split(_BETWEEN)] if sent is not None else [], dtype="str")
+    return array([_text(text) for text in sent.split(_BETWEEN)] if sent is not None else [], dtype="str")
 
 
 def _text(sent: bytes) -> str | None:

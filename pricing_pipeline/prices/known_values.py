@@ -1,4 +1,4 @@
-"""What is known of instruments beside which new values are judged: loaded from the database, and nothing decided."""
+"""Load the known values by which new values are judged; decides nothing."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ class _Row(NamedTuple):
 
 
 def load(connection: Connection, call: Call, observations: Iterable[Observation]) -> dict[str, Known]:
-    """What is known of the symbols that an answer has values of: what the values are judged by and stored with."""
-    found = spans(observations)
-    if not found:
+    """The known values of an answer's symbols; its values are judged by them and stored with them."""
+    first_and_last = spans(observations)
+    if not first_and_last:
         return {}
-    symbols = sorted(found)
+    symbols = sorted(first_and_last)
     parameters = {
         "data_type": call.data_type,
         "provider": call.provider,
         "symbols": arrays.texts(symbols),
-        "first_times": arrays.plain(found[symbol][0] for symbol in symbols),
-        "last_times": arrays.plain(found[symbol][1] for symbol in symbols),
+        "first_times": arrays.plain(first_and_last[symbol][0] for symbol in symbols),
+        "last_times": arrays.plain(first_and_last[symbol][1] for symbol in symbols),
         "is_latest": call.window is None,
     }
     rows = driver_rows(connection, driver_query("known_values.load"), parameters)
@@ -85,7 +85,7 @@ def load(connection: Connection, call: Call, observations: Iterable[Observation]
 def trading(
     connection: Connection, call: Call, observations: Sequence[Observation]
 ) -> Mapping[str, tuple[Traded, ...]]:
-    """The trading on the twenty stored days before those of an answer, by symbol; of those that have any."""
+    """The trading on the twenty stored days before an answer, by symbol; without symbols that have none."""
     if call.fetcher is not Fetcher.DAILY_BARS:
         return {}
     firsts = {symbol: first for symbol, (first, _) in spans(observations).items()}
@@ -94,10 +94,10 @@ def trading(
         "symbols": arrays.texts(firsts),
         "first_times": arrays.plain(firsts.values()),
     }
-    found: defaultdict[str, tuple[Traded, ...]] = defaultdict(tuple)
+    traded: defaultdict[str, tuple[Traded, ...]] = defaultdict(tuple)
     for symbol, *day in driver_rows(connection, driver_query("known_values.trading"), parameters):
-        found[symbol] += (Traded(*day),)
-    return found
+        traded[symbol] += (Traded(*day),)
+    return traded
 
 
 def _known(row: _Row) -> Known:
@@ -131,7 +131,7 @@ def _anchors(row: _Row) -> Iterator[Point]:
         (row.newest_at, row.newest, row.newest_scale),
         (row.later_at, row.later, row.later_scale),
     ]
-    # Where a split is of that day, nobody knows of which shares the other one is: that is the rule of peers.
+    # On the day of a split, the peer may be in old or new shares: peers.py judges that.
     if not row.peer_splits:
         candidates.append((row.kin_at, row.kin, row.kin_scale))
     return (

@@ -1,4 +1,4 @@
-"""Reading prices: the latest ones, and history as stored, as of a time, or adjusted."""
+"""Read prices: the latest ones, and history as stored, as of a time, or adjusted."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class LatestPrice:
     age_seconds: float
     fresh: bool
     paused: bool
-    """Its instrument is paused: nothing of it is fetched."""
+    """Its instrument is paused: it is not fetched."""
     provider_active: bool
     """False when the provider that sent it has been switched off since."""
     frozen_since: datetime | None
-    """Since when (source's time) the value stays the same under ever newer times; None if it moves."""
+    """Since when (source's time) the value has not changed although its time has; None if it changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a read found, and how many data types of the symbol it has queued because they were missing or stale."""
+    """The result of a read, and how many data types of the symbol it has queued as missing or stale."""
 
     prices: list[LatestPrice]
     requested: int
@@ -58,7 +58,7 @@ class Bar:
     """One value of history. For quotes and NAVs open, high, low and volume are None.
 
     `quality` says which parts of a bar were dropped beside its close, and why; None where none was.
-    `fetched_at` is when we came to believe it, `call_id` the call that brought it; times are UTC.
+    It is believed since `fetched_at`; `call_id` is the call that brought it; times are UTC.
     """
 
     observed_at: datetime
@@ -87,28 +87,29 @@ class SampleRow:
 
 
 def latest(connection: Connection, *symbols: str, data_type: str | None = None) -> list[LatestPrice]:
-    """The latest prices of symbols in each data type that has one, or in the one that is named; by type and symbol."""
+    """The latest prices of symbols, in all data types or in the given one; by type and symbol."""
     rows = connection.execute(query("prices.latest"), {"symbols": list(symbols), "data_type": data_type})
     return [_latest(row) for row in rows]
 
 
-def read(connection: Connection, symbol: str) -> Reading:
-    """What `latest` gives, and a request for what is missing or stale, as for one viewer. Never waits for a provider.
+def read(connection: Connection, symbol: str, data_type: str | None = None) -> Reading:
+    """The result of `latest` for a symbol, and a request for missing or stale prices, as for one viewer.
 
-    The request is part of the connection's transaction, which the caller commits. Where it may not be made (on
-    a read replica, by a role that only reads), the answer is the same.
+    Never waits for a provider. The request is part of the connection's transaction, which the caller commits. If the
+    request is not possible (on a read replica, by a role that only reads), the result is the same.
     """
-    found = latest(connection, symbol)
+    prices = latest(connection, symbol, data_type=data_type)
+    parameters = {"symbol": symbol, "data_type": data_type}
     try:
         with connection.begin_nested():
-            requested = connection.execute(query("prices.request"), {"symbol": symbol}).scalar_one()
+            requested = connection.execute(query("prices.request"), parameters).scalar_one()
     except DBAPIError as error:
         if not isinstance(error.orig, errors.InsufficientPrivilege):
             raise
         requested = 0
     except ReadReplica:
         requested = 0
-    return Reading(found, int(requested or 0))
+    return Reading(prices, int(requested or 0))
 
 
 def is_known(connection: Connection, symbol: str) -> bool:
@@ -126,11 +127,11 @@ def bars(
     as_of: datetime | None = None,
     adjust: Adjust | str | None = None,
 ) -> list[Bar]:
-    """Values between two days (UTC, both included), oldest first, as they were believed at `as_of` (aware; None = now).
+    """Values between two days (UTC, both included), oldest first, as believed at `as_of` (aware; None = now).
 
-    Without `adjust` exactly as stored, on the basis that each names; else on that basis, by the splits and dividends
-    that were known at `as_of`, prices rounded to 10 decimals. Raises InvalidAdjustment where that cannot be done, and
-    InvalidRange for days upside down or a time without a zone.
+    Without `adjust` they are exactly as stored, each on its own basis. With it they are on that basis, by the splits
+    and dividends known at `as_of`, with prices rounded to 10 decimals. Raises InvalidAdjustment if that is impossible,
+    and InvalidRange if the days are in the wrong order or the time has no zone.
     """
     parameters = _span(symbol, data_type, first_day, last_day, as_of)
     if adjust is None:
@@ -168,23 +169,23 @@ def _basis(adjust: Adjust | str) -> str:
 
 @contextmanager
 def _refusals(symbol: str, data_type: str) -> Iterator[None]:
-    """What the database cannot compute becomes InvalidAdjustment."""
+    """Turn the database's refusal to compute into InvalidAdjustment."""
     try:
         yield
     except DBAPIError as error:
         if not isinstance(error.orig, errors.DataException):
             raise
         diagnosis = getattr(error.orig, "diag", None)
-        said = (
+        message = (
             f"{getattr(diagnosis, 'message_primary', error.orig)}. {getattr(diagnosis, 'message_hint', '')}"
         )
-        raise InvalidAdjustment(f"{symbol} {data_type} cannot be adjusted: {said}") from None
+        raise InvalidAdjustment(f"{symbol} {data_type} cannot be adjusted: {message}") from None
 
 
 def _span(
     symbol: str, data_type: str, first_day: date, last_day: date, as_of: datetime | None
 ) -> dict[str, object]:
-    """Whose values, of which days, and as believed when."""
+    """The parameters of a query of history."""
     if first_day > last_day:
         raise InvalidRange(f"the range {first_day} to {last_day} is upside down. Give the earlier day first.")
     if as_of is not None and as_of.tzinfo is None:
@@ -210,7 +211,7 @@ def history(
     as_of: datetime | None = None,
     adjust: Adjust | str | None = None,
 ) -> DataFrame:
-    """What `bars` gives as a pandas frame, one row a value; docs/prices.md says which dtype each column has.
+    """The result of `bars` as a pandas frame, one row a value; docs/prices.md lists the dtype of each column.
 
     Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats. Raises what
     `bars` raises.
@@ -218,7 +219,7 @@ def history(
     parameters = _span(symbol, data_type, start, end, as_of)
     if adjust is None:
         (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
-        return frames.made(*row)
+        return frames.make_frame(*row)
     basis = _basis(adjust)
     with _refusals(symbol, data_type):
         (row,) = driver_rows(
@@ -227,7 +228,7 @@ def history(
             {**parameters, "adjust": basis},
             is_binary=True,
         )
-    return frames.made(*row)
+    return frames.make_frame(*row)
 
 
 def months(

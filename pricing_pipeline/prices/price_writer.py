@@ -1,4 +1,4 @@
-"""Storing prices: latest ones, histories, and which days a provider has answered for."""
+"""Store prices: latest ones, histories, and the days that a provider has answered for."""
 
 from __future__ import annotations
 
@@ -22,21 +22,26 @@ def store(
     connection: Connection,
     call: Call,
     observations: Sequence[Observation],
-    known_symbols: Mapping[str, Known] | None = None,
+    known: Mapping[str, Known] | None = None,
 ) -> list[Stored]:
     """Store the checked values of one call within the caller's transaction.
 
-    Unchanged values write nothing, changed ones leave the old value in price_revisions, and nothing
-    is ever deleted. Call it only for symbols whose tasks the claim still holds. `known_symbols` is what `known`
-    says of them, asked here if it is not given.
+    An unchanged value writes nothing, a changed one leaves the old value in price_revisions, and nothing is ever
+    deleted. Call it only for symbols whose tasks the claim still owns. `known` is the result of `known_values.load`;
+    without it, it is loaded here.
     """
     if not observations:
         return []
-    about = known_values.load(connection, call, observations) if known_symbols is None else known_symbols
+    about = known_values.load(connection, call, observations) if known is None else known
     if call.window is not None:
-        found = by_symbol(observations)
-        return [_store_span(connection, call, found[symbol], about[symbol]) for symbol in sorted(found)]
-    merged = driver_rows(connection, driver_query("prices.merge"), columns.of_all(call, observations, about))
+        rows_by_symbol = by_symbol(observations)
+        return [
+            _store_span(connection, call, rows_by_symbol[symbol], about[symbol])
+            for symbol in sorted(rows_by_symbol)
+        ]
+    merged = driver_rows(
+        connection, driver_query("prices.merge"), columns.price_columns(call, observations, about)
+    )
     return [
         Stored(symbol, added, revised, outcome == "stale_source")
         for symbol, added, revised, outcome in merged
@@ -46,16 +51,16 @@ def store(
 def _store_span(
     connection: Connection, call: Call, observations: Sequence[Observation], about: Known
 ) -> Stored:
-    """Store the values of one symbol's days: bars by columns are copied, if none of their days is stored."""
+    """Store the values of one symbol's days; bars in columns are copied if none of their days is stored."""
     symbol = observations[0].symbol
     if isinstance(observations, Bars) and not about.stored:
         named = {"data_type": call.data_type, "symbol": symbol, "currency": observations.currency}
         ((now,),) = driver_rows(connection, driver_query("prices.verify"), named)
-        rows = columns.of_new(call, observations, about, now)
+        rows = columns.new_bar_rows(call, observations, about, now)
         if rows is not None:
             driver_copy(connection, driver_query("prices.copy_history"), rows)
             return Stored(symbol, len(observations), 0)
-    parameters = columns.of_one(call, observations, about)
+    parameters = columns.bar_columns(call, observations, about)
     ((added, revised),) = driver_rows(connection, driver_query("prices.merge_bars"), parameters)
     return Stored(symbol, added, revised)
 
@@ -64,13 +69,13 @@ def settle(
     connection: Connection,
     call: Call,
     observations: Sequence[Observation],
-    known_symbols: Mapping[str, Known],
+    known: Mapping[str, Known],
     receipt: Receipt,
 ) -> tuple[int, int] | None:
     """Store the latest prices of a call, finish all its tasks and settle it, in one statement.
 
-    Returns how many values were added and how many revised; None, with nothing done, when the claim has lost any of
-    the tasks. Raises a DBAPIError, with nothing done, when a price is older than what is stored.
+    Returns how many values were added and how many revised. Returns None and does nothing if the claim has lost a task.
+    Raises a DBAPIError and does nothing if a price is older than the stored one.
     """
     parameters = {
         "ids": arrays.plain(call.task_ids),
@@ -82,21 +87,21 @@ def settle(
     for added, revised in driver_rows(
         connection,
         driver_query("prices.settle"),
-        columns.of_all(call, observations, known_symbols) | parameters,
+        columns.price_columns(call, observations, known) | parameters,
     ):
         return added, revised
     return None
 
 
 def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> None:
-    """A valid but empty answer: what is stored counts as confirmed now."""
+    """Note a valid but empty answer: the stored values count as confirmed now."""
     connection.execute(query("prices.confirm"), {"data_type": data_type, "symbols": list(symbols)})
 
 
 def cover(
     connection: Connection, data_type: str, symbols: Sequence[str], first_day: date, last_day: date
 ) -> None:
-    """Remember that the provider has answered for these days, today excepted."""
+    """Note that the provider has answered for these days, except today."""
     parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
     driver_rows(connection, driver_query("prices.cover"), parameters | {"symbols": arrays.texts(symbols)})
 
@@ -108,7 +113,7 @@ def cover_read(
     window: Window,
     unread: Mapping[str, frozenset[date]],
 ) -> None:
-    """Remember the days of an answer but for those, by symbol, whose value could not be read."""
+    """Note the days that an answer covers, except, by symbol, days whose value could not be read."""
     read = [symbol for symbol in symbols if symbol not in unread]
     cover(connection, data_type, read, window.start, window.end)
     for symbol in sorted(unread.keys() & symbols):

@@ -1,6 +1,6 @@
-"""Numbers by which people judge what is stored: gaps, outliers, agreement, revisions, and what plots are drawn from.
+"""Measure stored values for people: gaps, outliers, agreement, revisions, and the data of plots.
 
-Only reads, over `db/queries/checks.sql`. What passes, and how it is told, is defs/checks.py's.
+Only reads, with `db/queries/checks.sql`. defs/checks.py decides what passes, and words it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.exact import to_decimal
 
 _MOST_COUNTED = 100_000
-"""Rows that are counted for an event, which takes some 50 ms: a month of quotes may have hundreds of millions."""
+"""How many rows are counted for an event, in about 50 ms: a month of quotes may have hundreds of millions."""
 _MOST_COUNTED_ONCE = 3_000_000
-"""Rows that are counted when a drain ends that has touched a past: twenty years of 600 shares, which takes seconds."""
+"""How many rows are counted at the end of a drain with a backfill, in seconds: twenty years of 600 shares."""
 _WORTH_ASKING = ("not_asked", "failed")
 """Kinds of gaps that a backfill may fill."""
 
@@ -38,12 +38,12 @@ class GapOfSymbol:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Of a daily type: trading days between the first and last value that each of its `symbols` has in the last year.
+    """The gaps of a daily type, between the first and last value of each of its `symbols` in the last year.
 
-    `expected` are all of them, `sessions` those without a value by the kinds of `pricing.gaps`; `lacking` symbols have
-    some that are worth asking for. `closed_days` are the holidays of their calendars, of which none lacks a value. Of
-    symbols `without_calendar` nothing is known, of those whose `calendar_ended` nothing of the days since. `examples`
-    has those worth asking for first, then the newest.
+    `expected` counts all trading days, `sessions` those without a value, by the kinds of `pricing.gaps`; `lacking`
+    counts symbols with days worth asking for. `closed_days` are holidays of the calendars, which need no value. Symbols
+    `without_calendar` are not measured, and symbols with `calendar_ended` only until that day. `examples` has the days
+    worth asking for first, then the newest.
     """
 
     data_type: str
@@ -58,19 +58,19 @@ class Gaps:
 
     @property
     def missing(self) -> int:
-        """Days that a provider may have and that nobody asked it for, or not with success."""
+        """Days that a provider may have, and that were not asked for or failed."""
         return sum(self.sessions.get(kind, 0) for kind in _WORTH_ASKING)
 
 
 @dataclass(frozen=True, slots=True)
 class Outliers:
-    """Values of a type that wait for a person, of how many symbols, since when; `priced` symbols have a price.
+    """Quarantined values of a type, the number of their symbols, and the oldest; `priced` symbols have a price.
 
-    `untold_splits` are steps of the last year's daily prices as traded that look like a split of which nobody has told.
+    `untold_splits` are steps of the last year's daily prices as traded that look like an unreported split.
     """
 
     data_type: str
-    held: int
+    quarantined: int
     symbols: int
     oldest: datetime | None
     kinds: Sequence[str] | None
@@ -80,7 +80,10 @@ class Outliers:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What two providers say of instruments of a type: `apart` by more than a tenth; `worst` is a factor."""
+    """How many instruments of a type have prices of two providers, and how many are `apart` by more than a tenth.
+
+    `worst` is a factor.
+    """
 
     data_type: str
     compared: int
@@ -91,7 +94,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
-    """Of a daily type: how many of the last year's `stored` values were revised in the last 30 days."""
+    """How many of a daily type's `stored` values of the last year were revised in the last 30 days."""
 
     data_type: str
     stored: int
@@ -102,7 +105,7 @@ class Revisions:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """Of a month of a type: `symbols` of its `instruments` lack days of it that can be fetched by now."""
+    """How many `symbols` of a type's `instruments` lack days of a month that can be fetched by now."""
 
     symbols: int
     instruments: int
@@ -110,7 +113,7 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class Portrayed:
-    """One value of the pair that a plot shows."""
+    """One value in a plot."""
 
     at: datetime
     price: Decimal
@@ -119,9 +122,9 @@ class Portrayed:
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """The pair of a type that most people watch, and its values of the last year (2,000 at most), oldest first.
+    """The pair of a type with the most viewers, and its values of the last year (2,000 at most), oldest first.
 
-    `gaps` are trading days in a row without a value, both days included; None where no calendar says which there are.
+    `gaps` are trading days in a row without a value, both days included; None without a calendar.
     """
 
     symbol: str
@@ -132,7 +135,7 @@ class Portrait:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """How a type served its viewers at a moment, in pairs."""
+    """How many watched pairs of a type were fresh, and how many late, at a moment."""
 
     at: datetime
     watched: int
@@ -141,7 +144,7 @@ class Served:
 
 
 def gaps(connection: Connection, data_types: Sequence[str]) -> list[Gaps]:
-    """Gaps of those of the types that are daily."""
+    """Gaps of the daily types among these."""
     return [
         Gaps(**{**row, "sessions": row["sessions"] or {}, "examples": _examples(row["examples"] or ())})
         for row in _rows(connection, "checks.gaps", data_types)
@@ -149,17 +152,17 @@ def gaps(connection: Connection, data_types: Sequence[str]) -> list[Gaps]:
 
 
 def outliers(connection: Connection, data_types: Sequence[str]) -> list[Outliers]:
-    """What is held of each type."""
+    """The quarantined values of each type."""
     return [Outliers(**row) for row in _rows(connection, "checks.outliers", data_types)]
 
 
 def agreement(connection: Connection, data_types: Sequence[str]) -> list[Agreement]:
-    """How prices of each type agree with those of other types, and held values with second opinions."""
+    """How prices of each type agree with those of other types, and quarantined values with second opinions."""
     return [Agreement(**row) for row in _rows(connection, "checks.agreement", data_types)]
 
 
 def revisions(connection: Connection, data_types: Sequence[str]) -> list[Revisions]:
-    """Revisions of those of the types that are daily."""
+    """Revisions of the daily types among these."""
     return [Revisions(**row) for row in _rows(connection, "checks.revisions", data_types)]
 
 
@@ -175,9 +178,9 @@ def _examples(gaps: Sequence[Mapping[str, Any]]) -> list[GapOfSymbol]:
 def month_rows(
     connection: Connection, data_type: str, months: Sequence[date], *, is_once: bool = False
 ) -> dict[date, int]:
-    """Rows that a type of prices holds of UTC months, by their first days; empty where that takes long to count.
+    """The number of rows of a type in UTC months, by their first days; empty if the count would take long.
 
-    `is_once` is for whoever asks seldom: then it may take some seconds.
+    With `is_once`, for a rare question, it may take some seconds.
     """
     at_most = _MOST_COUNTED_ONCE if is_once else _MOST_COUNTED
     parameters = {"data_type": data_type, "months": list(months), "at_most": at_most}
@@ -185,7 +188,7 @@ def month_rows(
 
 
 def total_rows(connection: Connection, data_type: str, *, is_once: bool = False) -> int | None:
-    """Rows of the history of a type, or its documents; None where that takes long to count.
+    """The number of rows of a type's history, or of its documents; None if the count would take long.
 
     `is_once` is as for `month_rows`.
     """
@@ -196,7 +199,7 @@ def total_rows(connection: Connection, data_type: str, *, is_once: bool = False)
 
 
 def lacking(connection: Connection, data_type: str, months: Sequence[date]) -> dict[date, Lacking]:
-    """Who lacks what of UTC months of a type, by their first days."""
+    """How many symbols of a type lack days of UTC months, by the months' first days."""
     rows = connection.execute(query("checks.lacking"), {"data_type": data_type, "months": list(months)})
     return {row.month: Lacking(row.lacking, row.instruments) for row in rows}
 
@@ -207,12 +210,12 @@ def is_anything_stored(connection: Connection) -> bool:
 
 
 def fetched(connection: Connection, data_types: Sequence[str]) -> set[str]:
-    """Those of the types of which anything was ever fetched."""
+    """The types among these that were ever fetched."""
     return set(connection.execute(query("checks.fetched_types"), {"data_types": list(data_types)}).scalars())
 
 
 def portrait(connection: Connection, data_type: str) -> Portrait | None:
-    """What the plot of a type shows; None while it has no price."""
+    """The data of a type's plot; None while it has no price."""
     rows = connection.execute(query("checks.portrait"), {"data_type": data_type}).all()
     if not rows:
         return None
@@ -229,6 +232,6 @@ def portrait(connection: Connection, data_type: str) -> Portrait | None:
 
 
 def served(connection: Connection, data_type: str) -> list[Served]:
-    """How a type served its viewers over the last day, each five minutes, oldest first."""
+    """The service of a type to its viewers over the last day, every five minutes, oldest first."""
     rows = connection.execute(query("checks.freshness_samples"), {"data_type": data_type}).mappings()
     return [Served(**row) for row in rows]

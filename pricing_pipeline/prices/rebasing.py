@@ -1,6 +1,7 @@
-"""A divided history becomes one as traded when its own provider tells all of it so; of a part, all is asked for.
+"""Change the basis of a history from divided to as traded, when its own provider sends all of it as traded.
 
-What the bases are is told in docs/truth.md. Values are judged elsewhere; here is decided which basis a history has.
+If the provider sends only a part as traded, the whole history is fetched. docs/truth.md explains the bases. This module
+decides the basis of a history; other modules judge values.
 """
 
 from __future__ import annotations
@@ -23,39 +24,39 @@ from pricing_pipeline.validation.restatement import Restatement, RestatementKind
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """The own provider of a divided history has told days of it as traded.
+class BasisChange:
+    """The own provider of a divided history has sent days of it as traded.
 
-    `is_whole`: it was asked about every stored day. `is_asked`: all of it was asked for lately, for the same cause.
+    `is_whole`: the call asked for every stored day. `is_asked`: the whole history was asked for lately, for this cause.
     """
 
     is_whole: bool
     is_asked: bool
 
 
-def share(connection: Connection, call: Call) -> None:
-    """Have no other session change the basis of these histories until the caller's transaction ends."""
+def lock_basis(connection: Connection, call: Call) -> None:
+    """Lock the basis of these histories against other sessions until the caller's transaction ends."""
     if call.fetcher is Fetcher.DAILY_BARS:
         named = {"data_type": call.data_type, "symbols": arrays.texts(call.symbols)}
-        driver_rows(connection, driver_query("rebasing.share"), named)
+        driver_rows(connection, driver_query("rebasing.lock_basis"), named)
 
 
-def turns(
+def find_basis_changes(
     connection: Connection,
     call: Call,
     answer: Answer,
-    given: Sequence[Observation],
+    observed: Sequence[Observation],
     known: Mapping[str, Known],
-) -> dict[str, Turn]:
-    """The symbols of which an answer tells days as traded whose history is divided, and its provider's own.
+) -> dict[str, BasisChange]:
+    """The symbols with days as traded in the answer and a divided history of the same provider; locks these histories.
 
-    Their histories are locked then. What nobody has confirmed yet is no other basis. Divided days change nothing: one
-    split that cannot be read would take what is known as traded out of reach.
+    An unconfirmed answer changes no basis. Neither do divided days: with one unreadable split, the prices as traded
+    could not be computed any more.
     """
     if call.fetcher is not Fetcher.DAILY_BARS or call.window is None or answer.unconfirmed is not None:
         return {}
     other = set()
-    for symbol, rows in by_symbol(given).items():
+    for symbol, rows in by_symbol(observed).items():
         bases = {rows.adjustment} if isinstance(rows, Bars) else {row.adjustment for row in rows}
         if bases == {Adjustment.RAW} and known[symbol].adjustment not in (None, Adjustment.RAW):
             other.add(symbol)
@@ -67,7 +68,7 @@ def turns(
         "symbols": arrays.texts(sorted(other)),
     }
     return {
-        symbol: Turn(call.window.start <= first and last <= call.window.end, is_asked)
+        symbol: BasisChange(call.window.start <= first and last <= call.window.end, is_asked)
         for symbol, first, last, is_own, is_asked in driver_rows(
             connection, driver_query("rebasing.extents"), parameters
         )
@@ -75,34 +76,36 @@ def turns(
     }
 
 
-def turn(
+def change_bases(
     connection: Connection,
     call: Call,
-    given: Sequence[Observation],
+    observed: Sequence[Observation],
     verdicts: Mapping[str, Verdict],
-    found: Mapping[str, Turn],
+    changes: Mapping[str, BasisChange],
 ) -> set[str]:
-    """Ready histories for days as traded, where all of them are believed. Call it before those values are stored.
+    """Change histories to days as traded if all of these are believed. Call it before the values are stored.
 
-    Returns the symbols of which all days are to be asked for instead, if the answer left some out, and was not asked
-    for that lately. Then nothing of the answer is stored.
+    If the answer left out days, nothing of it is stored. Then, unless that happened lately, the symbol is returned: its
+    whole history must be asked for instead.
     """
     asked = set()
-    for symbol, one in found.items():
+    for symbol, change in changes.items():
         verdict = verdicts[symbol]
-        if one.is_whole and (not verdict.good or _changed(connection, call, symbol, one, verdict)):
+        if change.is_whole and (not verdict.good or _has_changed(connection, call, symbol, change, verdict)):
             continue
         verdict.other_basis += len(verdict.good)
         verdict.good, verdict.confirmed = (), []
-        if not one.is_asked:
+        if not change.is_asked:
             asked.add(symbol)
-            times = frozenset(row.observed_at for row in of_symbols(given, {symbol}))
+            times = frozenset(row.observed_at for row in of_symbols(observed, {symbol}))
             verdict.restatement = Restatement(RestatementKind.BASIS, times, Decimal(0), ratio=Decimal(1))
     return asked
 
 
-def _changed(connection: Connection, call: Call, symbol: str, one: Turn, verdict: Verdict) -> bool:
-    """Whether the history has the other basis now: every stored day came, or was left out twice."""
+def _has_changed(
+    connection: Connection, call: Call, symbol: str, change: BasisChange, verdict: Verdict
+) -> bool:
+    """Whether the history has the new basis now: every stored day came, or was left out twice."""
     is_restated = bool(verdict.confirmed) or (
         verdict.restatement is not None and verdict.restatement.is_constant
     )
@@ -112,7 +115,7 @@ def _changed(connection: Connection, call: Call, symbol: str, one: Turn, verdict
         "call_id": call.id,
         "basis": Adjustment.RAW.value,
         "times": arrays.plain(row.observed_at for row in verdict.good),
-        "may_leave": one.is_asked and not is_restated,
+        "may_leave": change.is_asked and not is_restated,
     }
     ((has_changed,),) = driver_rows(connection, driver_query("rebasing.change"), parameters)
     return bool(has_changed)

@@ -1,6 +1,6 @@
-"""The processes under a supervisor: how one is described, run, and started again after it died or fell silent.
+"""The processes under a supervisor: describe one, run it, and start it again after it died or stopped answering.
 
-Which processes there are and when all of them stop is the supervisor's business.
+The supervisor decides which processes there are, and when all of them stop.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Child:
     log_path: Path | None = None
     """Gets standard output and error; `logs/<name>.log` in the home when None."""
     death_signal: signal.Signals = signal.SIGTERM
-    """What it gets when the supervisor is killed. Its descendants get nothing: the guardian ends them."""
+    """The signal that it gets when the supervisor is killed. Its descendants get none: the guardian ends them."""
 
 
 class Service(Protocol):
@@ -117,7 +117,7 @@ class Command:
     def is_ready(self) -> bool:
         if (status := self.poll()) is not None:
             raise SupervisorError(
-                f"{self._child.name} ended ({said(status)}) before it was ready. Its log {self.log_path} "
+                f"{self._child.name} ended ({describe_exit(status)}) before it was ready. Its log {self.log_path} "
                 f"ends with:\n{last_lines(self.log_path, self._log_start)}"
             )
         return self._child.ready is None or self._child.ready()
@@ -154,12 +154,12 @@ class Pulse:
     _starts_until: float = field(default_factory=lambda: time.monotonic() + SLOWEST_START)
 
     def begin(self, now: float) -> None:
-        """It was started anew."""
+        """Note that the process was started again."""
         self.asked_at, self.silences, self.silent_since = now, 0, None
         self._starts_until = now + SLOWEST_START
 
     def feel(self, now: float) -> bool:
-        """Ask when that is due, and end what has been silent for too long; tell whether anything changed."""
+        """Ask the process when due, and end it if it was silent for too long; returns whether anything changed."""
         if now - self.asked_at < ASKED_EVERY:
             return False
         self.asked_at = now
@@ -172,14 +172,14 @@ class Pulse:
         self.silences += 1
         self.silent_since = self.silent_since or datetime.now(UTC)
         if self.silences >= MOST_SILENCES:
-            # Runs in its group give their tasks back when asked to end. What is frozen does not hear that.
+            # Runs in its group return their tasks on SIGTERM. A frozen process does not react to it.
             self.end(signal.SIGTERM if self.silences == MOST_SILENCES else signal.SIGKILL)
         return True
 
 
 @dataclass
 class Watched:
-    """A service, how it has fared, and when to start it again."""
+    """A service, its restarts, and when to start it again."""
 
     name: str
     service: Service
@@ -206,7 +206,7 @@ class Watched:
 
     @property
     def due_at(self) -> float | None:
-        """When it is to be looked after next, on the monotonic clock; None: when it dies."""
+        """When `look_after` must be called next, on the monotonic clock; None: when the process dies."""
         if self.restart_at is None and not self.is_over and self.pulse is not None:
             return self.pulse.asked_at + ASKED_EVERY
         return self.restart_at
@@ -221,7 +221,7 @@ class Watched:
         return changed
 
     def _note_death(self, now: float) -> bool:
-        status = said(self.service.poll())
+        status = describe_exit(self.service.poll())
         if not self.restart:
             self.is_over = True
             LOG.info("%s has ended (%s)", self.name, status)
@@ -251,8 +251,8 @@ class Watched:
         self.pause = min(self.pause * 2, LONGEST_PAUSE)
 
 
-def said(status: int | None) -> str:
-    """Put an exit status into words."""
+def describe_exit(status: int | None) -> str:
+    """An exit status in words."""
     if status is not None and status < 0:
         with contextlib.suppress(ValueError):
             return f"killed by {signal.Signals(-status).name}"

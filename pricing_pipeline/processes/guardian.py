@@ -1,11 +1,11 @@
-"""The process that cleans up after a supervisor that was killed with no chance to do so itself.
+"""The process that cleans up after a killed supervisor.
 
-It waits on a pipe from the supervisor. When the pipe closes without a word, the supervisor is dead: its
-children have had their death signal, and whatever is left of them and their descendants after a grace period
-is killed. It inherits the lock of the home, so that a new supervisor starts only when all that is over.
+It waits on a pipe from the supervisor. If the pipe closes without a byte, the supervisor is dead. Its children have had
+their death signal; after a grace period the guardian kills the remaining children and descendants. It inherits the lock
+of the home, so that a new supervisor starts only after that.
 
-Run as a script by a bare interpreter, so it uses the standard library alone. What the supervisor starts is
-known by an environment variable, which every descendant inherits, wherever it went (Linux).
+A bare interpreter runs it as a script, so it uses only the standard library. It knows the supervisor's processes by an
+environment variable, which every descendant inherits (Linux).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ def marked(home: str) -> list[int]:
     """Return all processes started from `home`, except this one and those it descends from."""
     entry = b"\0" + os.fsencode(f"{MARK}={home}") + b"\0"
     spared = _ancestors()
-    found = []
+    pids = []
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdigit() and int(name) not in spared:
             try:
                 with open(f"/proc/{name}/environ", "rb") as environment:
                     if entry in b"\0" + environment.read() + b"\0":
-                        found.append(int(name))
+                        pids.append(int(name))
             except OSError:  # ended meanwhile, or not ours
                 continue
-    return found
+    return pids
 
 
 def kill_marked(home: str, grace: float) -> None:
-    """Give what was started from `home` so many seconds to end, then kill it until nothing is left."""
+    """Wait up to `grace` seconds for the processes of `home` to end, then kill them until none is left."""
     deadline = time.monotonic() + grace
     while left := marked(home):
         if time.monotonic() >= deadline:

@@ -1,4 +1,4 @@
-"""The home folder as the place of one running pipeline: making, locking and tidying it, and saying what runs there."""
+"""The home folder of one running pipeline: make, lock and tidy it, and record the running processes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from pricing_pipeline.own_files import close_to_group, replace_own, who_else_may
 from pricing_pipeline.processes.os_processes import is_alive
 
 _TEMPORARY = "pricing-tmp"
-"""A folder that is emptied. A home may be any folder, and a `tmp` in it somebody's own."""
+"""The name of a folder that is emptied at each start. A folder named `tmp` in the home might be the user's own."""
 _LONGEST_SOCKET = 100
-"""Bytes of a unix socket's path that every kernel takes."""
+"""The longest path of a unix socket, in bytes, that every kernel accepts."""
 _LONGEST_TEMPORARY = len("/pymp-12345678/listener-12345678")
-"""Of a socket in the temporary folder, below it; Dagster's are shorter."""
+"""The longest path of a socket below the temporary folder; Dagster's are shorter."""
 
 
 def prepare_home(home: Path) -> None:
-    """Make the home if need be.
+    """Make the home if it does not exist.
 
-    Raises SupervisorError in one sentence when it cannot be written, or when others decide what is in it: keys and
-    programs are read from there.
+    Raises SupervisorError in one sentence if it cannot be written, or if others can change its content: keys and
+    programs are read from it.
     """
     try:
         _require_firm_path(home)
@@ -48,7 +48,7 @@ def prepare_home(home: Path) -> None:
 
 
 def _require_firm_path(home: Path) -> None:
-    """Raise SupervisorError when everybody may put another folder, or a link, in the place of the home."""
+    """Raise SupervisorError if everybody may replace the home by another folder or a link."""
     for folder in {*home.absolute().parents, *home.resolve().parents}:
         with suppress(FileNotFoundError, NotADirectoryError):
             mode = folder.stat().st_mode
@@ -72,13 +72,13 @@ def _make(home: Path) -> None:
 
 
 def code_socket(home: Path) -> Path:
-    """Where the code server listens: in the home, or elsewhere in a private folder when the path is too long."""
+    """The socket of the code server: in the home, or in a private folder elsewhere if the path is too long."""
     path = home / "code.sock"
     return path if _fits(path) else _short_folder(home) / path.name
 
 
 def temporary_folder(home: Path) -> Path:
-    """The folder for what processes of the home keep for a while, made if need be; elsewhere likewise."""
+    """The folder for temporary files of the home's processes, made if missing; elsewhere if its path is too long."""
     folder = home / _TEMPORARY
     if not _fits(folder, _LONGEST_TEMPORARY):
         folder = _short_folder(home) / folder.name
@@ -87,13 +87,13 @@ def temporary_folder(home: Path) -> Path:
 
 
 def tidy_home(home: Path) -> None:
-    """Remove sockets and temporary files. Whoever calls this has locked the home, so they are nobody's."""
+    """Remove sockets and temporary files. The caller has locked the home, so no process uses them."""
     (home / "code.sock").unlink(missing_ok=True)
     folder = home / _TEMPORARY
     if folder.is_symlink():
         folder.unlink()
     shutil.rmtree(folder, ignore_errors=True)
-    # Everybody may put something in the place of the other: what is not ours is not touched.
+    # Everybody may make something with the name of the other folder: it is only removed if it is ours.
     short = _short_folder_path(home)
     if not _fits(folder, _LONGEST_TEMPORARY) and _is_own_folder(short):
         shutil.rmtree(short, ignore_errors=True)
@@ -132,10 +132,10 @@ def _short_folder_path(home: Path) -> Path:
 
 
 def lock_home(home: Path, patience: float) -> int:
-    """Lock the home for this process and return the descriptor that holds the lock.
+    """Lock the home for this process; returns the descriptor of the lock.
 
-    Waits up to `patience` seconds while what an earlier, killed supervisor left is being cleaned up.
-    Raises SupervisorError when a supervisor runs there.
+    Waits up to `patience` seconds while the guardian of a killed supervisor cleans up. Raises SupervisorError if a
+    supervisor runs there.
     """
     descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience

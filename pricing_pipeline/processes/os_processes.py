@@ -1,7 +1,6 @@
-"""How a child process starts so that it cannot outlive us, and the log file it writes to.
+"""Start child processes that cannot outlive us, and open their log files.
 
-Used by the supervisor and by the embedded server. What runs, when, and what happens when it dies
-belongs to them, not here.
+The supervisor and the embedded server use it. They decide what runs, when, and what happens when it dies.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def child_setup(death_signal: signal.Signals) -> Callable[[], None]:
 
 
 def adopt_orphans(adopt: bool) -> None:
-    """Be the parent of every descendant whose own parent dies, or no longer: so none escapes a stop (Linux)."""
+    """Become the parent of every descendant whose own parent dies, or stop that: so none escapes a stop (Linux)."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
 
@@ -74,7 +73,7 @@ def rotate_log(path: Path, limit: int = LOG_LIMIT) -> bool:
     except FileNotFoundError:
         return False
     older = path.with_name(path.name + ".1")
-    older.unlink(missing_ok=True)  # a link that somebody put there is not written through
+    older.unlink(missing_ok=True)  # if it is a link, do not write to its target
     shutil.copyfile(path, older)
     os.truncate(path, 0)
     return True
@@ -95,8 +94,7 @@ def last_lines(path: Path, since: int = 0, count: int = 12) -> str:
 def descendants(root: int, without: Collection[int] = ()) -> set[int]:
     """Return all processes below `root`, except those of `without` and what is below them (Linux).
 
-    The dead that only wait to be noticed are left out, but not what is below them: a parent may die between the look
-    at its child and the look at itself.
+    Zombies are left out, but not the processes below them: a parent may die after its child was read.
     """
     children: dict[int, list[int]] = {}
     dead = set()
@@ -105,14 +103,14 @@ def descendants(root: int, without: Collection[int] = ()) -> set[int]:
             children.setdefault(int(fields[1]), []).append(pid)
             if fields[0] == "Z":
                 dead.add(pid)
-    found: set[int] = set()
+    below: set[int] = set()
     todo = [root]
     while todo:
         for pid in children.get(todo.pop(), ()):
-            if pid not in without and pid not in found:
-                found.add(pid)
+            if pid not in without and pid not in below:
+                below.add(pid)
                 todo.append(pid)
-    return found - dead
+    return below - dead
 
 
 def dead_children() -> set[int]:
@@ -126,7 +124,7 @@ def dead_children() -> set[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process of this id runs; a dead one that nobody has waited for does not."""
+    """Whether a process with this id runs; a zombie does not."""
     if Path("/proc/self").exists():
         fields = _stat(pid)
         return fields is not None and fields[0] != "Z"

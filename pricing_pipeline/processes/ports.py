@@ -1,4 +1,4 @@
-"""TCP ports on loopback: is one free, and which one is."""
+"""TCP ports on loopback: check that one is free, or find a free one."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BACKLOG = 2048
 def require_free_port(port: int, name: str, setting: str, promised: Container[int] = ()) -> int:
     """Return `port` if nothing listens there on loopback, or some free port when it is 0.
 
-    `name` says what wants it ("the Dagster UI"), `setting` is the variable that chooses another. The port is only
-    looked at, not held: `promised` are those that something else of ours will listen on. Raises SupervisorError with
-    name and setting when the port is taken, promised or forbidden.
+    `name` is its use ("the Dagster UI"), `setting` is the variable that chooses another port. The port is only checked,
+    not reserved: `promised` are ports for our other processes. Raises SupervisorError with name and setting if the port
+    is in use, promised or forbidden.
     """
     if port and port in promised:
         raise SupervisorError(f"port {port} for {name} is wanted twice; set {setting} to another.")
@@ -37,8 +37,8 @@ def require_free_port(port: int, name: str, setting: str, promised: Container[in
 def listen_for_browsers(address: str, port: int, *, need_all: bool) -> list[socket.socket]:
     """Sockets of the Dagster UI on `address`, and on the loopback address of the other kind of IP, where there is one.
 
-    Browsers take `localhost` for both. Another account that listens on one would be sent the cookies of the other.
-    Raises SupervisorError when it cannot listen on `address`, and, if `need_all`, when somebody has the other one.
+    Browsers use both for `localhost`. If another account listened on one, it would get the cookies of the other. Raises
+    SupervisorError if it cannot listen on `address`, or, with `need_all`, if the other address is in use.
     """
     sockets: list[socket.socket] = []
     for place in filter(None, (address, _OTHER_LOOPBACK.get(address))):
@@ -46,11 +46,11 @@ def listen_for_browsers(address: str, port: int, *, need_all: bool) -> list[sock
         try:
             sockets.append(socket.create_server((place, port), family=family, backlog=_BACKLOG))
         except OSError as error:
-            # Without this kind of IP nobody else listens there either.
+            # Without this kind of IP, no other process listens there either.
             if place != address and not (need_all and error.errno == errno.EADDRINUSE):
                 continue
-            for one in sockets:
-                one.close()
+            for opened in sockets:
+                opened.close()
             raise _refusal(error, port, f"the Dagster UI on {place}", "PRICING_WEB_PORT") from None
     return sockets
 

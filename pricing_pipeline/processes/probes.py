@@ -1,6 +1,7 @@
-"""Whether a server that we started answers: over HTTP, over gRPC, or at all.
+"""Check whether a server that we started answers: over HTTP, over gRPC, or at all.
 
-Nothing here starts a thread: the supervisor asks, and who starts processes must have none. gRPC's own client does.
+Nothing here starts a thread, because the supervisor starts processes and so must have only one. gRPC's own client
+starts threads, so it is not used.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def answers_grpc(socket_path: str, method: str, seconds: float) -> bool:
 
 
 def listens(socket_path: str) -> bool:
-    """Whether somebody listens on a unix socket."""
+    """Whether a process listens on a unix socket."""
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(socket_path) == 0
 

@@ -1,8 +1,7 @@
 """Starts processes, keeps them running, and stops them so that nothing is left.
 
-Knows nothing of what the processes do; which ones the pipeline consists of is decided elsewhere.
-How one is run and run again is in `children`, the home's lock and state in `home`, and what happens after
-kill -9 of the supervisor in `guardian`.
+It does not know the pipeline's processes; `stack` names them. `children` runs and restarts one, `home` has the home's
+lock and state, and `guardian` cleans up after kill -9 of the supervisor.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _LOOK_AT_LOGS_EVERY = 60.0
 
 
 class StopRequested(Exception):
-    """Somebody asked the supervisor to stop. Leaves a `with Supervisor(...)` block without a trace."""
+    """A signal asked the supervisor to stop. It ends a `with Supervisor(...)` block without an error."""
 
 
 class Supervisor:
@@ -69,13 +68,13 @@ class Supervisor:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as undo:
-            # Whatever any process makes, sockets and logs too, is closed to others.
+            # All files of all processes, also sockets and logs, are closed to others.
             undo.callback(os.umask, os.umask(0o077))
             prepare_home(self.home)
             self._lock = lock_home(self.home, patience=self._grace + 10)
             undo.callback(os.close, self._lock)
             self._foreign = descendants(os.getpid())
-            # Only if supervisor and guardian were killed together is there anything to find.
+            # Something is left only if supervisor and guardian were killed together.
             guardian.kill_marked(str(self.home), grace=0)
             tidy_home(self.home)
             undo.callback(tidy_home, self.home)
@@ -314,7 +313,7 @@ class Supervisor:
 
 
 def _since(watched: Watched) -> str | None:
-    """Since when a process runs and gives no answer."""
+    """Since when a running process has not answered."""
     silent_since = watched.pulse.silent_since if watched.pulse is not None else None
     return silent_since.isoformat() if silent_since is not None else None
 

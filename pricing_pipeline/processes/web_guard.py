@@ -1,4 +1,4 @@
-"""Who may talk to the Dagster UI. Dagster's webserver asks nobody who they are; this stands in front of it.
+"""Guard the Dagster UI, because Dagster's webserver has no login.
 
 Any web page can make a browser send requests to this machine. A page cannot choose Host and Origin, nor send JSON to
 another origin without asking, so these are checked. This module imports neither Dagster nor the database.
@@ -33,8 +33,7 @@ _LONGEST_BODY = 4_000_000
 """Bytes. The UI sends some kilobytes; Dagster holds a body in memory while it reads it."""
 _WRONG_SECONDS = 1.0
 _WRONG_AT_ONCE = 10
-"""A wrong token is answered so late, and so many wait together; more are answered at once. Whoever has the right one
-waits for nobody."""
+"""How late a wrong token is answered, and how many may wait; more are refused at once. The right token never waits."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -132,7 +131,7 @@ class Guard:
         await handler(scope, receive, send_unframed)
 
     def _refusal(self, connection: HTTPConnection) -> Response | None:
-        """What is wrong with a request, whoever sends it; None when nothing is."""
+        """The refusal of a request that nobody may send; None if it is allowed."""
         hosts, origins = (connection.headers.getlist(name) for name in ("host", "origin"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return _refused(421, "This server has another name. PRICING_UI_HOSTS lists further names of it.")
@@ -172,7 +171,7 @@ class Guard:
     async def _require_login(
         self, connection: HTTPConnection, token: str, receive: Receive
     ) -> Response | None:
-        """None for whoever is logged in or brings the token; otherwise what to answer."""
+        """None for a session or a request with the token; otherwise the response."""
         if self._is_login(connection):
             return await self._log_in(connection, token, await _guess_of(connection, receive))
         if _is_session(token, connection.cookies.get(_cookie_of(connection), ""), self._clock()):
@@ -267,7 +266,7 @@ def _cookie_of(connection: HTTPConnection) -> str:
 
 
 def _session(token: str, ends_at: int) -> str:
-    """What only who knows the token can write, so that sessions need no place and end with the token."""
+    """A session cookie that needs the token to be written. Sessions need no storage, and a new token ends them."""
     return f"{ends_at}.{hmac.digest(token.encode(), f'session until {ends_at}'.encode(), 'sha256').hex()}"
 
 

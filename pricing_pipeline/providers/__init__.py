@@ -1,4 +1,4 @@
-"""The providers that prices come from. A new one is a file here and a line in PROVIDERS, no more."""
+"""The providers of prices. A new one needs only a file here and a line in PROVIDERS."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a provider is, and what all providers' parsers share: decoding, schemas, HTTP refusals.
+"""The interface of a provider, and the shared parts of parsers: decoding, schemas, HTTP refusals.
 
-A provider builds requests and reads answers, and nothing else: no network (client.py), no database,
-no clock of its own. Exact values and their sanity are in values.py.
+A provider only builds requests and reads answers: it has no network (client.py), no database and no clock. values.py
+reads exact values and checks them.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from pricing_pipeline.providers.flat import Rows
 from pricing_pipeline.providers.values import json_number, spelling
 
 MAX_RETRY_AFTER = 3600.0
-"""The longest wait in seconds that a provider can impose; what it asks beyond that is not believed."""
+"""The longest wait in seconds that a provider can impose; a longer one is cut."""
 MAX_VALUES = 1_200_000
-"""Values that one answer may have, and names of them; mfapi's list of all schemes, of 45,000 rows, has 860,000."""
+"""The most values and names in one answer; mfapi's list of all schemes, with 45,000 rows, has 860,000."""
 MAX_ROWS = 100_000
-"""Rows that one answer may have: twice as many as are asked for with any call."""
+"""The most rows in one answer: twice as many as any call asks for."""
 MAX_DAYS = 50_000
-"""Days of one symbol: two hundred years of trading."""
+"""The most days of one symbol: two hundred years of trading."""
 MAX_DOCUMENTS = 2000
-"""Documents of one symbol and kind, or dividends: one a week for forty years."""
+"""The most documents of one symbol and kind, or dividends: one a week for forty years."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET to a provider: a path below its base URL and its query. It never holds a key."""
+    """A GET to a provider: a path below its base URL, and its query. It never has a key."""
 
     path: str
     params: tuple[tuple[str, str], ...] = ()
 
 
 class Provider(Protocol):
-    """One provider's dialect: how to ask it and how to read what it says. Stateless and thread-safe."""
+    """One provider's dialect: builds requests and reads answers. Stateless and thread-safe."""
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class Provider(Protocol):
 
     @property
     def base_url(self) -> str:
-        """Where the real service answers."""
+        """The URL of the real service."""
 
     @property
     def needs_key(self) -> bool:
@@ -73,10 +73,10 @@ class Provider(Protocol):
 
     @property
     def fetchers(self) -> frozenset[Fetcher]:
-        """What can be asked of it."""
+        """The kinds of requests that it serves."""
 
     def accepts(self, symbol: str) -> bool:
-        """Whether the provider could know a symbol of this spelling; others are never sent to it."""
+        """Whether the provider can know a symbol of this spelling; others are never sent to it."""
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """The most symbols that one call may ask for."""
@@ -89,8 +89,8 @@ class Provider(Protocol):
     ) -> Request:
         """The request for accepted symbols; `now` (UTC) is for APIs whose latest days must be asked by date.
 
-        Raises SettingsError for a fetcher that it does not have, InvalidRange for a window upside down
-        or too long, ValueError for too many symbols.
+        Raises SettingsError for a fetcher that it does not serve, InvalidRange for a window in the wrong order or too
+        long, ValueError for too many symbols.
         """
 
     def authorize(self, key: str) -> Mapping[str, str]:
@@ -107,16 +107,15 @@ class Provider(Protocol):
     ) -> Answer:
         """Read an answer; `now` (UTC) is the time against which future stamps are judged.
 
-        Raises a ProviderError when the whole call failed. Otherwise every asked symbol is in exactly
-        one of values (observations or documents), failures and empty; one bad symbol or day never costs
-        another.
+        Raises a ProviderError if the whole call failed. Otherwise every requested symbol is in exactly one of values
+        (observations or documents), failures and empty. One bad symbol or day never affects another.
         """
 
 
 class Schema(BaseModel):
-    """Base of all response models: known fields strictly typed, unknown ones allowed.
+    """Base of all response models: known fields are strictly typed, unknown ones are allowed.
 
-    Providers add fields without notice, which is no drift; a known field that changes type is.
+    Providers add fields without notice: that is no drift. A known field with another type is.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
@@ -126,13 +125,13 @@ SchemaT = TypeVar("SchemaT", bound=Schema)
 
 
 def decode_json(provider: str, response: Response) -> object:
-    """The JSON body with exact numbers (int or Decimal, never float). Raises SchemaDrift if it is none, or too much."""
+    """The JSON body with exact numbers (int or Decimal, never float). Raises SchemaDrift for other bodies."""
     try:
         return _read_json(provider, response.body)
     except (ValueError, RecursionError):
         raise SchemaDrift(
             f"{provider} answered HTTP {response.status} with a body that is not JSON "
-            f"(it begins {said(response.body[:80])!r}). Check its status page and the base URL."
+            f"(it begins {safe_words(response.body[:80])!r}). Check its status page and the base URL."
         ) from None
 
 
@@ -142,7 +141,7 @@ def _read_json(provider: str, body: bytes) -> object:
 
 
 def _check_amount(provider: str, body: bytes) -> None:
-    # Sixteen kilobytes that unpack to millions of empty lists, or of names, would take half a gigabyte.
+    # Sixteen kilobytes may unpack to millions of empty lists or names, which would take half a gigabyte of memory.
     if sum(body.count(sign) for sign in (b",", b"[", b"{", b":")) > MAX_VALUES:
         raise SchemaDrift(
             f"{provider} sent more than the {MAX_VALUES} values that one answer may have. Nothing of it was read."
@@ -154,28 +153,28 @@ def _check_amount(provider: str, body: bytes) -> None:
 
 
 def decode_rows(provider: str, response: Response, name: str) -> tuple[dict[str, object], Rows] | None:
-    """The body with its long list under a name left empty, and that list by columns, where it is one of plain figures.
+    """The body without its long list under `name`, and that list in columns, if it has plain figures only.
 
-    None where it is not: `decode_json` reads every body. Raises SchemaDrift, as that does, if it is too much.
+    Otherwise None: `decode_json` reads every body. Raises SchemaDrift like `decode_json` if the body is too long.
     """
     _check_amount(provider, response.body)
-    found = flat.read(response.body, name)
-    if found is None:
+    parts = flat.read(response.body, name)
+    if parts is None:
         return None
-    rest, rows = found
+    rest, rows = parts
     try:
         body = _read_json(provider, rest)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(body, dict) or body.get(name) != name:  # it was another list, of this name elsewhere
+    if not isinstance(body, dict) or body.get(name) != name:  # the list had this name at another place
         return None
     return body | {name: []}, rows
 
 
 def validate(model: type[SchemaT], data: object, what: str, *, place: str = "") -> SchemaT:
-    """`data` as `model`. Raises SchemaDrift that names `what` and the first fields that are wrong.
+    """`data` as `model`. Raises SchemaDrift that names `what` and the first wrong fields.
 
-    `place` is where the data stands in the answer, in front of the names of its fields.
+    `place` is the path of the data in the answer, which the message puts before the names of fields.
     """
     try:
         return model.model_validate(data)
@@ -186,13 +185,13 @@ def validate(model: type[SchemaT], data: object, what: str, *, place: str = "") 
 def _drift(error: ValidationError, data: object, what: str, place: str) -> SchemaDrift:
     faults = _faults(error, data, place)
     return SchemaDrift(
-        f"{what} has {len(faults)} field(s) unlike its schema ({said('; '.join(faults[:3]))}). "
+        f"{what} has {len(faults)} field(s) unlike its schema ({safe_words('; '.join(faults[:3]))}). "
         "The provider may have changed its API; nothing was stored."
     )
 
 
 def check_count(count: int, what: str, most: int = MAX_DOCUMENTS) -> None:
-    """Raise SchemaDrift for more documents, dividends or days than anything has."""
+    """Raise SchemaDrift for more documents, dividends or days than any symbol has."""
     if count > most:
         raise SchemaDrift(f"{what} has {count} entries, more than {most}; nothing was stored.")
 
@@ -200,12 +199,12 @@ def check_count(count: int, what: str, most: int = MAX_DOCUMENTS) -> None:
 def validate_rows(
     model: type[SchemaT], rows: Sequence[object], symbol: str, what: str, *, place: str
 ) -> list[SchemaT | RejectedValue]:
-    """Each row as `model`, or refused alone. Raises SchemaDrift when every one is unlike it.
+    """Each row as `model`, or as a RejectedValue. Raises SchemaDrift if every row is unlike the model.
 
-    What is wrong with a row is told of the first hundred faulty ones; the others are counted, for a page of junk has
-    millions, and those that have not the fields of a row cost no look at what they have.
+    The first hundred faulty rows are described, the others are only counted: a page of junk has millions. After these,
+    rows without the needed fields are counted without validation.
     """
-    found: list[SchemaT | RejectedValue] = []
+    validated: list[SchemaT | RejectedValue] = []
     faulty, uncounted = 0, 0
     needed = {field.alias or name for name, field in model.model_fields.items() if field.is_required()}
     for number, row in enumerate(rows):
@@ -213,36 +212,36 @@ def validate_rows(
             uncounted += 1
             continue
         try:
-            found.append(model.model_validate(row))
+            validated.append(model.model_validate(row))
         except ValidationError as error:
             faulty += 1
             if faulty > _MOST_FAULTS:
                 uncounted += 1
             else:
                 drift = _drift(error, row, what, f"{place}.{number}")
-                found.append(RejectedValue(symbol, None, str(drift), spelling(row)))
-    refused = [row for row in found if isinstance(row, RejectedValue)]
-    if refused and len(refused) == len(found):
+                validated.append(RejectedValue(symbol, None, str(drift), spelling(row)))
+    refused = [row for row in validated if isinstance(row, RejectedValue)]
+    if refused and len(refused) == len(validated):
         raise SchemaDrift(refused[0].reason)
     if uncounted:
         reason = f"{uncounted} more rows are unlike their schema"
-        found.append(RejectedValue(symbol, None, reason, "more rows", uncounted))
-    return found
+        validated.append(RejectedValue(symbol, None, reason, "more rows", uncounted))
+    return validated
 
 
 _MOST_FAULTS = 100
-"""Rows of one list of which it is told what is wrong with them."""
+"""How many faulty rows of one list are described."""
 
 
 def _faults(error: ValidationError, data: object, place: str) -> list[str]:
-    """What is wrong with each field, in words for people: by the names of the answer, never by those of our models."""
+    """The fault of each field, in words for people, by the answer's names, never by those of our models."""
     words: dict[str, str] = {}
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
         path = [place] if place else []
         at = data
         *_, last = fault["loc"] or ("",)
         for part in fault["loc"]:
-            # A union adds the names of its members, which are not of the answer.
+            # A union adds the names of its members, which are not in the answer.
             if isinstance(at, dict) and (part in at or (part == last and fault["type"] == "missing")):
                 at = at.get(part)
             elif isinstance(at, list) and isinstance(part, int):
@@ -258,19 +257,19 @@ _FAULTS = {
     **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "Input should be an object"),
     "decimal_type": "Input should be a number",
 }
-"""Faults of which pydantic speaks in names of Python, or of our models, by its names of them."""
+"""Our words for faults that pydantic describes with names of Python or of our models, by pydantic's kind of fault."""
 
 
 def refusal(provider: str, response: Response, *, now: datetime, detail: str = "") -> ProviderError | None:
-    """What an HTTP status outside 2xx says about the whole call; None for 2xx.
+    """The error of an HTTP status outside 2xx; None for 2xx.
 
-    `detail` is the provider's own explanation, if its body held one. An HTML page never comes from
-    these APIs but from what stands before them, so it convicts neither the key nor the plan.
+    `detail` is the provider's own explanation, if its body had one. An HTML page never comes from these APIs but from a
+    proxy before them, so it says nothing about the key or the plan.
     """
     status = response.status
     if 200 <= status < 300:
         return None
-    words = said(detail) or said(response.body[:200]) or "no explanation"
+    words = safe_words(detail) or safe_words(response.body[:200]) or "no explanation"
     message = f"{provider} answered {status}: {words.rstrip('.')}."
     if status == 429:
         return throttled(message, response, now=now)
@@ -290,9 +289,9 @@ def refusal(provider: str, response: Response, *, now: datetime, detail: str = "
 
 
 def throttled(message: str, response: Response, *, now: datetime) -> Throttled:
-    """A Throttled with the wait that the response's Retry-After asks for.
+    """A Throttled with the wait of the response's Retry-After.
 
-    A date in it is compared with the response's own Date, so that our clock's error does not count.
+    If it is a date, it is compared with the response's own Date, so that an error of our clock does not matter.
     """
     sent = _http_date(header(response, "date"))
     wait = parse_retry_after(header(response, "retry-after"), sent or now)
@@ -336,9 +335,9 @@ def answered_at(response: Response) -> datetime | None:
 
 
 def units_left(headers: Mapping[str, str]) -> int | None:
-    """How many units the provider says are left of its limit; None if it does not, or not in digits.
+    """How many units of its limit are left by the provider's headers; None if no header has them in digits.
 
-    `headers` have names in lower case. Read are `api-credits-left` (Twelve Data), `x-ratelimit-remaining` (common
+    `headers` have names in lower case. The names are `api-credits-left` (Twelve Data), `x-ratelimit-remaining` (common
     use) and `ratelimit-remaining` (the IETF draft of 2019).
     """
     for name in _LEFT_HEADERS:
@@ -351,7 +350,7 @@ def units_left(headers: Mapping[str, str]) -> int | None:
 _LEFT_HEADERS = ("api-credits-left", "x-ratelimit-remaining", "ratelimit-remaining")
 
 
-def said(text: str | bytes) -> str:
+def safe_words(text: str | bytes) -> str:
     """A provider's words made safe for messages, logs and the database: one line, printable, short."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
@@ -361,8 +360,8 @@ def said(text: str | bytes) -> str:
 
 
 def words_of(response: Response) -> str:
-    """The beginning of a body that is text for people and no data, made safe."""
-    return said(response.body[:1000])
+    """The beginning of a body with text for people, made safe."""
+    return safe_words(response.body[:1000])
 
 
 def key_setting(provider: str) -> str:
@@ -381,12 +380,12 @@ def require_fetcher(provider: Provider, fetcher: Fetcher) -> None:
 
 
 def check_answer(provider: str, symbols: Sequence[str], answer: Answer) -> Answer:
-    """`answer`, proven to account for each asked symbol exactly once and for no other.
+    """`answer`, if it has each requested symbol exactly once and no other symbol.
 
-    Raises SchemaDrift otherwise: a symbol that is lost without a word would stay claimed for ever.
+    Raises SchemaDrift otherwise: a lost symbol would stay claimed for ever.
     """
     places: dict[str, int] = dict.fromkeys(symbols, 0)
-    observed = symbols_of(answer.observations) | {one.symbol for one in answer.documents}
+    observed = symbols_of(answer.observations) | {document.symbol for document in answer.documents}
     failed = [failure.symbol for failure in answer.failures]
     for symbol in (*observed, *failed, *answer.empty):
         places[symbol] = places.get(symbol, 0) + 1
@@ -401,11 +400,11 @@ def check_answer(provider: str, symbols: Sequence[str], answer: Answer) -> Answe
 
 
 _MOST_REJECTED = 100
-"""Refused values of one symbol and answer that are kept one by one; of more, the number is kept."""
+"""How many rejected values of one symbol in one answer are kept one by one; of more, only the number is kept."""
 
 
 def capped(rejected: Sequence[RejectedValue]) -> list[RejectedValue]:
-    """A hundred of each symbol; of more, how many there are, and the first."""
+    """At most a hundred values of each symbol, and one value that counts the others and describes the first of them."""
     by_symbol: defaultdict[str, list[RejectedValue]] = defaultdict(list)
     for value in rejected:
         by_symbol[value.symbol].append(value)

@@ -1,9 +1,8 @@
-"""One provider's client: sends what the provider builds, inside hard limits, and has it parsed.
+"""One provider's client: sends the provider's requests, inside hard limits, and lets the provider parse the answers.
 
-Every call to a provider goes through here (requirement B18). A call ends within its deadline, holds a
-bounded amount of memory, follows no redirect, counts its bytes on the wire (B12) whether it succeeds
-or fails, and lets the API key appear in nothing but the request's header. Rate limits, quotas and
-retries are decided elsewhere, before and after.
+Every call to a provider goes through here (requirement B18). A call ends within its deadline, uses a bounded amount of
+memory, follows no redirect, counts its bytes on the wire (B12) whether it succeeds or fails, and has the API key only
+in the request's header. Other modules decide on rate limits, quotas and retries, before and after the call.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from pricing_pipeline.providers.base import (
     key_setting,
     refusal,
     require_fetcher,
-    said,
+    safe_words,
     units_left,
 )
 from pricing_pipeline.providers.key_echoes import KeyEchoes
@@ -74,31 +73,31 @@ _HEADERS = (
 DEFAULT_KEY_NAME = "default"
 DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
-"""Cap on one answer, on the wire and unpacked. The largest is mfapi's list of all schemes, of some 10 MB."""
+"""The most bytes of one answer, on the wire and unpacked. The largest, mfapi's list of all schemes, has about 10 MB."""
 
 MAX_DOCUMENT_BYTES = 2 * 1024 * 1024
-"""Cap on an answer with documents, which are looked through for keys in every form. The largest have some 100 kB."""
+"""The most bytes of an answer with documents, which is searched for keys in every form. The largest have 100 kB."""
 MAX_EVIDENCE = 1_000_000
-"""Bytes of an answer that are kept for people."""
+"""How many bytes of an answer are kept for people."""
 _MOST_OF_AN_ERROR = 64 * 1024
-"""Bytes of an answer without data that are looked at: of what it says, a sentence is told."""
+"""How many bytes of an error response are read: its message needs only a sentence."""
 
 _SHORT_ANSWER = 4096
-"""Bytes of a good answer that is looked through for keys in every form before it is read."""
+"""Up to so many bytes, a good answer is searched for keys in every form before it is parsed."""
 
 _LARGE_BODY = 256 * 1024
-"""Bytes from which on one body of a provider is read at a time. A hostile one takes some fifty times its size."""
+"""From so many bytes on, one body of a provider is parsed at a time: a hostile one takes fifty times its size."""
 
-# What a provider says about its limits; other headers (cookies, edge ids) are nobody's business.
+# Headers about limits; other headers (cookies, edge ids) are not kept.
 _LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A call that brought an answer, and what it cost.
+    """The answer of a call, and the call's cost.
 
-    `http_status` is None and `wire_bytes` 0 when no symbol was worth a call. `headers` holds those
-    about limits, with names in lower case. `content_length_missing`: the size was not announced.
+    `http_status` is None and `wire_bytes` 0 if no symbol could be sent. `headers` are those about limits, with names in
+    lower case. `content_length_missing`: the response did not announce its size.
     """
 
     answer: Answer
@@ -111,24 +110,23 @@ class Fetched:
 
     @property
     def evidence(self) -> bytes:
-        """The beginning of what came, for people: unpacked, and every key in it blotted out."""
+        """The beginning of the unpacked body, for people, with every key in it replaced."""
         return self.hide_keys(self.body[:MAX_EVIDENCE])
 
     @property
     def units_left(self) -> int | None:
-        """How many units the provider says are left of its limit, if it says so."""
+        """How many units of its limit are left by the provider's headers, if they say so."""
         return units_left(self.headers)
 
 
 class ProviderClient:
     """Calls one provider through a connection pool; safe to share between threads. Close it after use.
 
-    `key` is the key named `default`, or several by name; each call names the one it is made with. With none of
-    several, calls are refused until `replace_keys` brings one.
-    Raises SettingsError if the base URL cannot work or the provider's key is missing. Proxy and other
-    settings of the environment (HTTP_PROXY, .netrc, SSL_CERT_FILE) are not honoured: they would move
-    the byte count and the address check to another machine, could replace the key's header, and the
-    sandbox on loopback must never be asked through a proxy.
+    `key` is the key named `default`, or several by name; each call names its key. If the mapping is empty, calls are
+    refused until `replace_keys` brings a key. Raises SettingsError if the base URL cannot work or the provider's key is
+    missing. Settings of the environment (HTTP_PROXY, .netrc, SSL_CERT_FILE) are ignored: they would move the byte count
+    and the address check to another machine, or could replace the key's header; and no proxy may stand before the
+    sandbox on loopback.
     """
 
     def __init__(
@@ -143,15 +141,15 @@ class ProviderClient:
     ) -> None:
         self.provider = provider
         self._keys = _checked_keys(provider, key)
-        self._ever_held = frozenset(self._keys.values())
-        self._echoes = _echoes_of(self._ever_held)
+        self._all_keys = frozenset(self._keys.values())
+        self._echoes = _echoes_of(self._all_keys)
         self.base_url = _checked_base_url(
             provider, base_url or provider.base_url, sends_key=provider.needs_key
         )
         self._deadline = deadline
         self._large_body = threading.Lock()
         self._max_bytes = max_bytes
-        # Reading the certificate store takes up to half a second, for which the sandbox has no use.
+        # Reading the certificate store takes up to half a second, and the sandbox does not need it.
         secure = self.base_url.startswith("https:")
         self._transport = BoundedTransport(
             resolve=resolve, ssl_context=httpx.create_ssl_context(trust_env=False) if secure else None
@@ -165,20 +163,20 @@ class ProviderClient:
 
     @property
     def key_names(self) -> frozenset[str]:
-        """The keys that calls can be made with; `default` alone where no key is needed."""
+        """The names of the keys that calls can use; only `default` if no key is needed."""
         return frozenset(self._keys) or frozenset({DEFAULT_KEY_NAME})
 
     @property
     def has_key(self) -> bool:
-        """Whether calls can be made at all: a key is there, or none is needed."""
+        """Whether calls can be made: there is a key, or none is needed."""
         return bool(self._keys) or not self.provider.needs_key
 
     def replace_keys(self, keys: Mapping[str, SecretStr]) -> None:
-        """Make calls with these keys from now on; a call under way keeps the one it was begun with."""
+        """Use these keys from now on; a call in flight keeps its key."""
         checked = _checked_keys(self.provider, keys)
-        # First, so that no call is made with a key that would not be hidden.
-        self._ever_held |= frozenset(checked.values())
-        self._echoes = _echoes_of(self._ever_held)
+        # First, so that no call uses a key that would not be hidden.
+        self._all_keys |= frozenset(checked.values())
+        self._echoes = _echoes_of(self._all_keys)
         self._keys = checked
 
     def __enter__(self) -> Self:
@@ -246,14 +244,14 @@ class ProviderClient:
         response: Response,
         now: datetime,
     ) -> Answer:
-        """What the response says, without keys in what it quotes. A fault says what the call cost."""
+        """The parsed answer, without keys in its texts. An error has the call's status and bytes."""
         try:
             answer = self._read(fetcher, symbols, window, response, now)
         except ProviderError as error:
             error.http_status, error.wire_bytes = response.status, response.wire_bytes
             error.args = tuple(self._scrub(str(part)) for part in error.args)
             raise
-        except Exception as error:  # the parser's own fault; what has arrived is booked all the same
+        except Exception as error:  # the parser's own fault; the received bytes are booked anyway
             message = self._scrub(f"reading the answer of {self.provider.name} failed: {error!r}")
             raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
         return self._scrubbed(answer)
@@ -294,16 +292,16 @@ class ProviderClient:
         if not self.provider.needs_key:
             return None
         if name not in keys:
-            # Not an error of the task: it waits for another key, or for this one.
+            # The task is not at fault: it waits for another key, or for this one.
             raise KeyRefused(
-                f"this worker has no key {name!r} of {self.provider.name}. Store it with `pricing-pipeline provider "
-                f"set-key {self.provider.name} --name {name}`, or set {key_setting(self.provider.name)} or "
+                f"this worker has no key {name!r} of {self.provider.name}. Store it with `pricing-pipeline key "
+                f"set {self.provider.name} --name {name}`, or set {key_setting(self.provider.name)} or "
                 f"{key_setting(self.provider.name)}S."
             )
         return keys[name]
 
     def _send(self, request: Request, key: SecretStr | None, max_bytes: int) -> tuple[Response, bool]:
-        """Exchange bytes. Also says whether the server left the answer's size unannounced."""
+        """Exchange bytes; returns the response, and whether its size was not announced."""
         headers = self.provider.authorize(key.get_secret_value()) if key else {}
         with self._transport.exchange(seconds=self._deadline, max_bytes=max_bytes) as exchange:
             seen: list[int] = []
@@ -311,7 +309,7 @@ class ProviderClient:
                 return self._stream(request, headers, exchange, seen)
             except _FAULTS as fault:
                 error = self._error(fault, exchange, seen[0] if seen else None)
-        # Outside of the except block, so that no traceback leads to the request and its header.
+        # Outside the except block, so that no traceback leads to the request and its header.
         raise error
 
     def _stream(
@@ -321,17 +319,17 @@ class ProviderClient:
         sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]
         with self._transport.get(self._origin, target, sent) as answer:
             seen.append(answer.status)
-            told: dict[str, str] = {}
+            fields: dict[str, str] = {}
             for raw_name, raw_value in answer.headers:
                 name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-                told[name] = f"{told[name]}, {value}" if name in told else value
-            unpack = Unpacker(told.get("content-encoding", ""), exchange.max_bytes)
+                fields[name] = f"{fields[name]}, {value}" if name in fields else value
+            unpack = Unpacker(fields.get("content-encoding", ""), exchange.max_bytes)
             for chunk in answer.iter_stream():
                 unpack.feed(chunk)
             response = Response(
-                status=answer.status, headers=told, body=unpack.finish(), wire_bytes=exchange.received
+                status=answer.status, headers=fields, body=unpack.finish(), wire_bytes=exchange.received
             )
-            return response, "content-length" not in told
+            return response, "content-length" not in fields
 
     def _error(self, fault: Exception, exchange: Exchange, status: int | None) -> ProviderError:
         name, arrived = self.provider.name, f"{exchange.received} bytes had arrived"
@@ -352,13 +350,11 @@ class ProviderClient:
                 )
             case UnknownEncoding():
                 kind = SchemaDrift
-                message = f"{name} answered in the unasked encoding {said(self._scrub(str(fault)))!r}"
+                message = f"{name} answered in the unasked encoding {safe_words(self._scrub(str(fault)))!r}"
             case BrokenGzip():
                 message = f"{name} sent a body that does not unpack ({arrived})"
             case _:
-                message = (
-                    f"{name} could not be asked or broke off: {said(self._scrub(str(fault)))} ({arrived})"
-                )
+                message = f"{name} could not be asked or broke off: {safe_words(self._scrub(str(fault)))} ({arrived})"
         message = self._scrub(f"{message}. It is asked again later; base URL: {self.base_url}")
         return kind(message, http_status=status, wire_bytes=exchange.received)
 
@@ -366,12 +362,12 @@ class ProviderClient:
         return SymbolFailure(
             symbol,
             FailureKind.UNKNOWN_SYMBOL,
-            f"{self.provider.name} has no symbols spelled like {said(symbol)!r}, so it was not asked. "
+            f"{self.provider.name} has no symbols spelled like {safe_words(symbol)!r}, so it was not asked. "
             "Correct the symbol, or route it to another provider.",
         )
 
     def _scrubbed(self, answer: Answer) -> Answer:
-        """The answer without keys in what it quotes. Bars by columns quote nothing."""
+        """The answer without keys in its texts. Bars in columns have no texts of the provider."""
         observations = answer.observations
         faulty = [row for row in observations if row.quality] if isinstance(observations, tuple) else []
         rejected = capped(answer.rejected)
@@ -393,15 +389,15 @@ class ProviderClient:
         )
 
     def _scrub(self, text: str) -> str:
-        """Providers may repeat the key they refuse; nobody else may."""
+        """The text without keys: a provider may repeat a refused key, but no message may."""
         return self._echoes.blot_text(text)
 
     def _without_key(self, response: Response, *, is_document: bool) -> Response:
-        """The response as if the provider had not repeated the key, before anything is quoted from it.
+        """The response without keys, before any text is quoted from it.
 
-        Quotations are cut to length, and a key cut in half would pass `_scrub`. A key so short that it
-        could be part of a price is left in the body, for prices must not change. Of a long list of prices only what
-        leaves it is looked through for every form of a key: that would take as long as to read it.
+        Quotations are cut to length, and `_scrub` would not find a key cut in half. A key that is short enough to be
+        part of a price stays in the body, because prices must not change. A long list of prices is searched only for
+        plain keys, because a search for every form takes as long as parsing; its texts are scrubbed later.
         """
         if not 200 <= response.status < 300:
             response = replace(response, body=response.body[:_MOST_OF_AN_ERROR])
@@ -420,7 +416,7 @@ def _echoes_of(keys: Iterable[SecretStr]) -> KeyEchoes:
 
 
 def _target(request: Request) -> bytes:
-    """Path and query as they go on the wire; what a path has escaped already stays so."""
+    """Path and query for the request line; characters that the path has escaped already stay as they are."""
     path = quote(request.path, safe="/%:@!$&'()*+,;=~")
     return f"{path}?{urlencode(request.params)}".encode() if request.params else path.encode()
 
@@ -440,13 +436,13 @@ _FAULTS = (
 
 
 def _checked_keys(
-    provider: Provider, given: SecretStr | Mapping[str, SecretStr] | None
+    provider: Provider, keys_given: SecretStr | Mapping[str, SecretStr] | None
 ) -> dict[str, SecretStr]:
     if not provider.needs_key:
         return {}
-    if given is None:
-        given = SecretStr("")
-    keys = {DEFAULT_KEY_NAME: given} if isinstance(given, SecretStr) else dict(given)
+    if keys_given is None:
+        keys_given = SecretStr("")
+    keys = {DEFAULT_KEY_NAME: keys_given} if isinstance(keys_given, SecretStr) else dict(keys_given)
     for key in keys.values():
         _check_key(provider, key.get_secret_value())
     return keys
@@ -467,7 +463,7 @@ def _check_key(provider: Provider, secret: str) -> None:
 
 
 def _checked_base_url(provider: Provider, base_url: str, *, sends_key: bool) -> str:
-    """The base URL without a trailing slash. Its text is not repeated in errors: it may hold a password."""
+    """The base URL without a trailing slash. Errors do not repeat it, because it may contain a password."""
     try:
         url = httpx.URL(base_url)
     except httpx.InvalidURL:

@@ -1,4 +1,4 @@
-"""Clients of all active providers, as the settings want them: against the sandbox or the real services."""
+"""Clients of all active providers, for the sandbox or the real services, by the settings."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ def configured_clients(
 ) -> Iterator[dict[str, ProviderClient]]:
     """Open a client for each provider in `base_urls` (name to address), and close them at the end.
 
-    `stored` are the keys that the database holds, by provider and name. A provider without any key has its calls
-    refused, until one comes. Providers that this version has no client for are left out: their tasks wait for a
-    worker that has.
+    `stored` are the keys in the database, by provider and name. The calls of a provider without a key are refused until
+    it has one. Providers without a client in this version are left out: their tasks wait for a worker that has one.
     """
     with ExitStack() as stack:
         clients = {}
@@ -44,17 +43,17 @@ def configured_clients(
 
 
 def keys_in_use(settings: Settings, provider: str, stored: Mapping[str, SecretStr]) -> dict[str, SecretStr]:
-    """The keys that calls are made with, by name: a stored one goes before one of that name that is set.
+    """The keys for calls, by name: a stored key replaces a key of that name in the settings.
 
-    With the sandbox on, keys of the same names that the sandbox accepts; it counts each on its own. Real keys are
-    not sent there, and need not even be opened.
+    With the sandbox on, these are the sandbox's own keys with the same names; it counts each separately. Real keys are
+    not sent there, and need not be opened.
     """
     keys = {**configured_keys(settings, provider), **stored}
     return sandbox_keys(keys) if settings.sandbox else keys
 
 
 def configured_keys(settings: Settings, provider: str) -> dict[str, SecretStr]:
-    """The API keys of a provider by name, as they are set."""
+    """The API keys of a provider in the settings, by name."""
     keys = dict(getattr(settings, f"{provider}_api_keys", {}))
     alone = getattr(settings, f"{provider}_api_key", None)
     return keys if alone is None else {DEFAULT_KEY_NAME: alone, **keys}

@@ -1,6 +1,6 @@
-"""Codes of currencies that a price may be in. A code that is not here is a misspelling, or a fault of the source.
+"""Codes of currencies for prices. Another code is a misspelling, or a fault of the source.
 
-What ISO 4217 has now is pycountry's business. What it has no more, or never had, stands here: no library lists that.
+pycountry has the current codes of ISO 4217. Withdrawn codes, and codes that it never had, are here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _COINS = """
     ADA BCH BNB BTC DOT EOS ETC ETH LTC SOL TON TRX UNI XLM XMR XRP
     BUSD DAI FDUSD TUSD USDC USDT
 """
-"""Coins that others are priced in, as exchanges call them; none of their codes is in ISO 4217. Those of the
-second line stand for a dollar. BUSD is issued no more, but histories are in it."""
+"""Coins in which prices are quoted, by the names at exchanges; none of their codes is in ISO 4217. Those of the second
+line stand for a dollar. BUSD is no longer issued, but histories are in it."""
 _OF_MARKETS = "CNH"
 """The yuan as it trades outside China: a rate of its own, which every market calls so."""
 
@@ -29,7 +29,7 @@ PARTS = {
     "USX": ("USD", -2),
     "KWF": ("KWD", -3),
 }
-"""Codes for parts of a currency in which prices are quoted, none of which is ISO 4217: its code, and a power of ten.
+"""Codes, not in ISO 4217, for parts of a currency in which prices are quoted: the currency's code, and a power of ten.
 
 Pence, cents of South Africa, agorot, cents of the United States (for grain and coffee), fils of Kuwait.
 """

@@ -1,4 +1,4 @@
-"""The days of an exchange: what a time stamp is in its time zone, and whether that zone can be the right one."""
+"""Convert time stamps to days of an exchange, and check that its time zone can be right."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pricing_pipeline.providers.values import Implausible, spelling
 
 _NO_TIME = range(86_400)
-"""Stamps of a day on which nothing was traded, the first of 1970: a clock that was never set."""
+"""Stamps on the first day of 1970, without trading: from a clock that was never set."""
 
 
 def zone_of(name: str) -> ZoneInfo | None:
@@ -21,9 +21,9 @@ def zone_of(name: str) -> ZoneInfo | None:
 
 
 def check_offset(zone: ZoneInfo, offset: object, moments: Iterable[int]) -> None:
-    """Raise Implausible where an answer's own offset from UTC, in seconds, is the zone's at none of its moments.
+    """Raise Implausible if the answer's own offset from UTC, in seconds, is never the zone's at its moments.
 
-    Each of its bars would be of another day. What is no offset says nothing.
+    Each of its bars could be of another day. A value that is no offset is ignored.
     """
     if not isinstance(offset, int) or isinstance(offset, bool):
         return
@@ -31,7 +31,7 @@ def check_offset(zone: ZoneInfo, offset: object, moments: Iterable[int]) -> None
     if offset not in offsets:
         raise Implausible(
             f"its time zone {zone.key} is {' or '.join(map(str, sorted(offsets)))} s from UTC, and its own offset is "
-            f"{offset} s: nobody knows of which days its bars are"
+            f"{offset} s: the days of its bars are unknown"
         )
 
 
@@ -44,7 +44,7 @@ def _offset(epoch_seconds: int, zone: ZoneInfo) -> int:
 
 
 def day_of(stamp: object, zone: ZoneInfo) -> date:
-    """The exchange's day of a bar or an event. Raises Implausible for what is no time of one."""
+    """The exchange's day of a bar or an event. Raises Implausible if the stamp is no time of one."""
     if not isinstance(stamp, int) or isinstance(stamp, bool):
         raise Implausible(f"time stamp {spelling(stamp)!r} is no whole number of seconds")
     if stamp in _NO_TIME:

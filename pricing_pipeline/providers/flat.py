@@ -1,9 +1,8 @@
-"""Long lists of alike rows in an answer, read as columns without an object for each of their values.
+"""Read long lists of similar rows in an answer as columns, without an object for each value.
 
-`"values":[{"datetime":"2026-11-20","close":"12.50000"},...]`: most histories are lists of figures between quotes, under
-the same names in the same order. To decode them value by value takes longer than all else that is done with them. What
-is read here is what a decoder would find; where anything is otherwise, nothing is, and the list is left to the decoder.
-Whether the figures can be true is for values.py.
+`"values":[{"datetime":"2026-11-20","close":"12.50000"},...]`: most histories are lists of figures in quotes, with the
+same names in the same order. Decoding them value by value takes longer than all other work on them. The result here is
+the same as a decoder's; if a list has any other form, it is left to the decoder. values.py judges the figures.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _FIGURES = b"0123456789.-"
 _NO_DIGITS = bytes(set(range(256)) - set(b"0123456789,"))
 _MOST_DIGITS = 18
-"""What a column holds of any digits."""
+"""How many digits, of any value, a column can hold."""
 _LONGEST_ROW = 1000
 """Bytes of a first row that is decoded for its names. Bars have a hundred and fifty."""
 
@@ -71,7 +70,7 @@ class Rows:
 
 
 class Texts(Sequence[str]):
-    """Figures as they are spelled in a body; made when they are asked for."""
+    """Figures as they are spelled in a body; each is made when it is read."""
 
     __slots__ = ("_body", "_ends", "_starts")
 
@@ -91,22 +90,22 @@ class Texts(Sequence[str]):
         return self._body[self._starts[index] : self._ends[index]].decode("ascii")
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray[np.bytes_]:
-        """All of them at once, for numpy: one by one they would be objects."""
+        """All of them at once, for numpy: otherwise each would be an object."""
         import numpy as np
 
         lengths = self._ends - self._starts
         places = np.arange(lengths.max(initial=1))
         letters = np.frombuffer(self._body, dtype=np.uint8)
-        found = letters[np.minimum(self._starts[:, None] + places, len(letters) - 1)]
-        found[places >= lengths[:, None]] = 0
-        return found.view(f"S{len(places)}").ravel()
+        spelled = letters[np.minimum(self._starts[:, None] + places, len(letters) - 1)]
+        spelled[places >= lengths[:, None]] = 0
+        return spelled.view(f"S{len(places)}").ravel()
 
 
 def read(body: bytes, name: str) -> tuple[bytes, Rows] | None:
-    """The list that the body, a JSON text, has under a name, and the body with this name in place of the list.
+    """The list under a name in the body, a JSON text, and the body with this name in place of the list.
 
-    None unless it is one list of rows that are alike, each figure of them one to eighteen digits with points and
-    dashes, and nothing escaped.
+    None unless it is one list of similar rows, in which each figure has one to eighteen digits with points and dashes,
+    and nothing is escaped.
     """
     import numpy as np
 
@@ -121,7 +120,7 @@ def read(body: bytes, name: str) -> tuple[bytes, Rows] | None:
     names = _names(rows[: rows.find(b"}") + 1])
     if names is None:
         return None
-    # One comma between two rows: what is left of all rows is as long as what is left of the first, times their number.
+    # With one comma between two rows, the rows' skeleton is the first row's, repeated.
     count = (len(skeleton) + 1) // (len(first) + 1)
     if skeleton != b",".join([first] * count) or rows.count(b'"') != 4 * len(names) * count:
         return None

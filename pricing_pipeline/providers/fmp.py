@@ -35,7 +35,7 @@ from pricing_pipeline.providers.base import (
     key_setting,
     refusal,
     require_fetcher,
-    said,
+    safe_words,
     throttled,
     validate,
     validate_rows,
@@ -96,7 +96,7 @@ _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 
 
 class _Named(Schema):
-    """What every row of every answer has."""
+    """The fields that every row of every answer has."""
 
     symbol: str
 
@@ -197,7 +197,7 @@ class Fmp:
         except SchemaDrift as drift:
             return self._refused(fetcher, symbols, response, words_of(response), now, drift)
         if isinstance(body, dict) and "Error Message" in body:
-            words = said(validate(_Error, body, "fmp's error").message)
+            words = safe_words(validate(_Error, body, "fmp's error").message)
             return self._refused(fetcher, symbols, response, words, now)
         failed = refusal(self.name, response, now=now)
         if failed is not None:
@@ -253,7 +253,7 @@ class Fmp:
         now: datetime,
         drift: SchemaDrift | None = None,
     ) -> Answer:
-        """What an answer without data says: of one symbol, as an Answer; of the call, as the error it raises."""
+        """The meaning of an answer without data: an Answer about one symbol, or an error for the whole call."""
         status, message = response.status, f"fmp answered {response.status}: {words.rstrip('.')}."
         if status < 500 and not words.startswith("<"):
             if status == 429 or "limit reach" in words.lower():
@@ -306,7 +306,7 @@ def _advice(fetcher: Fetcher, symbols: Sequence[str]) -> str:
 
 def _implausible(symbol: str, fetcher: Fetcher, why: str) -> Answer:
     message = (
-        f"fmp's {fetcher!s} of {symbol} cannot be true: {said(why)}. Nothing was stored; compare with "
+        f"fmp's {fetcher!s} of {symbol} cannot be true: {safe_words(why)}. Nothing was stored; compare with "
         "another source."
     )
     return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
@@ -370,12 +370,12 @@ def _one(
 
 def _strange(symbol: str, row: object) -> RejectedValue:
     """A row of another symbol than the one that was asked for, with the day that it names."""
-    given = row if isinstance(row, dict) else {}
+    fields = row if isinstance(row, dict) else {}
     try:
-        at = midnight(calendar_day(given.get("date")))
+        at = midnight(calendar_day(fields.get("date")))
     except Implausible:
         at = None
-    return RejectedValue(symbol, at, f"it is about {said(str(given.get('symbol')))}", spelling(row))
+    return RejectedValue(symbol, at, f"it is about {safe_words(str(fields.get('symbol')))}", spelling(row))
 
 
 def _unclear(symbol: str) -> Answer:

@@ -61,18 +61,18 @@ _Found = tuple[Document, CorporateAction] | RejectedValue
 def actions_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str, now: datetime) -> Answer:
     """One symbol's rows as documents, and those of days that have come as actions.
 
-    Two payments of one day that differ are both rejected: whether they add up or one corrects the other is not said.
+    Two payments of one day that differ are both rejected: whether they add up or one corrects the other is unknown.
     Raises SchemaDrift if none is one, or for too many.
     """
     check_count(len(rows), what)
     model = _Dividend if fetcher is Fetcher.DIVIDENDS else _Split
-    found = [_read(row) for row in validate_rows(model, rows, symbol, what, place="rows")]
-    answer = settle_documents(symbol, [one if isinstance(one, RejectedValue) else one[0] for one in found])
+    read = [_read(row) for row in validate_rows(model, rows, symbol, what, place="rows")]
+    answer = settle_documents(symbol, [row if isinstance(row, RejectedValue) else row[0] for row in read])
     today, kept = now.astimezone(UTC).date(), {document.period for document in answer.documents}
     actions = {
-        one[1].ex_on: one[1]
-        for one in found
-        if not isinstance(one, RejectedValue) and one[1].ex_on in kept and one[1].ex_on <= today
+        row[1].ex_on: row[1]
+        for row in read
+        if not isinstance(row, RejectedValue) and row[1].ex_on in kept and row[1].ex_on <= today
     }
     return replace(answer, actions=tuple(actions[day] for day in sorted(actions)))
 

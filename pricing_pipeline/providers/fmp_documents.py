@@ -120,8 +120,8 @@ def documents_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: st
     def read(
         model: type[SchemaT], of: Callable[[SchemaT, datetime], Document | RejectedValue]
     ) -> list[Document | RejectedValue]:
-        found = validate_rows(model, rows, symbol, what, place="rows")
-        return [row if isinstance(row, RejectedValue) else of(row, now) for row in found]
+        validated = validate_rows(model, rows, symbol, what, place="rows")
+        return [row if isinstance(row, RejectedValue) else of(row, now) for row in validated]
 
     match fetcher:
         case Fetcher.PROFILE:

@@ -55,7 +55,7 @@ class KeyEchoes:
         return _blotted(body, self._forms)
 
     def blot(self, text: bytes) -> bytes:
-        """What people read, without any of the keys."""
+        """A text for people, without any of the keys."""
         return _blotted(text, [*self._forms, *self._short])
 
     def blot_text(self, text: str) -> str:
@@ -89,21 +89,21 @@ class _Form:
     def __init__(self, text: bytes, *, is_part_enough: bool) -> None:
         self.text = text.lower()
         self.least = max(_LEAST_PART, len(text) // 2 - 2) if is_part_enough else len(text)
-        # Whatever part is long enough has one of these in it.
+        # Every part that is long enough contains one of these.
         size = (self.least + 1) // 2 if is_part_enough else self.least
         self.seeds = [(at, self.text[at : at + size]) for at in range(0, len(text) - size + 1, size)]
 
     def spans(self, lowered: bytes) -> Iterator[Span]:
         """Where a text, in lower case, has the form or enough of it."""
         for at, seed in self.seeds:
-            found = lowered.find(seed)
-            while found >= 0:
-                start, end = found - at, found - at + len(self.text)
+            at_seed = lowered.find(seed)
+            while at_seed >= 0:
+                start, end = at_seed - at, at_seed - at + len(self.text)
                 if start >= 0 and lowered[start:end] == self.text:
                     yield start, end
-                    found = lowered.find(seed, found + 1)
+                    at_seed = lowered.find(seed, at_seed + 1)
                     continue
-                start, end = found, found + len(seed)
+                start, end = at_seed, at_seed + len(seed)
                 before, after = at, at + len(seed)
                 while before and start and lowered[start - 1] == self.text[before - 1]:
                     start, before = start - 1, before - 1
@@ -111,7 +111,7 @@ class _Form:
                     end, after = end + 1, after + 1
                 if end - start >= self.least:
                     yield start, end
-                found = lowered.find(seed, found + 1)
+                at_seed = lowered.find(seed, at_seed + 1)
 
 
 def _forms(key: str) -> list[_Form]:
@@ -127,7 +127,7 @@ def _forms(key: str) -> list[_Form]:
 
 
 def _in_base64(key: bytes) -> Iterator[str]:
-    """What base64 makes of a key behind none, one or two other bytes, without the digits that have bits of others."""
+    """The base64 forms of a key after no, one or two other bytes, without digits that depend on other bytes."""
     for before in range(3):
         digits = base64.b64encode(bytes(before) + key).decode()
         first = (before * 8 + 5) // 6
@@ -192,11 +192,11 @@ def _plain_character(escape: re.Match[bytes]) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _character(escape: bytes) -> bytes:
-    """What an escape stands for; nothing, if it only stands before something."""
-    found = _ESCAPED.match(escape)
-    if found is None:  # a backslash, known by what comes behind it
+    """The character of an escape; empty if the escape only introduces the next character."""
+    match = _ESCAPED.match(escape)
+    if match is None:  # a backslash, known by what comes behind it
         return b""
-    *in_hex, in_decimal, ampersand = found.groups()
+    *in_hex, in_decimal, ampersand = match.groups()
     if in_decimal is not None:
         return bytes([int(in_decimal) % 256])
     return ampersand or bytes.fromhex(next((digits for digits in in_hex if digits is not None), b"").decode())

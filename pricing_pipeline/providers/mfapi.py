@@ -25,7 +25,7 @@ from pricing_pipeline.providers.base import (
     decode_json,
     refusal,
     require_fetcher,
-    said,
+    safe_words,
     validate,
     validate_rows,
     words_of,
@@ -42,7 +42,7 @@ from pricing_pipeline.providers.values import (
 )
 
 MAX_SCHEMES = 5000
-"""Schemes that one call asks for. Its answer has all that there are; this bounds what is stored at once."""
+"""How many schemes one call asks for. Its answer has all schemes; this limits how many are stored at once."""
 
 _SCHEME_CODE = re.compile(r"[1-9][0-9]{0,9}")
 # Funds publish in rupees; the API names no currency.
@@ -87,7 +87,7 @@ class MfApi:
         return _SCHEME_CODE.fullmatch(symbol) is not None
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
-        """5000 latest values, of which there is a list; the history of one scheme."""
+        """5000 latest values, which come in a list; the history of one scheme."""
         return MAX_SCHEMES if window is None else 1
 
     def max_window_days(self, fetcher: Fetcher) -> int | None:
@@ -145,7 +145,7 @@ class MfApi:
         if history.meta.scheme_code != int(code):
             message = (
                 f"mfapi answered with scheme {history.meta.scheme_code} "
-                f"({said(history.meta.scheme_name)}) when asked for {code}; nothing was stored."
+                f"({safe_words(history.meta.scheme_name)}) when asked for {code}; nothing was stored."
             )
             return Answer(failures=(SymbolFailure(code, FailureKind.IMPLAUSIBLE, message),))
         rows = validate_rows(_Row, history.data, code, f"mfapi's answer for {code}", place="data")
@@ -154,7 +154,7 @@ class MfApi:
         )
 
     def _from_list(self, codes: Sequence[str], response: Response, now: datetime) -> Answer:
-        """The asked schemes' rows of the list; what is wrong with others is nobody's business."""
+        """The list's rows of the requested schemes; faults of other rows do not matter."""
         body = decode_json(self.name, response)
         if not isinstance(body, list):
             raise SchemaDrift(
@@ -164,8 +164,8 @@ class MfApi:
         rows: dict[object, list[object]] = {code: [] for code in codes}
         for row in body:
             code = row.get("schemeCode") if isinstance(row, dict) else None
-            if isinstance(code, int | str) and (found := rows.get(str(code))) is not None:
-                found.append(row)
+            if isinstance(code, int | str) and (rows_of_scheme := rows.get(str(code))) is not None:
+                rows_of_scheme.append(row)
         answers = [_listed(code, rows[code], now) for code in codes]
         if all(_is_drift(answer) for answer in answers):
             raise SchemaDrift(
@@ -180,7 +180,7 @@ class MfApi:
             body = None
         words = ""
         if isinstance(body, dict):
-            words = said(str(body.get("error") or body.get("message") or ""))
+            words = safe_words(str(body.get("error") or body.get("message") or ""))
             # 400 for a code of wrong spelling; a JSON 404 comes from the API, an HTML one from before it.
             is_unknown = response.status == 404 or (response.status == 400 and "scheme" in words.lower())
             if is_unknown and len(codes) == 1:
@@ -191,7 +191,7 @@ class MfApi:
 
 
 def _listed(code: str, listed: Sequence[object], now: datetime) -> Answer:
-    """What the list says of one scheme."""
+    """The answer about one scheme from its rows in the list."""
     if not listed:
         return _drift(
             code,

@@ -80,6 +80,6 @@ def _half_even(over: int, under: int) -> int:
 
 
 def _trimmed(value: Decimal) -> Decimal:
-    """Without zeros behind the point that nobody wrote."""
+    """The value without trailing zeros after the point."""
     short = value.normalize(_ROUNDED)
     return short if int(short.as_tuple().exponent) <= 0 else short.quantize(Decimal(1))

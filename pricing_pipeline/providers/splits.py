@@ -1,4 +1,4 @@
-"""Several splits of one company: what they make of a share, and which of them are one that is told twice."""
+"""Several splits of one company: their ratio together, and splits that are reported twice."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 
 class Splits:
-    """What splits after a day have made of its shares; computed once, for all days."""
+    """The ratio of all splits after a day; computed once, for all days."""
 
-    def __init__(self, told: Sequence[Split]) -> None:
-        self.told = tuple(sorted(told, key=lambda split: split.ex_on))
-        self._days = [split.ex_on for split in self.told]
+    def __init__(self, splits: Sequence[Split]) -> None:
+        self.all = tuple(sorted(splits, key=lambda split: split.ex_on))
+        self._days = [split.ex_on for split in self.all]
         self._ratios: list[Ratio] = [(Decimal(1), Decimal(1))]
         """By the last split, by the last two, and so on; before them, by none."""
-        for split in reversed(self.told):
+        for split in reversed(self.all):
             new, old = self._ratios[-1]
             self._ratios.append(
                 (_WIDE.multiply(new, split.new_shares), _WIDE.multiply(old, split.old_shares))
@@ -34,14 +34,14 @@ class Splits:
         return self._ratios[sum(ex_on > day for ex_on in self._days)]
 
 
-def told_once(splits: Sequence[Split]) -> tuple[list[Split], list[tuple[Split, Split]]]:
-    """The splits of which no other may be the same, and each other one beside one that it may be.
+def without_repeats(splits: Sequence[Split]) -> tuple[list[Split], list[tuple[Split, Split]]]:
+    """The splits that are certainly different, and each other one beside the split that it may repeat.
 
-    Two of one day may be one, and two of one ratio within a week.
+    Two splits of one day may be the same, and so may two of one ratio within a week.
     """
     once, twice = [], []
     for number, split in enumerate(splits):
-        others = (other for n, other in enumerate(splits) if n != number and _may_be_one(split, other))
+        others = (other for n, other in enumerate(splits) if n != number and _may_be_same(split, other))
         if (other := next(others, None)) is None:
             once.append(split)
         else:
@@ -49,11 +49,11 @@ def told_once(splits: Sequence[Split]) -> tuple[list[Split], list[tuple[Split, S
     return once, twice
 
 
-def _may_be_one(one: Split, other: Split) -> bool:
-    if one.ex_on == other.ex_on:
+def _may_be_same(first: Split, second: Split) -> bool:
+    if first.ex_on == second.ex_on:
         return True
-    is_same_ratio = one.new_shares * other.old_shares == other.new_shares * one.old_shares
-    return is_same_ratio and abs(one.ex_on - other.ex_on) <= SAME_ACTION
+    is_same_ratio = first.new_shares * second.old_shares == second.new_shares * first.old_shares
+    return is_same_ratio and abs(first.ex_on - second.ex_on) <= SAME_ACTION
 
 
 def undivided(price: Decimal, ratio: Ratio | None) -> Decimal:

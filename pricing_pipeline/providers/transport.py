@@ -26,7 +26,7 @@ Resolver = Callable[[str, int], Sequence[str]]
 
 MAX_CONNECTIONS = 10
 MAX_HEAD_BYTES = 256 * 1024
-"""What may arrive before the body: headers, and interim (1xx) answers, each of which costs as much as an answer."""
+"""The most bytes before the body: headers, and interim (1xx) answers, which take as much work as an answer."""
 # Below the idle timeout of common servers (nginx 75 s, Node 5 s after headers): a connection that the
 # server just closed would fail a call that costs credits.
 _KEEPALIVE_SECONDS = 4.0
@@ -50,7 +50,7 @@ class AddressRefused(Exception):
 
 @dataclass(slots=True)
 class Exchange:
-    """What one call may use, and has used: `deadline` by time.monotonic(), byte counts on the wire."""
+    """The limits of one call and its use of them: `deadline` by time.monotonic(), bytes on the wire."""
 
     deadline: float
     max_bytes: int
@@ -154,7 +154,7 @@ class _BoundedBackend(httpcore.NetworkBackend):
 
     def _addresses(self, host: str, port: int, exchange: Exchange) -> Sequence[str]:
         if is_literal(host):
-            # Whoever wrote the address into the base URL means it.
+            # An address that is written in the base URL is meant.
             return ["127.0.0.1", "::1"] if host == "localhost" else [host.strip("[]")]
         addresses = _within(exchange, lambda: self._resolve(host, port))
         for address in addresses:
@@ -240,8 +240,8 @@ def is_public(address: str) -> bool:
 
 def system_resolver(host: str, port: int) -> Sequence[str]:
     """The addresses that the operating system knows for a host name."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def _within(exchange: Exchange, resolve: Callable[[], Sequence[str]]) -> Sequence[str]:

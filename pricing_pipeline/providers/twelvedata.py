@@ -27,7 +27,7 @@ from pricing_pipeline.providers.base import (
     decode_rows,
     refusal,
     require_fetcher,
-    said,
+    safe_words,
     validate,
     validate_rows,
 )
@@ -271,9 +271,9 @@ class TwelveData:
         if about_symbol and len(symbols) == 1:
             return _failed(symbols[0], kind, error.message)
         if about_symbol:
-            # Which of them it means is not said; to condemn all for one would be final (requirement B8).
+            # It does not say which of them it means; to condemn all for one would be final (requirement B8).
             raise SchemaDrift(
-                f"twelvedata refused a batch of {len(symbols)} as a whole ({said(error.message)}), where "
+                f"twelvedata refused a batch of {len(symbols)} as a whole ({safe_words(error.message)}), where "
                 "it promises an answer for each. Nothing was stored; ask for its symbols one by one."
             )
         raise self._whole(error, response, now)
@@ -283,14 +283,16 @@ class TwelveData:
         if _kind(status, error.message) is FailureKind.PLAN_RESTRICTED:
             status = 403  # plan gates came with other codes too
         failed = refusal(self.name, replace(response, status=status), now=now, detail=error.message)
-        return failed or SchemaDrift(f"twelvedata sent an error with code {status}: {said(error.message)}.")
+        return failed or SchemaDrift(
+            f"twelvedata sent an error with code {status}: {safe_words(error.message)}."
+        )
 
 
 _WHOLE_CALL = frozenset({FailureKind.KEY_REFUSED, FailureKind.THROTTLED, FailureKind.PROVIDER_DOWN})
 
 
 def _kind(code: int, message: str) -> FailureKind | None:
-    """What an error says; None means that there is validly nothing in the window.
+    """The kind of an error; None means that there is validly nothing in the window.
 
     The words decide before the code: plan gates came as 400, 403 and 404, unknown symbols as 400 and
     404, and an empty window as 400.
@@ -315,7 +317,7 @@ def _failed(symbol: str, kind: FailureKind | None, message: str) -> Answer:
     if kind is None:
         return Answer(empty=frozenset({symbol}))
     advice = _ADVICE.get(kind, "It is asked again later.")
-    text = f"twelvedata has no value for {symbol}: {said(message).rstrip('.')}. {advice}"
+    text = f"twelvedata has no value for {symbol}: {safe_words(message).rstrip('.')}. {advice}"
     return Answer(failures=(SymbolFailure(symbol, kind, text),))
 
 
@@ -332,7 +334,7 @@ def _what(fetcher: Fetcher, symbol: str) -> str:
 
 def _untrue(fetcher: Fetcher, symbol: str, fault: Implausible) -> Answer:
     message = (
-        f"{_what(fetcher, symbol)} cannot be true: {said(str(fault))}. "
+        f"{_what(fetcher, symbol)} cannot be true: {safe_words(str(fault))}. "
         "Nothing was stored; compare with another source."
     )
     return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
@@ -364,10 +366,10 @@ def _plain(symbol: str, window: Window, response: Response, now: datetime) -> An
     """Bars of a span that is over, if every value of theirs is there and plain; None where anything is odd."""
     if response.status != 200 or window.end >= now.astimezone(UTC).date():
         return None
-    found = decode_rows(TwelveData.name, response, "values")
-    if found is None:
+    parts = decode_rows(TwelveData.name, response, "values")
+    if parts is None:
         return None
-    body, rows = found
+    body, rows = parts
     try:
         return _columns(symbol, validate(_Series, body, _what(Fetcher.DAILY_BARS, symbol)), rows, window)
     except (SchemaDrift, Implausible):
@@ -405,7 +407,7 @@ def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
     # Answers of before 2023 have neither; a bare day is still a time that can only be too early.
     if not re.fullmatch(_DAY, quote.datetime):
         raise SchemaDrift(
-            f"twelvedata's quote of {symbol} has no time stamp, and its datetime {said(quote.datetime)!r} "
+            f"twelvedata's quote of {symbol} has no time stamp, and its datetime {safe_words(quote.datetime)!r} "
             "names no time zone; nothing was stored."
         )
     day = calendar_day(quote.datetime)

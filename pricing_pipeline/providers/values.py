@@ -135,7 +135,7 @@ Reader = Callable[[object, str], Decimal]
 def bar_of(
     symbol: str,
     at: datetime,
-    given: Mapping[str, object],
+    fields: Mapping[str, object],
     currency: str | None,
     *,
     price: Reader = price_of,
@@ -147,27 +147,27 @@ def bar_of(
     Only the close is needed. Of the others nothing stands for what is null or empty; what cannot be read is left out,
     and `quality` says so. Whether they can be true beside the close is for fields.py. Raises Implausible for the close.
     """
-    close = price(given["close"], "close")
-    found: dict[str, Decimal] = {}
+    close = price(fields["close"], "close")
+    parts: dict[str, Decimal] = {}
     faults: list[str] = []
     for name, read in (("open", price), ("high", price), ("low", price), ("volume", volume)):
-        raw = given[name]
+        raw = fields[name]
         if raw is None or raw == "":
             continue
         try:
-            found[name] = read(raw, name)
+            parts[name] = read(raw, name)
         except Implausible as fault:
             faults.append(str(fault))
     return Observation(
         symbol,
         at,
         close,
-        spelling(given["close"]),
+        spelling(fields["close"]),
         currency,
-        found.get("open"),
-        found.get("high"),
-        found.get("low"),
-        found.get("volume"),
+        parts.get("open"),
+        parts.get("high"),
+        parts.get("low"),
+        parts.get("volume"),
         adjustment,
         "; ".join(faults) or None,
     )
@@ -257,11 +257,11 @@ def _ordinals(rows: Rows, name: str) -> Column | None:
     years, rest = np.divmod(rows.numbers(name), 10_000)
     months, days = np.divmod(rest, 100)
     firsts = ((years - 1970) * 12 + months - 1).astype("datetime64[M]")
-    found = firsts.astype("datetime64[D]") + (days - 1)
+    days_of_rows = firsts.astype("datetime64[D]") + (days - 1)
     # A 31st of June is in July.
-    if not ((months >= 1) & (months <= 12) & (found.astype("datetime64[M]") == firsts)).all():
+    if not ((months >= 1) & (months <= 12) & (days_of_rows.astype("datetime64[M]") == firsts)).all():
         return None
-    ordinals: Column = found.astype(np.int64) + date(1970, 1, 1).toordinal()
+    ordinals: Column = days_of_rows.astype(np.int64) + date(1970, 1, 1).toordinal()
     return ordinals if (ordinals[1:] > ordinals[:-1]).all() else None
 
 
@@ -300,9 +300,9 @@ class UnconfirmedSplit(Implausible):
 
 
 def to_enter(split: Split) -> str:
-    """What a person does who knows that a split is true."""
+    """The command with which a person confirms a split."""
     return (
-        f"if it is true, enter it: pricing-pipeline actions add {split.symbol} {split.ex_on} "
+        f"if it is true, enter it: pricing-pipeline action add {split.symbol} {split.ex_on} "
         f"--split {split.new_shares:f}:{split.old_shares:f}"
     )
 
@@ -400,7 +400,7 @@ _EXAMPLES = 3
 
 
 def _asked(rows: Sequence[_Row], window: Window | None) -> tuple[Sequence[_Row], Sequence[Observation]]:
-    """The rows without the good ones whose day nobody asked for, and those."""
+    """The rows of requested days and the rejected ones, and separately the good rows of other days."""
     days = [row.observed_at for row in rows if isinstance(row, Observation)]
     if not days:
         return rows, ()
@@ -430,7 +430,7 @@ def _unread(
 
 
 def _outside(symbol: str, outside: Sequence[Observation], window: Window | None) -> list[RejectedValue]:
-    """What is kept of values that nobody asked for: how many there are, and the first."""
+    """One rejected value for all values that were not asked for: their number, and the first of them."""
     if not outside:
         return []
     first = ", ".join(f"{row.text} of {row.observed_at.date()}" for row in outside[:_EXAMPLES])

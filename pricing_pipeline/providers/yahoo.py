@@ -26,7 +26,7 @@ from pricing_pipeline.providers.base import (
     decode_json,
     refusal,
     require_fetcher,
-    said,
+    safe_words,
     validate,
 )
 from pricing_pipeline.providers.values import merge
@@ -74,7 +74,7 @@ class _Outcome(Schema):
 
 
 class _FaultyAnswer(Schema):
-    """What may be an error: it stands where the data would, or under `finance` when no endpoint was reached."""
+    """An answer that may be an error: in the place of the data, or under `finance` if no endpoint was reached."""
 
     chart: _Outcome | None = None
     spark: _Outcome | None = None
@@ -164,14 +164,16 @@ class Yahoo:
         self, symbols: Sequence[str], fault: _Fault, response: Response, now: datetime, *, is_chart: bool
     ) -> Answer:
         """An error object. Its code is the status in words, and decides where the status is 200."""
-        words = said(fault.description or fault.code)
+        words = safe_words(fault.description or fault.code)
         status = response.status if response.status >= 400 else _STATUS.get(fault.code.lower(), 200)
         if "data doesn't exist for startdate" in words.lower():
             return Answer(empty=frozenset(symbols))
         if status == 404 and is_chart:
             return merge([unknown(symbol, words) for symbol in symbols])
         error = self._refusal(replace(response, status=status), now, words)
-        raise error or SchemaDrift(f"yahoo answered with an unknown error ({said(fault.code)}: {words}).")
+        raise error or SchemaDrift(
+            f"yahoo answered with an unknown error ({safe_words(fault.code)}: {words})."
+        )
 
     def _refusal(self, response: Response, now: datetime, words: str = "") -> ProviderError | None:
         """As `base.refusal`; but without a key or a plan, not to be let in is a matter of cookies, and may pass."""
@@ -214,9 +216,11 @@ def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answe
 
     No more than twice as many as were asked for are looked at: that shows which come twice.
     """
-    found: dict[str, list[Answer]] = {symbol: [] for symbol in symbols}
-    asked = [member for member in answer.spark.result if isinstance(member, dict) and _is_of(member, found)]
-    looked_at = asked[: 2 * len(symbols)]
+    answers: dict[str, list[Answer]] = {symbol: [] for symbol in symbols}
+    members = [
+        member for member in answer.spark.result if isinstance(member, dict) and _is_of(member, answers)
+    ]
+    looked_at = members[: 2 * len(symbols)]
     is_doubtful = len(looked_at) < len(answer.spark.result)
     for member in looked_at:
         try:
@@ -226,10 +230,10 @@ def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answe
             continue
         try:
             series = validate(Series, spark.response[0], f"yahoo's quote of {spark.symbol}")
-            found[spark.symbol].append(read_series(Fetcher.QUOTE, spark.symbol, series, None, None, now))
+            answers[spark.symbol].append(read_series(Fetcher.QUOTE, spark.symbol, series, None, None, now))
         except SchemaDrift as drift:
-            found[spark.symbol].append(failed(spark.symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
-    return merge([_one(symbol, answers, is_doubtful) for symbol, answers in found.items()])
+            answers[spark.symbol].append(failed(spark.symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
+    return merge([_one(symbol, answers, is_doubtful) for symbol, answers in answers.items()])
 
 
 def _is_of(member: Mapping[str, object], symbols: Container[str]) -> bool:

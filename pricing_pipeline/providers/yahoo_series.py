@@ -1,4 +1,4 @@
-"""What Yahoo Finance says about one symbol, in a chart or as a member of a batch: its quote, or its daily bars.
+"""Read Yahoo Finance's answer about one symbol, in a chart or in a batch: its quote, or its daily bars.
 
 Four oddities shape this file:
 - Single values and events are broken at times. Each is read by itself, so that it costs its day, or less, alone.
@@ -35,7 +35,7 @@ from pricing_pipeline.domain.answers import (
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
-from pricing_pipeline.providers.base import MAX_DAYS, Schema, check_count, said, validate
+from pricing_pipeline.providers.base import MAX_DAYS, Schema, check_count, safe_words, validate
 from pricing_pipeline.providers.exchange_days import check_offset, day_of, local_day, zone_of
 from pricing_pipeline.providers.splits import Ratio, Splits, undivided, unmultiplied
 from pricing_pipeline.providers.values import (
@@ -95,7 +95,7 @@ class _Meta(Schema):
 
 
 class _Shell(Schema):
-    """What stands for `_Meta` where the symbol is unknown."""
+    """What Yahoo sends instead of `_Meta` for an unknown symbol."""
 
     symbol: str
     price: object = Field(None, alias="regularMarketPrice")
@@ -171,15 +171,13 @@ def read_series(
             answer = replace(answer, unconfirmed=Unconfirmed(tuple(unconfirmed), confirmed))
         return answer
     except Implausible as fault:
-        message = (
-            f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
-        )
+        message = f"{what} cannot be true: {safe_words(str(fault))}. Nothing was stored; compare with another source."
         return failed(symbol, FailureKind.IMPLAUSIBLE, message)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What days were asked for and when, and how the answer is read: `are_confirmed` as `splits_of` has it."""
+    """The requested days, the time of the request, and how to read the answer: `are_confirmed` as in `splits_of`."""
 
     window: Window | None
     answered: datetime | None
@@ -208,7 +206,7 @@ def _quote(meta: _Meta, unit: tuple[str, int], now: datetime) -> Observation:
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """What a chart's days and splits are. `is_whole`: its prices can be given as they were traded.
+    """The days and splits of a chart. `is_whole`: its prices can be given as they were traded.
 
     `tells_actions`: it reaches the present, and so names all splits since its first day, and each can be read. `bars`
     are those of finished days that were asked for, `rejected` the lines and splits that cannot be true.
@@ -232,7 +230,9 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
         return None
     zone = zone_of(meta.zone or "")
     if zone is None:
-        raise SchemaDrift(f"{what} names no known time zone ({said(str(meta.zone))}); nothing was stored.")
+        raise SchemaDrift(
+            f"{what} names no known time zone ({safe_words(str(meta.zone))}); nothing was stored."
+        )
     # The offset is that of the moment: of the newest bar, trade or session, or of the answer.
     moments = [meta.traded_at, int((answered or now).timestamp())]
     moments += [max((bar.at for bar in lines if isinstance(bar.at, int)), default=meta.traded_at)]
@@ -240,7 +240,7 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
     check_offset(zone, meta.offset, moments)
     unfinished = _unfinished_from(meta, zone, answered)
     days: set[date] = set()
-    found: dict[date, list[_Bar]] = {}
+    bars_by_day: dict[date, list[_Bar]] = {}
     rejected: list[RejectedValue] = []
     for bar in lines:
         at = None
@@ -250,7 +250,7 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
             is_asked = _is_asked(day, window, unfinished, now)
             days.add(day)
             if bar.close is not None and is_asked:
-                found.setdefault(day, []).append(bar)
+                bars_by_day.setdefault(day, []).append(bar)
         except Implausible as fault:
             rejected.append(RejectedValue(meta.symbol, at, str(fault), spelling(bar.close)))
     splits = splits_of(meta.symbol, series.events, zone, now, are_confirmed=asked.are_confirmed)
@@ -259,7 +259,7 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
         _check_events(meta, series)
     # Bars before a split that cannot be read stay divided by it.
     is_undone = all(
-        split.observed_at is not None and all(midnight(day) >= split.observed_at for day in found)
+        split.observed_at is not None and all(midnight(day) >= split.observed_at for day in bars_by_day)
         for split in splits.broken
     )
     return _Chart(
@@ -268,7 +268,7 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
         is_whole=meta.instrument in _UNSPLIT or (reaches_present and is_undone),
         tells_actions=reaches_present and not splits.broken,
         splits=Splits(splits.believed),
-        bars=found,
+        bars=bars_by_day,
         rejected=(*rejected, *splits.broken, *splits.early),
         unconfirmed=splits.unconfirmed,
     )
@@ -305,20 +305,20 @@ def _lines(meta: _Meta, series: Series, what: str) -> list[_Bar]:
     """The bars as they came, a hole without a close. Raises SchemaDrift if their columns do not match."""
     stamps, columns = series.timestamp or [], series.indicators.quote[0]
     check_count(len(stamps), what, MAX_DAYS)
-    given = (columns.open, columns.high, columns.low, columns.close, columns.volume)
-    if any(column is not None and len(column) != len(stamps) for column in given):
+    value_columns = (columns.open, columns.high, columns.low, columns.close, columns.volume)
+    if any(column is not None and len(column) != len(stamps) for column in value_columns):
         raise SchemaDrift(f"{what} has columns of other lengths than its time stamps; nothing was stored.")
     if not stamps:
         return []
     if columns.close is None or meta.interval != "1d":
         raise SchemaDrift(
-            f"{what} has no closes, or not one a day ({said(str(meta.interval))}); nothing was stored."
+            f"{what} has no closes, or not one a day ({safe_words(str(meta.interval))}); nothing was stored."
         )
     empty = [None] * len(stamps)
     return [
         _Bar(at=at, open=open_, high=high, low=low, close=close, volume=volume)
         for at, open_, high, low, close, volume in zip(
-            stamps, *(column or empty for column in given), strict=True
+            stamps, *(column or empty for column in value_columns), strict=True
         )
     ]
 
@@ -349,7 +349,7 @@ def _reaches_present(meta: _Meta, days: Collection[date], zone: ZoneInfo, unfini
     traded = local_day(meta.traded_at, zone)
     # Some funds are years behind with the time of their price, so that does not prove it alone.
     present = max(traded - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
-    # What is delisted, or suspended, has its newest bar on the day of its newest price, however long ago.
+    # A delisted or suspended share has its newest bar on the day of its newest price, however long ago.
     return any(present <= day <= unfinished for day in days) or max(days, default=None) == traded
 
 
@@ -406,18 +406,18 @@ def _with_actions(
     """
     if not chart.tells_actions:
         return answer
-    dividends_told = series.events.dividends if series.events else {}
-    check_count(len(dividends_told), f"yahoo's list of dividends of {meta.symbol}")
+    dividend_rows = series.events.dividends if series.events else {}
+    check_count(len(dividend_rows), f"yahoo's list of dividends of {meta.symbol}")
     paid: defaultdict[date, set[Decimal]] = defaultdict(set)
     rejected = []
-    for raw in dividends_told.values():
+    for raw in dividend_rows.values():
         day, cash = None, ""
         try:
-            told = validate(PaidDividend, raw, "a dividend")
-            cash, day = spelling(told.amount), day_of(told.date, chart.zone)
+            payment = validate(PaidDividend, raw, "a dividend")
+            cash, day = spelling(payment.amount), day_of(payment.date, chart.zone)
             check_past(day, chart.zone, now)
-            whole = undivided(meant(told.amount, "its amount"), chart.splits.ratio(day))
-            paid[day].add(in_major_unit(whole, unit[1]))  # one amount twice is one that is told twice
+            whole = undivided(meant(payment.amount, "its amount"), chart.splits.ratio(day))
+            paid[day].add(in_major_unit(whole, unit[1]))  # the same amount twice is one dividend
         except (Implausible, SchemaDrift) as fault:
             rejected.append(refused(meta.symbol, "dividend", day, str(fault), cash))
     dividends = [
@@ -426,7 +426,7 @@ def _with_actions(
     return replace(
         answer,
         rejected=(*answer.rejected, *rejected),
-        actions=(*chart.splits.told, *dividends),
+        actions=(*chart.splits.all, *dividends),
         actions_since={meta.symbol: chart.first if window is None else window.start},
     )
 

@@ -14,7 +14,7 @@ from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Schema, validate
 from pricing_pipeline.providers.exchange_days import day_of
 from pricing_pipeline.providers.noise import without_noise
-from pricing_pipeline.providers.splits import told_once
+from pricing_pipeline.providers.splits import without_repeats
 from pricing_pipeline.providers.values import (
     Implausible,
     UnconfirmedSplit,
@@ -47,7 +47,7 @@ class Events(Schema):
 
 
 @dataclass(frozen=True, slots=True)
-class ToldSplits:
+class ReportedSplits:
     """`broken` cannot be read or be true; `early` are to come, and divide nothing yet.
 
     `unconfirmed` are those of the broken, or of the believed ones, that only a person is believed about.
@@ -61,12 +61,12 @@ class ToldSplits:
 
 def splits_of(
     symbol: str, events: Events | None, zone: ZoneInfo, now: datetime, *, are_confirmed: bool
-) -> ToldSplits:
-    """The splits that are told. `are_confirmed`: those are believed, too, that are larger than any other."""
+) -> ReportedSplits:
+    """The splits of a chart. With `are_confirmed`, splits larger than any usual one are believed, too."""
     raws = events.splits if events else {}
     if len(raws) > _MOST_SPLITS:
         raise SchemaDrift(f"yahoo tells {len(raws)} splits of {symbol}; nothing was stored.")
-    told, splits = ToldSplits(), []
+    reported, splits = ReportedSplits(), []
     for raw in raws.values():
         day, text = None, ""
         try:
@@ -77,22 +77,22 @@ def splits_of(
             if new != old:
                 splits.append(split_of(symbol, day, new, old))
         except _ToCome as fault:
-            told.early.append(refused(symbol, "split", day, str(fault), text))
+            reported.early.append(refused(symbol, "split", day, str(fault), text))
         except UnconfirmedSplit as fault:
-            told.unconfirmed.append(fault.split)
+            reported.unconfirmed.append(fault.split)
             if are_confirmed:
                 splits.append(fault.split)
             else:
-                told.broken.append(refused(symbol, "split", day, str(fault), text))
+                reported.broken.append(refused(symbol, "split", day, str(fault), text))
         except (Implausible, SchemaDrift) as fault:
-            told.broken.append(refused(symbol, "split", day, str(fault), text))
-    once, twice = told_once(splits)
-    told.believed.extend(once)
+            reported.broken.append(refused(symbol, "split", day, str(fault), text))
+    once, twice = without_repeats(splits)
+    reported.believed.extend(once)
     for split, other in twice:
         why = f"it is told twice, with that of {other.ex_on}: nobody knows whether prices are divided by both"
         text = f"{split.new_shares:f}:{split.old_shares:f}"
-        told.broken.append(refused(symbol, "split", split.ex_on, why, text))
-    return told
+        reported.broken.append(refused(symbol, "split", split.ex_on, why, text))
+    return reported
 
 
 class _ToCome(Implausible):

@@ -1,9 +1,8 @@
-"""Bars of days on which an exchange never trades: a Saturday's of New York. They are held, whatever they say.
+"""Doubt bars of days on which an exchange never trades, such as a Saturday of New York.
 
-Only Saturdays and Sundays are looked at, and only where the exchange has no session on that weekday within a year of
-it. So special sessions cost nothing where there are any, such as India's on Saturdays, though its calendar may not know
-the newest one. Currencies are left out: their week begins on Sunday evening. Holidays are no matter of this module:
-calendars learn of some too late.
+This module judges only Saturdays and Sundays, and only if the exchange has no session on that weekday within a year of
+the day. So India's special sessions on Saturdays are believed, even if its calendar does not know the newest one.
+Currencies are left out: their week begins on Sunday evening. Holidays are not judged: calendars learn of some too late.
 """
 
 from __future__ import annotations
@@ -18,21 +17,23 @@ from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.domain.bars import weekend_of
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.registry import calendars
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Verdict
 
 
-def held(connection: Connection, call: Call, verdicts: Mapping[str, Verdict]) -> dict[str, Verdict]:
-    """The verdicts, with bars of such days among what is held, but for those that a person has released."""
-    found = dict(verdicts)
+def doubt_closed_days(
+    connection: Connection, call: Call, verdicts: Mapping[str, Verdict]
+) -> dict[str, Verdict]:
+    """The verdicts, in which bars of such days are doubted, unless a person has released them."""
+    judged = dict(verdicts)
     if call.fetcher is not Fetcher.DAILY_BARS:
-        return found
+        return judged
     pairs = [(symbol, day) for symbol, verdict in verdicts.items() for day in weekend_of(verdict.good)]
     closed = calendars.never_traded(connection, call.data_type, pairs) if pairs else {}
     if not closed:
-        return found
-    released = held_values.released(connection, call, sorted({symbol for symbol, _ in closed}))
+        return judged
+    released = quarantined_values.released(connection, call, sorted({symbol for symbol, _ in closed}))
 
     def calendar_of(row: Observation) -> str | None:
         is_released = (row.symbol, row.observed_at, row.close) in released
@@ -41,16 +42,16 @@ def held(connection: Connection, call: Call, verdicts: Mapping[str, Verdict]) ->
     for symbol in {symbol for symbol, _ in closed}:
         verdict = verdicts[symbol]
         doubts = [
-            Doubted(row, Doubt.REFUSED, _said(calendar, row.observed_at.date()))
+            Doubted(row, Doubt.REFUSED, _reason(calendar, row.observed_at.date()))
             for row in verdict.good
             if (calendar := calendar_of(row)) is not None
         ]
         good: Sequence[Observation] = [row for row in verdict.good if calendar_of(row) is None]
-        found[symbol] = replace(verdict, good=good, held=[*verdict.held, *doubts])
-    return found
+        judged[symbol] = replace(verdict, good=good, doubted=[*verdict.doubted, *doubts])
+    return judged
 
 
-def _said(calendar: str, day: date) -> str:
+def _reason(calendar: str, day: date) -> str:
     return (
         f"it is of a {day:%A}, and {calendar} has traded on none within a year of {day}; if that is not its exchange, "
         "correct pricing.instruments.calendar"

@@ -1,6 +1,6 @@
-"""What of an answer is believed: `plausibility.judge` with what the database knows, and what becomes of the rest.
+"""Judge an answer: apply `plausibility.judge` with values from the database, and explain the doubted values.
 
-Nothing is written here; settling.py stores what is believed and has the quarantine keep what is not.
+This module writes nothing. settling.py stores the believed values and quarantines the others.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pricing_pipeline.domain.answers import (
 from pricing_pipeline.domain.bars import by_symbol, of_symbols
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.prices import known_values
-from pricing_pipeline.prices.rebasing import Turn
+from pricing_pipeline.prices.rebasing import BasisChange
 from pricing_pipeline.providers.base import capped
 from pricing_pipeline.providers.values import midnight, to_enter
-from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Known, Verdict
 from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline.validation.restatement import Restatement, RestatementKind
@@ -33,35 +33,36 @@ from pricing_pipeline.validation.restatement import Restatement, RestatementKind
 _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 
 
-def judged(
-    connection: Connection, call: Call, given: Sequence[Observation], known: Mapping[str, Known]
+def judge_answer(
+    connection: Connection, call: Call, observed: Sequence[Observation], known: Mapping[str, Known]
 ) -> dict[str, Verdict]:
-    """What of the answer can be believed, by symbol. What was doubted before is looked up only where something is."""
-    found = verdicts(call, given, known)
-    doubted = [symbol for symbol, verdict in found.items() if verdict.held]
+    """The verdict on each symbol of an answer. Earlier doubted values are looked up only for symbols in doubt."""
+    judged = verdicts(call, observed, known)
+    doubted = [symbol for symbol, verdict in judged.items() if verdict.doubted]
     if doubted:
-        rows = of_symbols(given, doubted)
-        more = with_proofs(connection, call, rows, known)
-        for symbol, witnesses in held_values.witnesses(connection, call, doubted).items():
-            more[symbol] = replace(more.get(symbol, known[symbol]), witnesses=witnesses)
-        found |= verdicts(call, of_symbols(rows, more), more)
-        released = held_values.released(connection, call, doubted)
-        for verdict in (found[symbol] for symbol in doubted if released):
+        rows = of_symbols(observed, doubted)
+        proved = with_proofs(connection, call, rows, known)
+        for symbol, witnesses in quarantined_values.witnesses(connection, call, doubted).items():
+            proved[symbol] = replace(proved.get(symbol, known[symbol]), witnesses=witnesses)
+        judged |= verdicts(call, of_symbols(rows, proved), proved)
+        released = quarantined_values.released(connection, call, doubted)
+        for verdict in (judged[symbol] for symbol in doubted if released):
             believed = [
-                one.observation
-                for one in verdict.held
-                if (one.observation.symbol, one.observation.observed_at, one.observation.close) in released
+                doubt.observation
+                for doubt in verdict.doubted
+                if (doubt.observation.symbol, doubt.observation.observed_at, doubt.observation.close)
+                in released
             ]
-            verdict.held = [one for one in verdict.held if one.observation not in believed]
+            verdict.doubted = [doubt for doubt in verdict.doubted if doubt.observation not in believed]
             verdict.good = sorted([*verdict.good, *believed], key=lambda row: row.observed_at)
-    return found
+    return judged
 
 
 def with_proofs(
     connection: Connection, call: Call, rows: Sequence[Observation], known: Mapping[str, Known]
 ) -> dict[str, Known]:
-    """What is known, with what may prove a doubted move: its trading, another provider. Of those that have any."""
-    rivals = held_values.rivals(connection, call, rows)
+    """The known values, with evidence for doubted moves: trading, other providers. Only symbols that have evidence."""
+    rivals = quarantined_values.rivals(connection, call, rows)
     trading = known_values.trading(connection, call, rows)
     return {
         symbol: replace(known[symbol], unsettled=rivals.get(symbol, {}), trading=trading.get(symbol, ()))
@@ -69,18 +70,18 @@ def with_proofs(
     }
 
 
-def verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
-    """What of the values can be believed, by symbol, without asking what was doubted before."""
+def verdicts(call: Call, observed: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
+    """The verdict on each symbol, without a look at earlier doubted values."""
     is_latest = call.window is None
     return {
         symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
-        for symbol, rows in by_symbol(given).items()
+        for symbol, rows in by_symbol(observed).items()
     }
 
 
 def is_level_doubted(verdict: Verdict | None) -> bool:
-    """Whether values are held for standing on another level than the others."""
-    return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.held)
+    """Whether values are doubted because they are on another level than the others."""
+    return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.doubted)
 
 
 def doubts(
@@ -89,9 +90,9 @@ def doubts(
     ids: Mapping[str, int],
     actions: Iterable[RejectedValue] = (),
 ) -> list[Doubted | RejectedValue | SymbolFailure]:
-    """All that must not be lost though it is not believed: single values, and symbols that were refused as a whole.
+    """All doubted values, which must not be lost, and the symbols that were refused as a whole.
 
-    `actions` are those of the answer that cannot be true.
+    `actions` are the corporate actions of the answer that cannot be true.
     """
     rejected = capped([value for value in (*answer.rejected, *actions) if value.symbol in ids])
     shown = {value.symbol for value in rejected}
@@ -100,11 +101,11 @@ def doubts(
         for failure in answer.failures
         if failure.kind is FailureKind.IMPLAUSIBLE and failure.symbol in ids and failure.symbol not in shown
     ]
-    return [doubt for verdict in verdicts.values() for doubt in verdict.held] + rejected + whole
+    return [doubt for verdict in verdicts.values() for doubt in verdict.doubted] + rejected + whole
 
 
 def note_unconfirmed(answer: Answer, verdicts: Mapping[str, Verdict]) -> None:
-    """Days that came divided by a split that is not confirmed are asked for again once a person has entered it."""
+    """Note days that came divided by an unconfirmed split: once a person enters the split, they are fetched again."""
     if answer.unconfirmed is None:
         return
     split = answer.unconfirmed.splits[0]
@@ -121,10 +122,10 @@ def unserved(
     answer: Answer,
     verdicts: Mapping[str, Verdict],
     stored: Mapping[str, Stored],
-    turns: Mapping[str, Turn],
+    changes: Mapping[str, BasisChange],
     asked: Container[str],
 ) -> list[SymbolFailure]:
-    """Symbols of which values came, and of which none serves; but for those of which all days are asked for instead."""
+    """Failures of symbols whose values cannot be used, except symbols whose whole history is fetched instead."""
     failures = []
     for symbol, verdict in verdicts.items():
         row = stored.get(symbol)
@@ -134,14 +135,14 @@ def unserved(
             or (row is None and verdict.confirmed)
         ):
             continue
-        if verdict.held:
+        if verdict.doubted:
             kind = FailureKind.IMPLAUSIBLE
             message = (
-                f"of {symbol} only values came that are held as implausible: {verdict.held[-1].reason}. "
+                f"all values of {symbol} are quarantined as implausible: {verdict.doubted[-1].reason}. "
                 "`pricing-pipeline quarantine list` shows them."
             )
         elif row is not None:
-            kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
+            kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than the stored one"
         elif answer.unconfirmed is not None:
             kind, split = FailureKind.MISCONFIGURED, answer.unconfirmed.splits[0]
             message = (
@@ -149,7 +150,7 @@ def unserved(
                 f"for {split.old_shares:f}, which only a person is believed about; {to_enter(split)}. "
                 "Then they are asked for again by themselves."
             )
-        elif symbol in turns and turns[symbol].is_asked:
+        elif symbol in changes and changes[symbol].is_asked:
             kind = FailureKind.MISCONFIGURED
             message = (
                 f"{call.provider} adjusts these days of {symbol} otherwise than the history that is stored, and its "

@@ -1,7 +1,7 @@
-"""Second opinions: another provider is asked about held values, once, by workers or when a person wants to know.
+"""Second opinions: ask another provider about quarantined values, once, as a worker or for a person.
 
-The database grants the call within the provider's limits, quota and breaker, as it grants every other; what comes is
-kept beside the held values and is never stored as a price.
+The database grants the call within the provider's limits, quota and breaker, like any other call. The opinion is kept
+beside the quarantined value and is never stored as a price.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
     (SchemaDrift, FailureKind.SCHEMA_DRIFT),
     (ProviderDown, FailureKind.PROVIDER_DOWN),
 )
-"""What says something about the provider or its key, and so counts for its breaker and pauses."""
+"""Errors that are the fault of the provider or its key, and so count for its breaker and pauses."""
 _NO_CLAIM = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What another provider said about a held value: a value with its time (UTC), or a `failure` in words.
+    """Another provider's value for a quarantined value, with its time (UTC), or its `failure` in words.
 
-    `ratio` is the held value as a multiple of this one, on one basis, and `verdict` what that says: agrees (within a
-    tenth) or disagrees; None where they cannot be compared.
+    `ratio` is the quarantined value divided by this one, on one basis. `verdict` is agrees (within a tenth) or
+    disagrees. Both are None if the values cannot be compared.
     """
 
     provider: str
@@ -65,7 +65,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A granted call about held values: it holds no task. `symbols` are those of the `value_ids`, each once."""
+    """A granted call about quarantined values: it has no task. `symbols` are those of the `value_ids`, each once."""
 
     call: Call
     value_ids: Sequence[int]
@@ -73,16 +73,16 @@ class Question:
 
 
 def of(connection: Connection, value_ids: Collection[int]) -> Mapping[int, list[Opinion]]:
-    """What is known already of what others say about some held values, by their ids."""
-    found: defaultdict[int, list[Opinion]] = defaultdict(list)
+    """The opinions on some quarantined values, by their ids."""
+    opinions: defaultdict[int, list[Opinion]] = defaultdict(list)
     for row in connection.execute(query("opinions.of"), {"value_ids": list(value_ids)}).mappings():
-        given = dict(row)
-        found[given.pop("value_id")].append(Opinion(**given))
-    return found
+        fields = dict(row)
+        opinions[fields.pop("value_id")].append(Opinion(**fields))
+    return opinions
 
 
 def due(connection: Connection) -> list[str]:
-    """Providers that are to be asked about held values now."""
+    """Providers that can be asked about quarantined values now."""
     return list(connection.execute(query("opinions.due")).scalars())
 
 
@@ -95,9 +95,9 @@ def claim(
     run_id: str | None = None,
     only_value: int | None = None,
 ) -> Question | str:
-    """Take one call of a provider about held values that wait for it; else why not now, in words.
+    """Claim one call to a provider about quarantined values; returns the reason, in words, if none is granted.
 
-    Commit before making it. `only_value` asks about that one, whatever waits.
+    Commit before making the call. `only_value` limits it to that value.
     """
     parameters = {
         "provider": provider,
@@ -124,9 +124,9 @@ def claim(
 
 
 def put(engine: Engine, client: ProviderClient, question: Question) -> int:
-    """Make the call of a question and keep what came of it; returns the bytes that crossed the wire.
+    """Make the call of a question and store the opinions; returns the bytes on the wire.
 
-    10 s at most, and no error of the provider is raised: it is kept as the answer.
+    It takes 10 s at most. An error of the provider is not raised, but stored as its opinion.
     """
     call = question.call
     try:
@@ -140,9 +140,9 @@ def put(engine: Engine, client: ProviderClient, question: Question) -> int:
 
 
 def ask(engine: Engine, clients: Mapping[str, ProviderClient], value_id: int, worker: str) -> str | None:
-    """Ask the next provider of a held value's route now; returns why nobody may be asked, else None.
+    """Ask the next provider of a quarantined value's route now; returns why nobody can be asked, else None.
 
-    Makes one call, of 10 s at most. `of` tells what came of it.
+    Makes one call, of 10 s at most. `of` returns the opinion.
     """
     with engine.begin() as connection:
         row = connection.execute(query("opinions.second_provider"), {"value_id": value_id}).one_or_none()
@@ -163,26 +163,26 @@ def ask(engine: Engine, clients: Mapping[str, ProviderClient], value_id: int, wo
 
 def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
     call, answer = question.call, fetched.answer
-    found: dict[str, Observation] = {}
-    for row in sorted(answer.observations, key=lambda one: one.observed_at):
-        found[row.symbol] = row
+    newest: dict[str, Observation] = {}
+    for row in sorted(answer.observations, key=lambda other: other.observed_at):
+        newest[row.symbol] = row
     reasons = {failure.symbol: failure.message for failure in answer.failures}
-    said = [found.get(symbol) for symbol in question.symbols]
+    values = [newest.get(symbol) for symbol in question.symbols]
     with engine.begin() as connection:
         connection.execute(
             query("opinions.note"),
             {
                 "call_id": call.id,
                 "symbols": list(question.symbols),
-                "times": [row and row.observed_at for row in said],
-                "said": [row and row.close for row in said],
-                "currencies": [row and row.currency for row in said],
-                "adjustments": [row and row.adjustment.value for row in said],
+                "times": [row and row.observed_at for row in values],
+                "amounts": [row and row.close for row in values],
+                "currencies": [row and row.currency for row in values],
+                "adjustments": [row and row.adjustment.value for row in values],
                 "failures": [
                     None
                     if row is not None
                     else reasons.get(symbol, f"{call.provider} has no value of {symbol} for that time")
-                    for symbol, row in zip(question.symbols, said, strict=True)
+                    for symbol, row in zip(question.symbols, values, strict=True)
                 ],
             },
         )

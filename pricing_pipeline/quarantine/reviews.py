@@ -1,7 +1,7 @@
-"""What becomes of held values: a person decides on one or a whole level, or a split becomes known that explains them.
+"""Decide on quarantined values: a person decides on one or a whole level, or a new split explains them.
 
-A released value is stored as a price, a rejected one stays out. Each decision is one statement and can be repeated.
-What is held, and why, is plausibility.py's and held_values.py's.
+A released value is stored as a price, a rejected one is not. Each decision is one statement and can be repeated.
+plausibility.py decides which values are quarantined, quarantined_values.py keeps them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, known_values
-from pricing_pipeline.quarantine import closed_days, held_values, judgement
-from pricing_pipeline.quarantine.held_values import Decision, HeldValue
+from pricing_pipeline.quarantine import closed_days, judgement, quarantined_values
+from pricing_pipeline.quarantine.quarantined_values import Decision, QuarantinedValue
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.validation import plausibility
 from pricing_pipeline.validation.knowledge import Verdict
@@ -33,87 +33,91 @@ _NO_CLAIM = UUID(int=0)
 
 
 def release(engine: Engine, value_id: int, by: str, why: str | None = None) -> Decision:
-    """Believe a value: store it exactly as it was held, with the provider and call that brought it.
+    """Release a value: store it exactly as it came, with the provider and call that brought it.
 
     It enters the history, and is the latest price if none is newer. A pair that was backing off is due at once.
     """
-    (made,) = decide(engine, [value_id], "released", by, why)
-    return made
+    (decision,) = decide(engine, [value_id], "released", by, why)
+    return decision
 
 
 def reject(engine: Engine, value_id: int, by: str, why: str | None = None) -> Decision:
-    """Keep a value out for good: when it comes again it is counted, and nobody is asked."""
-    (made,) = decide(engine, [value_id], "rejected", by, why)
-    return made
+    """Reject a value for good: if it comes again it is counted, and nobody has to decide again."""
+    (decision,) = decide(engine, [value_id], "rejected", by, why)
+    return decision
 
 
 def decide(
     engine: Engine, ids: Sequence[int], decision: str, by: str, why: str | None = None
 ) -> list[Decision]:
-    """Have values `released` or `rejected`: all of them, or none."""
-    return transact(engine, lambda connection: held_values.decide(connection, ids, decision, by, why))
+    """Make values `released` or `rejected`: all of them, or none."""
+    return transact(engine, lambda connection: quarantined_values.decide(connection, ids, decision, by, why))
 
 
 def decide_level(
     engine: Engine, value_id: int, decision: str, by: str, why: str | None = None
 ) -> list[Decision]:
-    """Have all values `released` or `rejected` that are held with this one, on the same level."""
+    """Make a value `released` or `rejected`, and all quarantined values on its level."""
 
     def work(connection: Connection) -> list[Decision]:
-        return held_values.decide(connection, held_values.level(connection, value_id), decision, by, why)
+        return quarantined_values.decide(
+            connection, quarantined_values.level(connection, value_id), decision, by, why
+        )
 
     return transact(engine, work)
 
 
 def judge_anew(engine: Engine) -> list[Decision]:
-    """Judge what is held of instruments of which a split has become known: a person or a source has told it.
+    """Judge quarantined values again after a person or a source has reported a split of their instrument.
 
-    What it explains is stored; what it shows to be the stored values once more stays out; the rest waits on. A past
-    that came by one ratio is asked for once more. Returns what was decided.
+    Values that the split explains are stored; repetitions of stored values are rejected; the others keep waiting. A
+    history that came divided by one ratio is fetched once more. Returns the decisions.
     """
-    made = []
+    decisions = []
     with engine.connect() as connection:
         due = actions.unjudged(connection)
-    for one in due:
+    for instrument in due:
         try:
-            made += transact(engine, partial(_judge_instrument, one))
+            decisions += transact(engine, partial(_judge_instrument, instrument))
         except DBAPIError as error:
             if is_conflict(error):
-                continue  # its turn comes again
+                continue  # the next round judges it
             if not is_refusal(error):
                 raise
             _LOG.warning(
-                "what is held of %s stays so, for it cannot be stored: %s",
-                one.symbol,
+                "quarantined values of %s stay quarantined, because they cannot be stored: %s",
+                instrument.symbol,
                 reason(error),
             )
-            transact(engine, partial(actions.note_judged, one=one))
-    return made
+            transact(engine, partial(actions.note_judged, instrument=instrument))
+    return decisions
 
 
-def _judge_instrument(one: actions.Unjudged, connection: Connection) -> list[Decision]:
-    made = []
+def _judge_instrument(instrument: actions.Unjudged, connection: Connection) -> list[Decision]:
+    decisions = []
     fetchers = {kind.data_type: kind.fetcher for kind in data_type_registry.active_data_types(connection)}
-    for data_type in one.data_types:
-        values = held_values.of_level(connection, data_type, one.symbol)
+    for data_type in instrument.data_types:
+        values = quarantined_values.of_level(connection, data_type, instrument.symbol)
         for provider in sorted({value.provider for value in values}):
-            mine = [value for value in values if value.provider == provider]
-            believed, repeated = _judged(connection, mine, fetchers[data_type], one.until)
-            made += held_values.decide(connection, believed, "released", one.by_whom, one.why)
-            why = f"{one.why}, by which this is what is stored"
-            made += held_values.decide(connection, repeated, "rejected", one.by_whom, why)
-    actions.note_judged(connection, one)
-    return made
+            own = [value for value in values if value.provider == provider]
+            believed, repeated = _judged(connection, own, fetchers[data_type], instrument.until)
+            decisions += quarantined_values.decide(
+                connection, believed, "released", instrument.by_whom, instrument.why
+            )
+            why = f"{instrument.why}, by which this is what is stored"
+            decisions += quarantined_values.decide(connection, repeated, "rejected", instrument.by_whom, why)
+    actions.note_judged(connection, instrument)
+    return decisions
 
 
 def _judged(
-    connection: Connection, values: Sequence[HeldValue], fetcher: Fetcher, now: datetime
+    connection: Connection, values: Sequence[QuarantinedValue], fetcher: Fetcher, now: datetime
 ) -> tuple[list[int], list[int]]:
-    """The ids of the values that are believed now, and of those that are the stored ones of later shares.
+    """The ids of the values that are believed now, and of those that repeat stored values in later shares.
 
-    They are judged among what is stored around them, as if one answer had brought both.
+    They are judged together with the stored values around them, as if one answer had brought both.
     """
-    rows = {value.value_id: one for value in values if (one := value.observation) is not None}
+    rows = {value.value_id: observation for value in values if (observation := value.observation) is not None}
     if not rows:
         return [], []
     call = _call(values[0], fetcher, list(rows.values()), now)
@@ -125,33 +129,33 @@ def _judged(
     )
 
 
-def _look(connection: Connection, call: Call, held: list[Observation]) -> Verdict:
-    (symbol,) = {row.symbol for row in held}
-    # They are judged as an answer that should have named every split of its days.
-    first = min(row.observed_at for row in held).date()
-    answer = Answer(observations=held, actions_since={symbol: first - timedelta(days=1)})
-    known = actions.refined(connection, call, answer, known_values.load(connection, call, held))
-    about = (known | judgement.with_proofs(connection, call, held, known))[symbol]
+def _look(connection: Connection, call: Call, observed: list[Observation]) -> Verdict:
+    (symbol,) = {row.symbol for row in observed}
+    # They are judged like an answer that should have named every split of its days.
+    first = min(row.observed_at for row in observed).date()
+    answer = Answer(observations=observed, actions_since={symbol: first - timedelta(days=1)})
+    known = actions.refined(connection, call, answer, known_values.load(connection, call, observed))
+    about = (known | judgement.with_proofs(connection, call, observed, known))[symbol]
     if not (about.anchors or about.stored):
-        return Verdict()  # with nothing to compare them with, they would believe each other
-    times = {row.observed_at for row in held}
+        return Verdict()  # with nothing stored to compare with, they would confirm each other
+    times = {row.observed_at for row in observed}
     basis = about.adjustment or Adjustment.RAW
     around = [
         Observation(symbol, at, value, str(value), adjustment=basis)
         for at, value in about.stored.items()
         if at not in times
     ]
-    rows = sorted([*held, *around], key=lambda row: row.observed_at)
+    rows = sorted([*observed, *around], key=lambda row: row.observed_at)
     verdict = plausibility.judge(about, rows, call.fetcher, is_latest=True)
-    return closed_days.held(connection, call, {symbol: verdict})[symbol]
+    return closed_days.doubt_closed_days(connection, call, {symbol: verdict})[symbol]
 
 
 def _points(rows: Iterable[Observation]) -> set[tuple[datetime, Decimal]]:
     return {(row.observed_at, row.close) for row in rows}
 
 
-def _call(value: HeldValue, fetcher: Fetcher, rows: Sequence[Observation], now: datetime) -> Call:
-    """A call that would have brought these values, as far as judging needs it: it holds no task."""
+def _call(value: QuarantinedValue, fetcher: Fetcher, rows: Sequence[Observation], now: datetime) -> Call:
+    """A call that could have brought these values, as far as judging needs it: it has no task."""
     days = [row.observed_at.date() for row in rows]
     return Call(
         id=value.call_id,

@@ -17,8 +17,8 @@ class Allowance:
     """What a provider still allows. Bytes are of the last 720 hours; units are the provider's own, over all keys.
 
     `blocked_seconds` is set while every key is blocked after a refusal. `breaker` is closed, open or half_open;
-    `breaker_seconds` is the time until the next probe, or that a probe under way still has. `outages` says for what
-    it does not answer.
+    `breaker_seconds` is the time until the next probe, or the time left for a running probe. `outages` names the data
+    types that it does not answer for.
     """
 
     provider: str
@@ -37,7 +37,7 @@ class Allowance:
 
     @property
     def stop(self) -> str | None:
-        """Why the provider is not called at all now, or does not answer, in a few words; None when it is well."""
+        """Why the provider is not called now, or does not answer, in a few words; None if nothing is wrong."""
         if self.breaker == "half_open":
             return f"{self.provider}: a probe is under way, after {self.breaker_reason}"
         if self.breaker == "open":
@@ -55,7 +55,7 @@ class Allowance:
 
     @property
     def is_spent(self) -> bool:
-        """Whether its quota leaves nothing for anybody: even viewers stop at 95 %."""
+        """Whether its quota is used up for all work: even for viewers it ends at 95 %."""
         return self.used_bytes >= self.quota_bytes // 100 * 95
 
     @property
@@ -65,7 +65,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key by its name, and what may be done with it now."""
+    """An API key by its name, and its limits now."""
 
     provider: str
     key_name: str
@@ -87,10 +87,11 @@ _WINDOWS = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a provider stands, for people.
+    """The state of a provider, for people.
 
-    `state` is a word of `pricing.why_not_called`, and `sentence` says it; both are None while it may be called.
-    `limits` hold units used, units allowed over all active keys, and the window in seconds (None = a calendar day).
+    `state` is a word of `pricing.why_not_called`, and `sentence` explains it; both are None while it may be called.
+    `limits` have the units used, the units allowed over all active keys, and the window in seconds (None = a calendar
+    day).
     """
 
     provider: str
@@ -103,16 +104,16 @@ class Standing:
     limits: Sequence[Mapping[str, int | None]] | None
 
     @property
-    def said(self) -> str:
-        """What stops it, in a sentence."""
+    def words(self) -> str:
+        """Why it is not called, in a sentence."""
         faults = [fault.rstrip(".") for fault in (self.sentence, self.outages) if fault]
         if not faults:
             return "It is called as its limits allow."
-        said = "; ".join(faults)
-        return f"{said[:1].upper()}{said[1:]}."
+        words = "; ".join(faults)
+        return f"{words[:1].upper()}{words[1:]}."
 
     @property
-    def units_said(self) -> str:
+    def units_words(self) -> str:
         """How much of its limits is used, such as "120 of 800 credits today"."""
         unit = "credits" if self.is_in_credits else "calls"
         spent = (
@@ -122,7 +123,7 @@ class Standing:
         return ", ".join(spent) or "it has no rate limit"
 
     @property
-    def quota_said(self) -> str:
+    def quota_words(self) -> str:
         """How much of its quota is used."""
         return f"{_bytes(self.used_bytes)} of {_bytes(self.quota_bytes)} in the last 30 days"
 
@@ -140,7 +141,7 @@ def _bytes(count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Unqueued:
-    """Pairs of a data type that are due and not queued, because the quota of their provider has no room for them."""
+    """Pairs of a data type that are due and not queued, because their provider's quota is used up."""
 
     provider: str
     data_type: str
@@ -149,7 +150,7 @@ class Unqueued:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What watched and held pairs need of a provider at their TTLs, and what it allows.
+    """The units and bytes that watched and held pairs need at their TTLs, and those that the provider allows.
 
     Units are per minute (`units_allowed` is None without a limit), bytes per 30 days.
     """
@@ -163,7 +164,7 @@ class Budget:
 
     @property
     def excess(self) -> float:
-        """How many times more is needed than is allowed; 1 or less is well."""
+        """Need divided by allowance; 1 or less is enough."""
         of_units = self.units_needed / self.units_allowed if self.units_allowed else 0.0
         if self.bytes_allowed == 0:  # a quota of a few bytes
             return math.inf if self.bytes_needed else of_units
@@ -171,7 +172,7 @@ class Budget:
 
     @property
     def warning(self) -> str | None:
-        """By how much the provider falls short, and what to do; None when it does not."""
+        """By how much the allowance is too small, and what to do; None if it is enough."""
         faults = []
         if self.units_allowed is not None and self.units_needed > self.units_allowed:
             faults.append(
@@ -191,12 +192,12 @@ class Budget:
         return (
             f"{self.provider} cannot serve the {self.pairs} watched or held pairs at their TTLs: they need "
             f"{'; and '.join(faults)}. Prices will {lateness}. "
-            "Watch less, raise TTLs in pricing.data_type_registry, add a key, or take a larger plan."
+            "Watch less, raise TTLs (`pricing-pipeline type set-ttl`), add a key, or take a larger plan."
         )
 
 
 def _few_digits(figure: float) -> str:
-    """Three digits that tell, and never an exponent."""
+    """Three significant digits, and never an exponent."""
     return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
 
 
@@ -207,9 +208,9 @@ def settle(
     *,
     is_owned: bool = True,
 ) -> None:
-    """Close a call and book the bytes that crossed the wire, once, as the last step of a transaction.
+    """Close a call and book its bytes on the wire, once, as the last step of a transaction.
 
-    What the receipt says about the provider (breaker, pauses, units left) counts only if the claim still owns a task.
+    The receipt changes the provider's breaker, pauses and units left only if the claim still owns a task.
     """
     connection.execute(
         query("limits.settle"),
@@ -227,7 +228,7 @@ def settle(
 
 
 def note_unannounced(connection: Connection, call_id: int) -> None:
-    """Note that the answer of a call came without a length."""
+    """Note that the answer of a call came without a Content-Length."""
     connection.execute(query("limits.note_unannounced"), {"call_id": call_id})
 
 
@@ -240,7 +241,7 @@ def throttle(
 
 
 def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:
-    """Say which keys a worker holds, so that they are claimed for; returns how many are new."""
+    """Register the keys of a worker, so that claims can use them; returns how many are new."""
     parameters = {"provider": provider, "names": sorted(names)}
     return int(connection.execute(query("limits.register_keys"), parameters).scalar_one())
 
@@ -251,21 +252,21 @@ def allowances(connection: Connection) -> list[Allowance]:
 
 
 def standings(connection: Connection, providers: Collection[str]) -> list[Standing]:
-    """How some providers stand, switched off ones, too."""
+    """The states of some providers, also of inactive ones."""
     rows = connection.execute(query("limits.standings"), {"providers": sorted(providers)}).mappings()
     return [Standing(**row) for row in rows]
 
 
 def keys(connection: Connection) -> list[Key]:
-    """The keys of each active provider; one named `default` where none is written down."""
+    """The keys of each active provider; one named `default` if it has no row."""
     return [Key(**row) for row in connection.execute(query("limits.keys")).mappings()]
 
 
 def unqueued(connection: Connection) -> list[Unqueued]:
-    """What producers leave out for want of quota."""
+    """Due pairs that are not queued because a quota is used up."""
     return [Unqueued(**row) for row in connection.execute(query("limits.unqueued")).mappings()]
 
 
 def budgets(connection: Connection) -> list[Budget]:
-    """What is watched, against what each active provider allows."""
+    """The need of watched and held pairs, and the allowance of each active provider."""
     return [Budget(**row) for row in connection.execute(query("limits.budget")).mappings()]

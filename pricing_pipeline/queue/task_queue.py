@@ -20,7 +20,7 @@ from pricing_pipeline.domain.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one task that a person wanted retried or cancelled; `live_id` does the same work now."""
+    """The outcome for one task that a person retried or cancelled; the task `live_id` does the same work now."""
 
     task_id: int
     outcome: str
@@ -35,11 +35,11 @@ def claim(
     run_id: str | None,
     keys: Collection[str] | None = None,
 ) -> list[Call]:
-    """Take as many tasks as the provider allows now, grouped into at most `max_calls` calls.
+    """Claim as many tasks as the provider allows now, grouped into at most `max_calls` calls.
 
-    All are made with the key that has the most room, of `keys` if the worker holds only some. The calls are
-    logged and their units and bytes reserved; commit before making them. Where each statement is a transaction
-    of its own, that is done on return, and no other worker's claim has waited for this one to reach the disk.
+    All calls use the key with the most units left, among `keys` if given. The calls are logged, and their units and
+    bytes reserved; commit before making them. If each statement is its own transaction, the claim is committed on
+    return, and no other worker's claim has waited for this one to reach the disk.
     """
     is_alone = is_autocommitting(connection)
     parameters = {
@@ -52,23 +52,23 @@ def claim(
     }
     rows = driver_rows(connection, driver_query("queue.claim"), parameters)
     if rows and is_alone:
-        # A call whose claim a crash could take back would be made a second time, beyond the limit.
+        # If a crash took the claim back, the call would be made twice, beyond the limit.
         driver_rows(connection, driver_query("queue.await_disk"), {})
     return [_call(provider, *row) for row in rows]
 
 
-def held(connection: Connection, call: Call, ids: Iterable[int] | None = None) -> set[int]:
-    """Lock and return the tasks of a call, or of `ids`, that its claim still has: the fence before storing."""
-    wanted = call.task_ids if ids is None else ids
-    parameters = {"call_id": call.id, "ids": _array(wanted), "token": call.claim_token}
-    ((ids,),) = driver_rows(connection, driver_query("queue.held"), parameters)
+def lock_owned(connection: Connection, call: Call, ids: Iterable[int] | None = None) -> set[int]:
+    """Lock the tasks that the claim still owns, all or those of `ids`; returns their ids. The fence before storing."""
+    asked_ids = call.task_ids if ids is None else ids
+    parameters = {"call_id": call.id, "ids": _array(asked_ids), "token": call.claim_token}
+    ((ids,),) = driver_rows(connection, driver_query("queue.lock_owned"), parameters)
     return set(ids)
 
 
 def complete(connection: Connection, ids: Sequence[int], token: UUID) -> set[int]:
-    """Finish tasks; returns those the claim still held. A lost claim changes nothing."""
-    done = connection.execute(query("queue.complete"), {"ids": _array(ids), "token": token}).scalar_one()
-    return set(done)
+    """Finish tasks; returns those that the claim still owned. A lost claim changes nothing."""
+    completed = connection.execute(query("queue.complete"), {"ids": _array(ids), "token": token}).scalar_one()
+    return set(completed)
 
 
 def finish(
@@ -79,7 +79,7 @@ def finish(
     *,
     is_owned: bool = True,
 ) -> set[int]:
-    """Finish tasks of an answered call and settle the call, in one statement; returns those the claim still owned."""
+    """Finish tasks and settle their answered call in one statement; returns those that the claim still owned."""
     parameters = {
         "ids": _array(ids),
         "token": call.claim_token,
@@ -104,7 +104,7 @@ def fail(
     is_permanent: bool | None = None,
     retry_after: float | None = None,
 ) -> None:
-    """Record why tasks brought nothing: they are retried, snoozed or dead according to `kind`.
+    """Record a failure of tasks: by its `kind` they are retried, snoozed or dead.
 
     `retry_after` is in seconds and matters to snoozed tasks. A lost claim changes nothing.
     """
@@ -122,12 +122,12 @@ def fail(
 
 
 def extend(connection: Connection, call: Call) -> set[int]:
-    """Renew the lease of a call's tasks; returns those the claim still holds."""
+    """Renew the lease of a call's tasks; returns those that the claim still owns."""
     parameters = {"ids": _array(call.task_ids), "token": call.claim_token}
     return set(connection.execute(query("queue.extend"), parameters).scalar_one())
 
 
-def release(
+def return_tasks(
     connection: Connection,
     call: Call,
     kind: FailureKind,
@@ -136,10 +136,10 @@ def release(
     ids: Iterable[int] | None = None,
     pause: float | None = None,
 ) -> int:
-    """Give a call's tasks, or those of `ids`, back at no cost of an attempt; returns how many were still held.
+    """Return a call's tasks, or those of `ids`, to the queue, at no attempt; returns how many the claim still owned.
 
     `kind` and `message` go to the tasks' history. `pause` is in seconds; without it they are pending at once. Tasks
-    that another session has locked are passed over: they come back by their lease.
+    that another session has locked are passed over: they return when their lease ends.
     """
     parameters = {
         "ids": _array(call.task_ids if ids is None else ids),
@@ -148,33 +148,33 @@ def release(
         "message": message,
         "pause": pause,
     }
-    return int(connection.execute(query("queue.release"), parameters).scalar_one())
+    return int(connection.execute(query("queue.return_tasks"), parameters).scalar_one())
 
 
 def is_in_work(connection: Connection, call: Call) -> bool:
-    """Whether the call's claim still has a task of it, locked by whomever; waits for nobody."""
+    """Whether the claim still owns a task of the call, locked or not; does not wait for locks."""
     parameters = {"call_id": call.id, "ids": _array(call.task_ids), "token": call.claim_token}
     return bool(connection.execute(query("queue.is_in_work"), parameters).scalar_one())
 
 
-def hold_log(connection: Connection, call: Call) -> None:
-    """Lock the row of a call: what is stored for a call that could not be settled would have no good call."""
-    connection.execute(query("queue.hold_log"), {"call_id": call.id})
+def lock_call(connection: Connection, call: Call) -> None:
+    """Lock the row of a call, so that values are stored only for a call that can be settled."""
+    connection.execute(query("queue.lock_call"), {"call_id": call.id})
 
 
-def be_brief(connection: Connection, *, milliseconds: int) -> None:
-    """Let this transaction wait for a lock of another session for a tenth of a second at most, but for the fence."""
-    connection.execute(query("queue.be_brief"), {"milliseconds": milliseconds})
+def limit_lock_wait(connection: Connection, *, milliseconds: int) -> None:
+    """Limit how long this transaction waits for locks of other sessions; the fence has its own limit."""
+    connection.execute(query("queue.limit_lock_wait"), {"milliseconds": milliseconds})
 
 
 def task(connection: Connection, task_id: int) -> Mapping[str, Any] | None:
-    """Everything about one task: its row, its last call, and its pair's back-off; None when there is none."""
+    """All about one task: its row, its last call, and its pair's back-off; None when there is none."""
     row = connection.execute(query("queue.show"), {"id": task_id}).mappings().one_or_none()
     return None if row is None else dict(row)
 
 
 def failed(connection: Connection, data_type: str | None, provider: str | None) -> list[int]:
-    """Failed tasks that nothing has settled since, of one data type and provider or of all; oldest first."""
+    """Failed tasks whose work nothing has done since, of one data type and provider or of all; oldest first."""
     parameters = {"data_type": data_type, "provider": provider}
     return list(connection.execute(query("queue.failed"), parameters).scalars())
 
@@ -189,7 +189,7 @@ def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
 
 
 def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
-    """Cancel live tasks by hand, those in work too: their finish is refused. Their pairs rest for an hour.
+    """Cancel live tasks by hand, also those in work: their finish is refused. Their pairs back off for an hour.
 
     Outcomes: cancelled, finished, unknown.
     """
@@ -198,14 +198,14 @@ def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
 
 
 def promote(connection: Connection) -> int:
-    """Make pending what has waited long enough; returns how many."""
+    """Make scheduled tasks pending whose time has come; returns how many."""
     return int(connection.execute(query("queue.promote")).scalar_one())
 
 
 def tend_outages(connection: Connection) -> int:
-    """Have providers that do not answer asked once a minute, and bring back what waits for those that answer again.
+    """Queue a probe a minute for providers in an outage, and end the wait for providers that answer again.
 
-    Returns how many pairs and tasks came back.
+    Returns how many pairs and tasks wait no longer.
     """
     return int(connection.execute(query("queue.tend_outages")).scalar_one())
 
@@ -241,7 +241,7 @@ def tasks(connection: Connection, statuses: Sequence[str], at_most: int) -> list
 
 
 def _array(ids: Iterable[int]) -> str:
-    """The ids as PostgreSQL spells an array: adapting a list of them costs the driver ten times as much."""
+    """The ids in PostgreSQL's text form of an array: the driver takes ten times as long to adapt a list."""
     return f"{{{','.join(map(str, ids))}}}"
 
 

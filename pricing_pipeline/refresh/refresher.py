@@ -1,4 +1,4 @@
-"""The use case: claim what providers allow, call them, check, store, settle.
+"""The drain's work: claim the calls that providers allow, make them, check, store, settle.
 
 One `Refresher` holds all fetch logic of a process: one pool of threads for calls, one pool of database
 connections, one order of priority over all data types. It knows neither Dagster nor any one provider.
@@ -57,22 +57,22 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _POLL_SECONDS = 0.25
-"""How often to look for work of which no wake-up told."""
+"""How often to look for work without a wake-up."""
 _EXTEND_SECONDS = 5.0
 _IDLE_SECONDS = 3.0
 _STOP_SECONDS = 2.0
-"""How long calls in flight may still end when the worker is told to stop; then their tasks are given back."""
+"""How long a stopping worker waits for its calls in flight; then it returns their tasks."""
 _EXTEND_LEASES_SECONDS = 15.0
 _SETTLED_AT_ONCE = 4
-"""Answers that are stored at the same time. Each session of more would first plan all statements, for 25 ms, and then
+"""How many answers are stored at the same time. One more session would plan all statements for 25 ms, and then
 wait for the others."""
 _LONGEST_CALL_SECONDS = 300.0
-"""A call older than that hangs for good: its lease is left to run out."""
+"""A call that takes longer hangs for good: its lease is not extended."""
 
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A call that a thread is making, and when it began by the process's monotonic clock."""
+    """A call in flight, and its start by the monotonic clock."""
 
     call: Call
     began: float
@@ -80,7 +80,7 @@ class _InFlight:
 
 OnProgress = Callable[[Progress], None]
 Report = Callable[[Sequence[Tally]], None]
-"""Receives what was done since the last report, by data type; called from the draining thread."""
+"""Receives the tallies since the last report, one for each data type. The draining thread calls it."""
 
 
 class Refresher:
@@ -136,7 +136,7 @@ class Refresher:
         A lease in the database tells the sensor that this drain is alive and when it ends, so that
         its successor starts in time.
         """
-        # Each statement is a transaction of its own: a process that is frozen between two holds nothing.
+        # Each statement is its own transaction: a process that freezes between two keeps no lock.
         with self._autocommit.connect() as connection:
             parameters = {"worker": self._worker, "run_id": self._run_id, "seconds": seconds}
             drain_id = connection.execute(query("drains.begin"), parameters).scalar_one()
@@ -165,21 +165,21 @@ class Refresher:
         return True
 
     def plan_backfill(self, data_type: str, window: Window, symbols: Sequence[str] | None = None) -> Backfill:
-        """Queue what is missing of a data type between two days, for all its instruments or some.
+        """Queue tasks for the missing days of a data type, for all its instruments or some.
 
-        Raises SettingsError when no provider of the data type has the API key that it needs: tasks would wait for
-        one, and whoever follows the backfill with them.
+        Raises SettingsError when no provider of the data type has its API key: the tasks would wait for one, and the
+        caller with them.
         """
-        # Its answers will be columns of numpy, which takes as long to import as the plan takes the database.
+        # The answers need numpy. Its import takes as long as the plan, so both run at once.
         self._pool.submit(import_module, "numpy")
         with self._autocommit.connect() as connection:
-            asked = [
+            providers = [
                 p for p in data_type_registry.routes(connection).get(data_type, []) if p in self._clients
             ]
-            if asked and not any(self._clients[provider].has_key for provider in asked):
+            if providers and not any(self._clients[provider].has_key for provider in providers):
                 raise SettingsError(
-                    f"{asked[0]} needs an API key, and none is stored or set. Store one with `pricing-pipeline "
-                    f"provider set-key {asked[0]}`, set {key_setting(asked[0])}, or set PRICING_SANDBOX=true."
+                    f"{providers[0]} needs an API key, and none is stored or set. Store one with `pricing-pipeline "
+                    f"key set {providers[0]}`, set {key_setting(providers[0])}, or set PRICING_SANDBOX=true."
                 )
             row = connection.execute(
                 query("backfill.plan"),
@@ -194,13 +194,13 @@ class Refresher:
         return Backfill(row.backfill_id, data_type, row.tasks, row.left_out)
 
     def backfill(self, backfill: Backfill, on_progress: OnProgress = lambda progress: None) -> Progress:
-        """Work until every task of a backfill is finished, whoever finished it."""
+        """Work until every task of a backfill is finished, by this worker or another."""
         return self.follow(lambda connection: backfills.progress(connection, backfill), on_progress)
 
     def fetch_now(
         self, data_type: str, symbols: Sequence[str] | None = None, on_progress: OnProgress = lambda _: None
     ) -> Progress:
-        """Fetch what people watch or hold of a data type, or some of it, however fresh it is."""
+        """Fetch all watched or held pairs of a data type, or some of them, however fresh they are."""
         with self._autocommit.connect() as connection:
             tasks = staleness.fetch_now(connection, data_type, symbols)
         return self.follow(lambda connection: Progress(*staleness.how_far(connection, tasks)), on_progress)
@@ -208,17 +208,17 @@ class Refresher:
     def follow(
         self, ask: Callable[[Connection], Progress], on_progress: OnProgress = lambda progress: None
     ) -> Progress:
-        """Work at the common queue, where live work goes first, until tasks are finished as `ask` tells."""
-        progress, asked = Progress(0, 0, 0), -_POLL_SECONDS
+        """Work at the common queue, live work first, until `ask` says that the tasks are finished."""
+        progress, asked_at = Progress(0, 0, 0), -_POLL_SECONDS
 
         def is_over() -> bool:
-            nonlocal progress, asked
+            nonlocal progress, asked_at
             now = time.monotonic()
-            # After each call it took as long as to claim the next one.
-            if self._in_flight and now - asked < _POLL_SECONDS:
+            # Asked after each call, it took as long as the next claim.
+            if self._in_flight and now - asked_at < _POLL_SECONDS:
                 return False
             with self._own.use() as connection:
-                progress, asked = ask(connection), now
+                progress, asked_at = ask(connection), now
             on_progress(progress)
             return progress.is_finished
 
@@ -236,7 +236,7 @@ class Refresher:
         try:
             self._work(is_over)
         except BaseException:  # Ctrl-C and Dagster's end of a run, too
-            self._give_back()
+            self._return_unfinished()
             raise
         finally:
             self._own.close()
@@ -255,9 +255,9 @@ class Refresher:
                     self._passing_over(step)
                 pause = 1.0
             except ReadReplica:
-                raise  # it was demoted: waiting here would be waiting for ever
+                raise  # the server was demoted: waiting would never end
             except (DatabaseError, OperationalError) as error:
-                # The database will be back; what is claimed is recovered by its lease.
+                # The database will be back. Leases recover the claimed tasks.
                 _LOG.warning("the database does not answer, trying again in %.0f s: %s", pause, error)
                 time.sleep(pause)
                 pause = min(pause * 2, 15.0)
@@ -269,13 +269,13 @@ class Refresher:
         self._report()
 
     def _passing_over(self, step: Callable[[], T]) -> T | None:
-        """Take a step; None when another session has locked what it needs. The other steps go on."""
+        """Take a step; returns None when another session has locked its rows. The other steps go on."""
         try:
             return step()
         except DBAPIError as error:
             if not is_locked(error):
                 raise
-        _LOG.warning("a step is passed over, for another session has locked what it needs; %s", LOCKED_PAGE)
+        _LOG.warning("a step is passed over, because another session has locked its rows; %s", LOCKED_PAGE)
         return None
 
     def _register_keys(self) -> None:
@@ -284,32 +284,34 @@ class Refresher:
                 limits.register_keys(connection, provider, client.key_names)
         self._are_keys_known = True
 
-    def _give_back(self) -> None:
-        """Before the worker stops: let calls end that are about to, and give back the tasks of the others.
+    def _return_unfinished(self) -> None:
+        """Before the worker stops: wait a moment for calls in flight, and return the tasks of the others.
 
-        An answer that comes later is refused by the fence, and only its bytes are booked.
+        The fence refuses a later answer; only its bytes are booked.
         """
         wait(self._in_flight, timeout=_STOP_SECONDS)
         self._collect(0.0)
-        left, self._in_flight = list(self._in_flight.values()), {}
-        for call in (one.call for one in left):
+        unfinished, self._in_flight = list(self._in_flight.values()), {}
+        for call in (in_flight.call for in_flight in unfinished):
             try:
-                settling.release(
+                settling.return_tasks(
                     self._engine, call, FailureKind.WORKER_STOPPED, "the worker was told to stop"
                 )
             except (DatabaseError, DBAPIError) as error:
-                _LOG.warning("the tasks of call %d come back by their lease: %s", call.id, error)
+                _LOG.warning(
+                    "the tasks of call %d return to the queue when their lease ends: %s", call.id, error
+                )
 
     def _extend_leases(self) -> None:
-        """Keep the claims of calls that take long; one that hangs for good is left to recovery."""
+        """Extend the leases of long calls. A call that hangs for good is left to recovery."""
         now = time.monotonic()
         if not self._in_flight or now - self._last_extend < _EXTEND_LEASES_SECONDS:
             return
         self._last_extend = now
-        for one in self._in_flight.values():
-            if _EXTEND_LEASES_SECONDS <= now - one.began <= _LONGEST_CALL_SECONDS:
+        for in_flight in self._in_flight.values():
+            if _EXTEND_LEASES_SECONDS <= now - in_flight.began <= _LONGEST_CALL_SECONDS:
                 with self._autocommit.connect() as connection:
-                    task_queue.extend(connection, one.call)
+                    task_queue.extend(connection, in_flight.call)
 
     def _tick(self) -> None:
         now = time.monotonic()
@@ -327,26 +329,26 @@ class Refresher:
         self._ask_others()
 
     def _hear(self) -> None:
-        """New work has come, or a client asks for some."""
+        """Note that new work has come, or that a client asks for some."""
         self._are_requests_told.set()
         self._woken.set()
 
     def _serve_requests(self) -> None:
-        """Between two checks, serve what clients were heard to ask for."""
+        """Serve the requests of clients between two staleness checks."""
         if self._are_requests_told.is_set():
             self._are_requests_told.clear()
             with self._own.use() as connection:
                 viewers.serve_requests(connection)
 
     def _check(self) -> None:
-        """Queue what is due, in two sessions at once: each takes the data types that the other has not begun."""
+        """Queue due pairs in two sessions at once: each takes data types that the other has not begun."""
         helped = self._helper.submit(self._enqueue_due, self._second)
         self._enqueue_due(self._own)
         try:
             helped.result()
         except (DatabaseError, DBAPIError) as error:
             _LOG.warning(
-                "a session that shared the staleness check failed, the next check does its part: %s", error
+                "the second session of the staleness check failed; the next check does its part: %s", error
             )
 
     def _enqueue_due(self, session: KeptSession) -> None:
@@ -354,10 +356,10 @@ class Refresher:
             staleness.enqueue_due(connection)
 
     def _ask_others(self) -> None:
-        """Have second providers asked about held values: one call of each at a time, with threads that are free."""
+        """Ask second providers about quarantined values, in free threads, one call to each provider at a time."""
         with self._own.use() as connection:
             for provider in opinions.due(connection):
-                busy = sum(one.call.provider == provider for one in self._in_flight.values())
+                busy = sum(in_flight.call.provider == provider for in_flight in self._in_flight.values())
                 if provider not in self._clients or busy or len(self._in_flight) >= MAX_IN_FLIGHT:
                     continue
                 question = opinions.claim(
@@ -371,7 +373,7 @@ class Refresher:
                     self._submit(question.call, partial(self._put, question))
 
     def _put(self, question: Question) -> Tally:
-        """Ask about held values; runs in a thread of the pool."""
+        """Ask about quarantined values; runs in a thread of the pool."""
         call = question.call
         wire_bytes = opinions.put(self._engine, self._clients[call.provider], question)
         return Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider})
@@ -393,15 +395,15 @@ class Refresher:
             self._claim_calls(connection)
 
     def _claim_calls(self, connection: Connection) -> None:
-        """First give each provider its fair share of the threads, then what is left to the most urgent work."""
+        """Give each provider its fair share of the threads first, then the free threads to the most urgent work."""
         now = time.monotonic()
-        busy = Counter(one.call.provider for one in self._in_flight.values())
+        busy = Counter(in_flight.call.provider for in_flight in self._in_flight.values())
         waiting = {
-            one.provider: one
-            for one in task_queue.providers_with_work(connection)
-            if one.provider in self._clients and not self._order.is_passed_over(one.provider, now)
+            provider.provider: provider
+            for provider in task_queue.providers_with_work(connection)
+            if provider.provider in self._clients and not self._order.is_passed_over(provider.provider, now)
         }
-        urgency = {name: one.priority for name, one in waiting.items()}
+        urgency = {name: provider.priority for name, provider in waiting.items()}
         share = max(1, MAX_IN_FLIGHT // max(1, len(busy.keys() | waiting.keys())))
         for name in self._order.in_turn(waiting, busy, now):
             free = min(self._free(), min(waiting[name].max_in_flight, share) - busy[name])
@@ -410,8 +412,8 @@ class Refresher:
             calls = self._claim(connection, name, free)
             busy[name] += len(calls)
             if len(calls) < free:
-                del waiting[name]  # it allows no more now
-            else:  # what it has most urgent need not be what it can be asked for
+                del waiting[name]  # the provider allows no more now
+            else:  # its most urgent task need not be one that it can be asked for
                 urgency[name] = max(task.priority for task in calls[-1].tasks)
         for name in sorted(waiting, key=lambda name: -urgency[name]):
             free = min(self._free(), waiting[name].max_in_flight - busy[name])
@@ -422,7 +424,7 @@ class Refresher:
         return MAX_IN_FLIGHT - len(self._in_flight)
 
     def _claim(self, connection: Connection, provider: str, most: int) -> list[Call]:
-        """Claim and begin at most so many calls of a provider; none when another session has its row locked."""
+        """Claim and begin at most `most` calls of a provider; none when another session has locked its row."""
         self._order.has_turn(provider)
         keys = self._clients[provider].key_names
         try:
@@ -438,14 +440,14 @@ class Refresher:
         return calls
 
     def _collect(self, timeout: float) -> None:
-        """Wait until a call has ended, new work has come, or the time is over; count in what has ended."""
+        """Wait until a call ends, new work comes, or the time is over; count the ended calls."""
         self._woken.wait(timeout)
         self._woken.clear()
         for future in [future for future in self._in_flight if future.done()]:
             call = self._in_flight.pop(future).call
             error = future.exception()
             if error is not None:
-                # Its lease brings the tasks back; one bad call must not end the drain.
+                # The lease returns its tasks; one bad call must not end the drain.
                 _LOG.error("call %d to %s could not be settled: %r", call.id, call.provider, error)
                 continue
             self._tallies.setdefault(call.data_type, Tally(call.data_type)).add(future.result())
@@ -467,9 +469,9 @@ class Refresher:
             failure = error
         except PricingError as error:
             failure = Misconfigured(f"{call.provider} cannot be asked: {error}")
-        except Exception as error:  # a fault of ours must be as visible as one of theirs
-            _LOG.exception("call %d to %s failed on a fault of ours", call.id, call.provider)
-            failure = ClientFault(f"the call to {call.provider} failed on a fault of ours: {error!r}")
+        except Exception as error:  # our own fault must be as visible as a provider's
+            _LOG.exception("call %d to %s failed because of our own fault", call.id, call.provider)
+            failure = ClientFault(f"the call to {call.provider} failed because of our own fault: {error!r}")
         else:
             return settling.settle_answer(
                 self._engine, call, fetched, autocommit=self._autocommit, turn=self._settling

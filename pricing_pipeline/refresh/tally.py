@@ -1,4 +1,4 @@
-"""What was done for a data type: counted call by call, and reported together."""
+"""The work for a data type, counted call by call and reported together."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from datetime import date
 
 @dataclass(slots=True)
 class Tally:
-    """What was done for one data type since the last report.
+    """The work for one data type since the last report.
 
-    `latest_calls` are those of the `calls` that asked for latest prices, the others asked for spans of days;
-    `months` counts rows of prices by the UTC month's first day, `documents` documents; `held` counts values that went
-    into the quarantine, `trimmed` bars that are believed without some of their parts.
+    `latest_calls` are those of the `calls` that asked for latest prices; the others asked for spans of days. `months`
+    counts rows of prices by the UTC month's first day, `documents` documents; `quarantined` counts values
+    that are not believed, `trimmed` bars that are believed without some of their parts.
     """
 
     data_type: str
@@ -23,7 +23,7 @@ class Tally:
     added: int = 0
     revised: int = 0
     failed: int = 0
-    held: int = 0
+    quarantined: int = 0
     trimmed: int = 0
     documents: int = 0
     symbols: set[str] = field(default_factory=set)
@@ -33,7 +33,7 @@ class Tally:
     @property
     def has_news(self) -> bool:
         """Whether something of an answer is settled by now, and may name its call."""
-        return bool(self.symbols or self.added or self.revised or self.held or self.failed)
+        return bool(self.symbols or self.added or self.revised or self.quarantined or self.failed)
 
     def add(self, other: Tally) -> None:
         self.calls += other.calls
@@ -42,7 +42,7 @@ class Tally:
         self.added += other.added
         self.revised += other.revised
         self.failed += other.failed
-        self.held += other.held
+        self.quarantined += other.quarantined
         self.trimmed += other.trimmed
         self.documents += other.documents
         self.symbols |= other.symbols

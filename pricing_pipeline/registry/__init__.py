@@ -1,1 +1,1 @@
-"""What can be priced: data types and their providers, and the calendars of markets."""
+"""The registry: data types and their providers, and the calendars of markets."""

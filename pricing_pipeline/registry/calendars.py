@@ -1,7 +1,7 @@
-"""Trading calendars: their sessions brought into the database, and what a history lacks by them.
+"""Trading calendars: write their sessions into the database, and find the gaps of a history.
 
-SQL judges by the table of sessions (`pricing.next_value_at`, `pricing.gaps`, `pricing.missing_windows`); here it is
-only filled. The library that knows the exchanges takes more than a second to import, so nothing else may import it.
+This module only fills the table of sessions; SQL judges by it (`pricing.next_value_at`, `pricing.gaps`,
+`pricing.missing_windows`). The library of exchanges takes more than a second to import: nothing else may import it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 
 _OWN = frozenset({"FX", "24/7"})
-"""Calendars that SQL can tell by itself."""
+"""Calendars that SQL computes itself."""
 
 
 class GapKind(StrEnum):
@@ -37,7 +37,7 @@ class GapKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Sessions in a row without a value, for one reason; both days are included. `detail` is for people."""
+    """Sessions in a row without a value, for one reason, both days included. `detail` is for people."""
 
     first_day: date
     last_day: date
@@ -48,7 +48,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Trading days of one calendar between two days, with open and close in UTC."""
+    """The trading days of one calendar between two days, with open and close in UTC."""
 
     calendar: str
     start: date
@@ -59,11 +59,11 @@ class Sessions:
 
 
 def extend(engine: Engine, *, again: bool = False) -> list[str]:
-    """Write the sessions that are missing of calendars in use, to the end of next year where that is known.
+    """Write the missing sessions of calendars in use, to the end of next year if they are known so far.
 
-    `again` writes them all anew: a new version of the library may know better. Returns the calendars written.
-    Each is a transaction of its own. A calendar that the library does not know stays without sessions: its
-    instruments go by their TTL, and a warning in the database says so.
+    `again` writes all sessions anew: a new version of the library may have corrections. Returns the written calendars.
+    Each is its own transaction. A calendar that the library does not know stays without sessions: its instruments
+    follow their TTL, and a warning in the database says so.
     """
     with engine.connect() as connection:
         wanted = connection.execute(query("calendars.to_extend"), {"again": again}).all()
@@ -114,7 +114,7 @@ def exchange_sessions(calendar: str, start: date, end: date) -> Sessions:
     first = first if low is None else max(first, low)
     last = last if high is None else min(last, high)
     with warnings.catch_warnings():
-        # Inside the library, on pandas 3: it takes the values of a column of times, which are to change their type.
+        # The library uses a feature of times that pandas 3 will change.
         warnings.filterwarnings(
             "ignore", "Series.values returning an ndarray that drops timezone", category=Warning
         )
@@ -130,7 +130,7 @@ def exchange_sessions(calendar: str, start: date, end: date) -> Sessions:
 
 
 def known_to(connection: Connection, data_type: str, symbol: str) -> tuple[str, date] | None:
-    """The calendar of a pair's instrument, and the last day up to which its sessions are known; None without one."""
+    """The calendar of a pair's instrument, and the last day of its known sessions; None without a calendar."""
     parameters = {"data_type": data_type, "symbol": symbol}
     row = connection.execute(query("calendars.known_to"), parameters).one_or_none()
     return None if row is None else (row.calendar, row.sessions_to)
@@ -139,7 +139,7 @@ def known_to(connection: Connection, data_type: str, symbol: str) -> tuple[str, 
 def closed_days(
     connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date
 ) -> list[date]:
-    """Holidays of a pair's market between two days, both included: no value of theirs is missing."""
+    """Holidays of a pair's market between two days, both included: they need no value."""
     rows = connection.execute(
         query("calendars.closed_days"),
         {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day},
@@ -150,7 +150,7 @@ def closed_days(
 def never_traded(
     connection: Connection, data_type: str, pairs: Sequence[tuple[str, date]]
 ) -> dict[tuple[str, date], str]:
-    """Of symbols and days, those on whose weekday the exchange has no session within a year of it; and its calendar."""
+    """The symbols and days on whose weekday the exchange has no session within a year of the day, with the calendar."""
     parameters = {
         "data_type": data_type,
         "symbols": arrays.texts(symbol for symbol, _ in pairs),
@@ -161,9 +161,9 @@ def never_traded(
 
 
 def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Gap]:
-    """What the history of a pair lacks between two days, both included, oldest first.
+    """The gaps in the history of a pair between two days, both included, oldest first.
 
-    The database refuses, in a sentence, types that have no daily values and instruments without a calendar.
+    The database refuses, with a sentence, types without daily values and instruments without a calendar.
     """
     rows = connection.execute(
         query("calendars.gaps"),

@@ -1,8 +1,10 @@
-"""The registry of data types and of providers. What a row means is documented in the database itself."""
+"""The registry of data types and providers. Comments in the database document its columns."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -19,13 +21,51 @@ def active_data_types(connection: Connection) -> list[DataType]:
     return [DataType(**{**row, "fetcher": Fetcher(row["fetcher"])}) for row in rows]
 
 
+def retired_data_types(connection: Connection) -> list[DataType]:
+    """Every retired data type, by name."""
+    rows = connection.execute(query("registry.retired")).mappings()
+    return [DataType(**{**row, "fetcher": Fetcher(row["fetcher"])}) for row in rows]
+
+
+def about(connection: Connection, data_type: str) -> Mapping[str, Any] | None:
+    """Everything about a data type, active or retired; None when there is none of this name."""
+    row = connection.execute(query("registry.one"), {"data_type": data_type}).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def set_ttl(
+    connection: Connection, data_type: str, ttl_minutes: int | None, background_ttl_minutes: int | None
+) -> bool:
+    """Change the TTLs of a data type, but for one that is None; False when there is no such type."""
+    parameters = {
+        "data_type": data_type,
+        "ttl_minutes": ttl_minutes,
+        "background_ttl_minutes": background_ttl_minutes,
+    }
+    return connection.execute(query("registry.set_ttl"), parameters).one_or_none() is not None
+
+
+def set_own_ttl(
+    connection: Connection, data_type: str, symbols: Sequence[str], ttl_minutes: int | None
+) -> list[str]:
+    """Give pairs a TTL of their own, or with None that of their type; returns the symbols that have anything stored."""
+    parameters = {"data_type": data_type, "symbols": list(symbols), "ttl_minutes": ttl_minutes}
+    return list(connection.execute(query("registry.set_own_ttl"), parameters).scalars())
+
+
+def set_active(connection: Connection, data_type: str, *, is_active: bool) -> bool:
+    """Retire a data type, or revive it; False when it is so already."""
+    parameters = {"data_type": data_type, "is_active": is_active}
+    return connection.execute(query("registry.set_active"), parameters).one_or_none() is not None
+
+
 def version(connection: Connection) -> int:
     """A number that grows with every change of the registry."""
     return int(connection.execute(query("registry.version")).scalar_one())
 
 
 def is_empty(connection: Connection) -> bool:
-    """True for a database that holds no data type yet."""
+    """True for a database without a data type."""
     return bool(connection.execute(query("registry.is_empty")).scalar_one())
 
 
@@ -41,7 +81,7 @@ def provider_urls(connection: Connection) -> dict[str, str]:
 
 
 def routes(connection: Connection) -> dict[str, list[str]]:
-    """Active providers that serve each active data type, or some symbol of it."""
+    """The active providers of each active data type, including those of only some of its symbols."""
     return {row.data_type: row.providers for row in connection.execute(query("registry.routes"))}
 
 
@@ -60,13 +100,13 @@ def add_data_type(
     staleness_function: str = "",
     owner: str | None = None,
 ) -> None:
-    """Add a data type with one INSERT; its storage and route appear with it.
+    """Add a data type with one INSERT, which creates its storage and route, too.
 
-    `schedule` is a cron expression and makes the type scheduled. TTLs are in minutes; the background one is for
-    pairs that are held and not watched. `staleness_function` is_market_stale makes no call while a market is closed,
-    and asks for daily values when they should exist; is_data_stale goes by the TTL alone. Without one
-    daily values follow their market, and all else its TTL. `owner` is an email address or team:NAME.
-    Raises PricingError with the database's own reason when the row is refused.
+    `schedule` is a cron expression and makes the type scheduled. TTLs are in minutes; the background one is for held
+    pairs without viewers. The `staleness_function` is_market_stale makes no call while a market is closed, and asks for
+    daily values when they should exist; is_data_stale follows the TTL alone. Without one, daily values follow their
+    market, and all others their TTL. `owner` is an email address or team:NAME. Raises PricingError with the database's
+    own reason if the row is refused.
     """
     try:
         connection.execute(

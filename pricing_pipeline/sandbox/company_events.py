@@ -60,12 +60,12 @@ def dividends(market: Market, instrument: Instrument, first: date, last: date) -
     if instrument.kind is not Kind.EQUITY or not pays:
         return []
     day_of_month, permille = pick(f"pays on:{symbol}", 3, 20), pick(f"pays much:{symbol}", 2, 9)
-    found = []
+    payments = []
     for year in range(max(first, instrument.first_day).year, last.year + 1):
         for month in _MONTHS:
             ex_on = market.trading_day_from(instrument, date(year, month, day_of_month))
             close = market.close_before(instrument, ex_on)
             if first <= ex_on <= last and close is not None:
                 units = close * permille // 1000
-                found.append(Payment(ex_on, max(units - units % CENT, CENT)))
-    return found
+                payments.append(Payment(ex_on, max(units - units % CENT, CENT)))
+    return payments

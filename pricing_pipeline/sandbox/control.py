@@ -67,21 +67,22 @@ async def _behaviour(sandbox: Sandbox, request: Request) -> Response:
         sandbox.behaviours.clear()
     elif request.method == "POST":
         try:
-            given = await request.json()
+            body = await request.json()
             wanted = [
-                Behaviour.model_validate(one) for one in (given if isinstance(given, list) else [given])
+                Behaviour.model_validate(behaviour)
+                for behaviour in (body if isinstance(body, list) else [body])
             ]
         except ValidationError as error:
             return JSONResponse({"error": error.errors(include_url=False, include_context=False)}, 400)
         except ValueError as error:
             return JSONResponse({"error": f"the body is not JSON: {error}"}, 400)
-        for one in wanted:
-            sandbox.behaviours.add(one)
+        for behaviour in wanted:
+            sandbox.behaviours.add(behaviour)
     return JSONResponse(sandbox.behaviours.listed())
 
 
 def _whole(params: Mapping[str, str], name: str, usual: int) -> int:
-    given = params.get(name) or str(usual)
-    if not given.isdecimal():
-        raise ValueError(f"{name}={given} is not a whole number")
-    return int(given)
+    text = params.get(name) or str(usual)
+    if not text.isdecimal():
+        raise ValueError(f"{name}={text} is not a whole number")
+    return int(text)

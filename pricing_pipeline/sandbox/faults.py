@@ -77,10 +77,10 @@ class Behaviour(BaseModel):
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Behaviour:
         needs, may = _FIELDS[self.kind]
-        given = {name for name in _ALL_FIELDS if getattr(self, name) is not None}
-        if missing := needs - given:
+        present = {name for name in _ALL_FIELDS if getattr(self, name) is not None}
+        if missing := needs - present:
             raise ValueError(f"{self.kind} needs {', '.join(sorted(missing))}")
-        if surplus := given - needs - may:
+        if surplus := present - needs - may:
             raise ValueError(f"{self.kind} does not use {', '.join(sorted(surplus))}")
         return self
 
@@ -139,16 +139,21 @@ class Behaviours:
     def listed(self) -> list[dict[str, object]]:
         """Faults in force, with how many calls each has hit."""
         with self._lock:
-            return [one.behaviour.model_dump(exclude_none=True) | {"hits": one.hits} for one in self._active]
+            return [
+                active.behaviour.model_dump(exclude_none=True) | {"hits": active.hits}
+                for active in self._active
+            ]
 
     def drawn(self, provider: str, call: ProviderCall) -> list[Behaviour]:
         """The faults that this call is to suffer, in the order they were set; each hit is counted."""
         if not self._active:
             return []
         with self._lock:
-            hit = [one for one in self._active if one.behaviour.is_for(provider, call) and one.draw()]
-            self._active = [one for one in self._active if not one.is_spent]
-        return [one.behaviour for one in hit]
+            hit = [
+                active for active in self._active if active.behaviour.is_for(provider, call) and active.draw()
+            ]
+            self._active = [active for active in self._active if not active.is_spent]
+        return [active.behaviour for active in hit]
 
 
 class _Active:
@@ -170,23 +175,25 @@ class _Active:
 def swapped(behaviours: Iterable[Behaviour], symbols: Iterable[str]) -> dict[str, str]:
     """Which symbols are to be answered with which other one's data."""
     return {
-        symbol: one.answer
-        for one in behaviours
-        if one.kind == "other_symbol" and one.answer
+        symbol: behaviour.answer
+        for behaviour in behaviours
+        if behaviour.kind == "other_symbol" and behaviour.answer
         for symbol in symbols
-        if one.means(symbol)
+        if behaviour.means(symbol)
     }
 
 
 def distorted(reply: Reply, behaviours: Iterable[Behaviour], call: ProviderCall) -> Reply:
     """The reply after all faults that change it."""
-    for one in behaviours:
-        match one.kind:
+    for behaviour in behaviours:
+        match behaviour.kind:
             case "status":
-                reply = Reply(one.status or 500, (one.body or "").encode(), _type_of(one.body or ""))
+                reply = Reply(
+                    behaviour.status or 500, (behaviour.body or "").encode(), _type_of(behaviour.body or "")
+                )
             case "throttle":
-                headers = {} if one.retry_after is None else {"Retry-After": one.retry_after}
-                body = one.body or "Too Many Requests"
+                headers = {} if behaviour.retry_after is None else {"Retry-After": behaviour.retry_after}
+                body = behaviour.body or "Too Many Requests"
                 reply = Reply(429, body.encode(), _type_of(body), headers)
             case "browsers_only":
                 if not call.agent.startswith(_BROWSER):
@@ -197,13 +204,16 @@ def distorted(reply: Reply, behaviours: Iterable[Behaviour], call: ProviderCall)
                 half = reply.body[: len(reply.body) // 2]
                 reply = Reply(reply.status, half, reply.content_type, reply.headers)
             case "redirect":
-                reply = Reply(302, b"", "text/plain", {"Location": one.location or ""})
+                reply = Reply(302, b"", "text/plain", {"Location": behaviour.location or ""})
             case "bomb":
                 reply = Reply(
-                    reply.status, _bomb(one.factor or 1), reply.content_type, {"Content-Encoding": "gzip"}
+                    reply.status,
+                    _bomb(behaviour.factor or 1),
+                    reply.content_type,
+                    {"Content-Encoding": "gzip"},
                 )
             case "stale" | "ahead" | "price" | "times" | "currency" | "crossed" | "duplicate" | "split":
-                body_ = _changed_body(reply.body, one, call).encode()
+                body_ = _changed_body(reply.body, behaviour, call).encode()
                 reply = Reply(reply.status, body_, reply.content_type, reply.headers)
             case "delay" | "hang" | "other_symbol" | "drip" | "cut":
                 pass
@@ -275,7 +285,7 @@ def _half_times(value: object, factor: int) -> object:
             name: inner for name, inner in value.items() if name == "volume"
         }
     if isinstance(value, list) and all(isinstance(inner, (int, float, type(None))) for inner in value):
-        return [_times(one, factor) if n < len(value) // 2 else one for n, one in enumerate(value)]
+        return [_times(number, factor) if n < len(value) // 2 else number for n, number in enumerate(value)]
     return [_half_times(inner, factor) for inner in value] if isinstance(value, list) else value
 
 

@@ -274,10 +274,10 @@ class Fmp:
         today = call.now.astimezone(instrument.zone).date()
         paid = events.dividends(self._market, instrument, instrument.first_day, today + timedelta(days=30))
         shares = self._splits_until(instrument, today)
-        found: list[Row] = []
+        dividends: list[Row] = []
         for payment in reversed(paid):
             later = math.prod(split.ratio for split in shares if split.day > payment.day)
-            found.append(
+            dividends.append(
                 {
                     "symbol": for_fmp(instrument),
                     "date": str(payment.day),
@@ -290,7 +290,7 @@ class Fmp:
                     "frequency": "Quarterly",
                 }
             )
-        return found
+        return dividends
 
     def _yield(self, instrument: Instrument, payment: events.Payment, paid: list[events.Payment]) -> Digits:
         """What a year's payments, this one the last, are of the close before it: in percent, with many digits."""
@@ -359,9 +359,9 @@ def _limit(call: ProviderCall, usual: int | None) -> int | None:
 
 
 def _day(call: ProviderCall, name: str) -> date | None:
-    given = call.params.get(name)
+    text = call.params.get(name)
     try:
-        return None if given is None else date.fromisoformat(given)
+        return None if text is None else date.fromisoformat(text)
     except ValueError:
         raise _invalid(name) from None
 

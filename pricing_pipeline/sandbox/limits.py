@@ -47,18 +47,18 @@ class UnitWindow:
 
 
 class WorstWindow:
-    """The most units that any sliding window of some length has held so far, counted as calls arrive."""
+    """The most units in any sliding window of some length so far, counted as calls arrive."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._events: deque[tuple[float, int]] = deque()
-        self._held = 0
+        self._used = 0
         self.worst = 0
 
     def add(self, at: float, units: int) -> None:
         """Count units at a monotonic time. The window holds what is younger than its length."""
         while self._events and self._events[0][0] <= at - self._seconds:
-            self._held -= self._events.popleft()[1]
+            self._used -= self._events.popleft()[1]
         self._events.append((at, units))
-        self._held += units
-        self.worst = max(self.worst, self._held)
+        self._used += units
+        self.worst = max(self.worst, self._used)

@@ -151,11 +151,11 @@ class CallLog:
         """Calls numbered above `since`, oldest first, the first `limit` of one provider or of all."""
         with self._lock:
             newer = takewhile(lambda record: record.seq > since, reversed(self._calls))
-            found = [record for record in newer if provider in (None, record.provider)]
-        return [asdict(record) for record in found[::-1][:limit]]
+            records = [record for record in newer if provider in (None, record.provider)]
+        return [asdict(record) for record in records[::-1][:limit]]
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """Totals per provider, and the most units that any sliding window of 1 s and 60 s held."""
+        """Totals for each provider, and the most units in any sliding window of 1 s and 60 s."""
         with self._lock:
             return {
                 provider: asdict(totals)
@@ -172,7 +172,7 @@ class CallLog:
 
 
 def fingerprint(key: str | None) -> str | None:
-    """What tells keys apart without giving them away."""
+    """A fingerprint that tells keys apart without revealing them."""
     return None if key is None else hashlib.sha256(key.encode()).hexdigest()[:12]
 
 

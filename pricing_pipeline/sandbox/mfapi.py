@@ -176,14 +176,14 @@ class MfApi:
             "isin_growth",
             "isin_div_reinvestment",
         )
-        found = []
+        rows = []
         for code in _page(call.params, MOST_LATEST):
             scheme, meta = find_scheme(code), _meta(code)
             newest = None if scheme is None else self._newest(scheme, published)
             if newest is not None:
                 nav: dict[str, object] = {"nav": decimal_text(newest.prices.close), "date": _day_text(newest)}
-                found.append(_camel({name: meta[name] for name in order}) | nav)
-        return _reply(found)
+                rows.append(_camel({name: meta[name] for name in order}) | nav)
+        return _reply(rows)
 
     def _newest_bar(self, scheme: Instrument, published: date) -> Bar | None:
         return next(iter(self._market.final_bars(scheme, published, published)), None)
@@ -244,9 +244,9 @@ def _camel(fields: dict[str, object]) -> dict[str, object]:
 
 
 def _day(params: Mapping[str, str], name: str) -> date | None:
-    given = params.get(name)
+    text = params.get(name)
     try:
-        return None if given is None else date.fromisoformat(given)
+        return None if text is None else date.fromisoformat(text)
     except ValueError:
         raise ValueError(f"invalid {name}") from None
 

@@ -165,19 +165,19 @@ class Market:
         day = last.astimezone(instrument.zone).date()
         end = max(first.astimezone(instrument.zone).date(), instrument.first_day)
         begin_at, last_at, now_at = int(first.timestamp()), int(last.timestamp()), int(now.timestamp())
-        found: list[Slice] = []
-        while day >= end and len(found) < most:
+        newest_first: list[Slice] = []
+        while day >= end and len(newest_first) < most:
             if series.is_trading_day(day):
                 path, volume = self._trading_path(instrument, day)
                 count = path.length // seconds
                 for index in range(min(count - 1, (last_at - path.opened_at) // seconds), -1, -1):
                     start = path.opened_at + index * seconds
-                    if start < begin_at or len(found) == most:
+                    if start < begin_at or len(newest_first) == most:
                         break
-                    found.append(_slice(path, index * seconds, seconds, now_at, volume // count))
+                    newest_first.append(_slice(path, index * seconds, seconds, now_at, volume // count))
             day -= timedelta(days=1)
-        found.reverse()
-        return found
+        newest_first.reverse()
+        return newest_first
 
     def _day(self, instrument: Instrument, now: datetime) -> _State:
         day = now.astimezone(instrument.zone).date()
@@ -189,9 +189,9 @@ class Market:
             return known[1]
         if len(self._days) >= _DAYS_KEPT:
             self._days.clear()
-        made = self._make_day(instrument, day)
-        self._days[key] = (day, made)
-        return made
+        state = self._make_day(instrument, day)
+        self._days[key] = (day, state)
+        return state
 
     def _make_day(self, instrument: Instrument, day: date) -> _State:
         series = self._series(instrument)
@@ -202,8 +202,8 @@ class Market:
             path, volume = self._trading_path(instrument, day)
         else:
             path, volume = self._idle_path(instrument, day, earlier[-1].close), 0
-        before = [one.close for one in earlier[-7:]] or [path.open]
-        volumes = [one.volume for one in earlier[-_VOLUME_DAYS:]] or [volume]
+        before = [bar.close for bar in earlier[-7:]] or [path.open]
+        volumes = [bar.volume for bar in earlier[-_VOLUME_DAYS:]] or [volume]
         return _State(
             day=day,
             path=path,
@@ -211,8 +211,8 @@ class Market:
             previous_close=before[-1],
             week_ago_close=before[0],
             average_volume=sum(volumes) // len(volumes),
-            year_low=min([one.low for one in earlier], default=path.open),
-            year_high=max([one.high for one in earlier], default=path.open),
+            year_low=min([bar.low for bar in earlier], default=path.open),
+            year_high=max([bar.high for bar in earlier], default=path.open),
         )
 
     def _trading_path(self, instrument: Instrument, day: date) -> tuple[_Path, int]:

@@ -38,7 +38,7 @@ def recorded_bars() -> dict[str, tuple[RecordedBar, ...]]:
     rows: dict[str, list[dict[str, str]]] = {symbol: [] for symbol in SYMBOLS}
     for row in csv.DictReader(io.StringIO(gzip.decompress(packed).decode("ascii"), newline="")):
         rows[row["Ticker"]].append(row)
-    return {symbol: _with_splits(found) for symbol, found in rows.items()}
+    return {symbol: _with_splits(own) for symbol, own in rows.items()}
 
 
 def _with_splits(rows: list[dict[str, str]]) -> tuple[RecordedBar, ...]:
@@ -50,7 +50,7 @@ def _with_splits(rows: list[dict[str, str]]) -> tuple[RecordedBar, ...]:
     nothing of them.
     """
     later = 1
-    found = []
+    bars = []
     following: Decimal | None = None
     for row in reversed(rows):
         ratio = Decimal(row["Close"]) / Decimal(row["Adj Close"])
@@ -60,7 +60,7 @@ def _with_splits(rows: list[dict[str, str]]) -> tuple[RecordedBar, ...]:
             if whole >= 2 and abs(jump - whole) < Decimal("0.01"):
                 later *= whole
         following = ratio
-        found.append(
+        bars.append(
             RecordedBar(
                 day=date.fromisoformat(row["Date"]),
                 open=row["Open"],
@@ -71,4 +71,4 @@ def _with_splits(rows: list[dict[str, str]]) -> tuple[RecordedBar, ...]:
                 split=later,
             )
         )
-    return tuple(reversed(found))
+    return tuple(reversed(bars))

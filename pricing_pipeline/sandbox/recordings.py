@@ -70,7 +70,7 @@ class Recordings:
     def _add(self, path: Path) -> None:
         meta = json.loads(path.read_text())
         stem = path.name.removesuffix(".meta.json")
-        bodies = [one for one in path.parent.glob(f"{stem}.*") if one != path and one.suffix in _SUFFIXES]
+        bodies = [body for body in path.parent.glob(f"{stem}.*") if body != path and body.suffix in _SUFFIXES]
         if not meta.get("url_requested") or not meta.get("http_status") or len(bodies) != 1:
             return
         url = urlsplit(meta["url_requested"])
@@ -78,11 +78,15 @@ class Recordings:
         for root in _ROOTS:
             where = where.removeprefix(root)
         params = {name: value for name, value in parse_qsl(url.query) if name not in _SECRETS}
-        given = {str(name).lower(): str(value) for name, value in (meta.get("headers") or {}).items()}
+        sent_headers = {str(name).lower(): str(value) for name, value in (meta.get("headers") or {}).items()}
         headers = {
-            name: value for name, value in given.items() if name.startswith(_SAID) and value != "absent"
+            name: value
+            for name, value in sent_headers.items()
+            if name.startswith(_SAID) and value != "absent"
         }
-        kind = given.get("content-type", JSON if bodies[0].suffix == ".json" else "text/plain; charset=utf-8")
+        kind = sent_headers.get(
+            "content-type", JSON if bodies[0].suffix == ".json" else "text/plain; charset=utf-8"
+        )
         reply = Reply(int(meta["http_status"]), bodies[0].read_bytes(), kind, headers)
         self._found[path.parent.name, where].append(_Recording(stem, params, reply))
 

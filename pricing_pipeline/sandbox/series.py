@@ -34,7 +34,7 @@ class Series:
         recorded: tuple[RecordedBar, ...] = ()
         if instrument.kind is Kind.EQUITY:
             recorded = recorded_bars().get(instrument.key, ())
-        self._recorded = [Bar(found.day, _prices(found), found) for found in recorded]
+        self._recorded = [Bar(bar.day, _prices(bar), bar) for bar in recorded]
         self._recorded_days = [bar.day for bar in self._recorded]
         self._walk_from = recorded[-1].day + timedelta(days=1) if recorded else instrument.first_day
         self._origin = self._weekday_count(self._walk_from)
@@ -56,21 +56,21 @@ class Series:
     def before(self, day: date, count: int) -> list[Day]:
         """The last `count` trading days before `day`, oldest first; fewer where the instrument is younger."""
         end = max(self._weekday_count(day) - self._origin, 0)
-        found = self._walked(max(end - count, 0), end)
-        if len(found) < count and self._recorded:
+        days = self._walked(max(end - count, 0), end)
+        if len(days) < count and self._recorded:
             until = bisect_left(self._recorded_days, day)
-            missing = count - len(found)
-            return [bar.prices for bar in self._recorded[max(until - missing, 0) : until]] + found
-        return found
+            missing = count - len(days)
+            return [bar.prices for bar in self._recorded[max(until - missing, 0) : until]] + days
+        return days
 
     def between(self, first: date, last: date) -> list[Bar]:
         """The trading days from `first` to `last`, both included, oldest first."""
         days = self._recorded_days
-        found = self._recorded[bisect_left(days, first) : bisect_right(days, last)]
+        recorded = self._recorded[bisect_left(days, first) : bisect_right(days, last)]
         begin = max(self._weekday_count(first) - self._origin, 0)
         end = self._weekday_count(last + timedelta(days=1)) - self._origin
         walked = enumerate(self._walked(begin, end), self._origin + begin)
-        return found + [Bar(self._weekday(count), prices) for count, prices in walked]
+        return recorded + [Bar(self._weekday(count), prices) for count, prices in walked]
 
     def _walked(self, begin: int, end: int) -> list[Day]:
         """Days of the walk from index `begin` up to, not including, `end`."""

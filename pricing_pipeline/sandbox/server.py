@@ -48,7 +48,9 @@ def create_app(settings: SandboxSettings, clock: Clock = system_clock) -> Starle
 
         return Route("/{endpoint:path}", answer)
 
-    mounts = [Mount(f"/{name}", routes=[provider_route(one)]) for name, one in sandbox.providers.items()]
+    mounts = [
+        Mount(f"/{name}", routes=[provider_route(provider)]) for name, provider in sandbox.providers.items()
+    ]
     app = Starlette(
         routes=[*mounts, Mount("/_sandbox", routes=control_routes(sandbox))],
         middleware=[Middleware(ForPrograms)],

@@ -74,10 +74,10 @@ class Sandbox:
             if reply is None:
                 faults = self.behaviours.drawn(provider.name, call)
                 if faults:
-                    record.fault = ",".join(one.kind for one in faults)
+                    record.fault = ",".join(fault.kind for fault in faults)
                     call = replace(call, answers=swapped(faults, call.symbols))
-                    await asyncio.sleep(sum(one.seconds or 0 for one in faults if one.kind == "delay"))
-                    if any(one.kind == "hang" for one in faults):
+                    await asyncio.sleep(sum(fault.seconds or 0 for fault in faults if fault.kind == "delay"))
+                    if any(fault.kind == "hang" for fault in faults):
                         await _client_leaves(request)
                         return Response(status_code=_CLIENT_LEFT)
                 recorded = self._recordings.find(provider.name, call) if self._recordings else None

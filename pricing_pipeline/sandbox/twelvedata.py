@@ -257,8 +257,8 @@ class TwelveData:
         zone = parameters.zone_of(call.params, instrument)
         start, end, most = parameters.window(call.params, zone, call.now)
         begin = start or datetime.combine(instrument.first_day, time(), UTC)
-        found = self._market.slices(instrument, seconds, begin, end or call.now, most, call.now)
-        return [text.slice_row(instrument, one, zone) for one in found]
+        slices = self._market.slices(instrument, seconds, begin, end or call.now, most, call.now)
+        return [text.slice_row(instrument, row, zone) for row in slices]
 
 
 def _clipped(rows: list[str], first: date, last: date) -> list[str]:

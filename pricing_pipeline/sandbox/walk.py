@@ -65,7 +65,7 @@ class Walk:
         tick, swing, volume = self._tick, self._swing, self._volume
         before, *closes = self._closes(first - 1, last)
         shapes = self._shapes[4 * first : 4 * (last + 1)]
-        found = []
+        days = []
         for close, gap, up, down, busy in zip(
             closes, shapes[0::4], shapes[1::4], shapes[2::4], shapes[3::4], strict=True
         ):
@@ -74,21 +74,21 @@ class Walk:
             opened -= opened % tick
             top, bottom = (opened, close) if opened > close else (close, opened)
             high, low = top + reach * up // 512, bottom - reach * down // 512
-            found.append(Day(opened, high - high % tick, low - low % tick, close, volume * (64 + busy) >> 8))
+            days.append(Day(opened, high - high % tick, low - low % tick, close, volume * (64 + busy) >> 8))
             before = close
-        return found
+        return days
 
     def _closes(self, first: int, last: int) -> list[int]:
         """Closes of the days `first` to `last`, both included; that of day -1 is the anchor."""
         anchor, tick, swing, bound = self._anchor, self._tick, self._swing, self._bound
         block = (first + 1) // _BLOCK
         height = self._sums[block] + sum(self._steps[block * _BLOCK : first + 1])
-        found = []
+        closes = []
         for summed in accumulate(self._steps[first + 1 : last + 1], initial=height):
             # Reflection: up to the bound and back, as a triangle wave of the unbounded walk.
             reflected = bound - abs(((summed * swing >> 15) + bound) % (4 * bound) - 2 * bound)
             # The anchor times two to the power of reflected / DOUBLING, by tables of its two low bytes.
             price = anchor * _COARSE[reflected >> 8 & 0xFF] >> _SHIFT
             price = price * _FINE[reflected & 0xFF] >> (_SHIFT - (reflected >> 16))
-            found.append(price - price % tick)
-        return found
+            closes.append(price - price % tick)
+        return closes

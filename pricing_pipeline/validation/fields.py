@@ -1,8 +1,8 @@
-"""Which parts of a bar can be true beside its close. The close decides about the day, in plausibility.py.
+"""Judge open, high, low and volume of a bar by its close. plausibility.py judges the day by the close itself.
 
-A source may send a high below the close, an open of another unit or a low of nearly nothing beside a close that is
-true. Such a part is left out, and the bar's `quality` says so. Of two parts that contradict each other and not the
-close, nothing tells which is true: both are left out. Pure functions; the rule is told to people in docs/truth.md.
+A source may send a true close with a high below it, an open in another unit or a low of nearly nothing. Such a part is
+dropped, and the bar's `quality` says so. If two parts contradict each other and not the close, both are dropped,
+because nothing tells which is true. Pure functions; docs/truth.md describes the rule.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from pricing_pipeline.domain.exact import do_fit
 from pricing_pipeline.validation.knowledge import Known
 
 _FARTHEST = 5
-"""How many times the close another price of its day may be, or the close it."""
+"""The largest factor between the close and another price of its day."""
 _CALM = 2
-"""The least of that, for an answer whose days are calm; they are known by so many:"""
+"""The smallest such limit, for an answer with calm days. An answer needs so many days to count as calm:"""
 _MANY = 20
 _WIDE = 25
-"""How many times as wide as usual a day may be, of a long answer, where its close has not moved as far."""
+"""How many times the usual width a day of a long answer may have, unless its close has moved as far."""
 _BUSIEST = 10**6
-"""How many times the usual volume of a long answer one of its days may have."""
+"""How many times the usual volume one day of a long answer may have."""
 _FAR_FROM_LAST = Decimal("1.5")
-"""The same for the last close: a price that has crashed, or soared, began its day there."""
+"""The same factor for the last close: a price that crashed or soared began its day there."""
 
 
 def are_sound(bars: Bars) -> bool:
-    """Whether every part of all bars can be true, seen over their columns; of bounds it knows nothing.
+    """Whether every part of all bars can be true, by a quick check of their columns, without bounds.
 
-    It may say no of bars of which each part is then believed, never yes of one that is not.
+    It may return False for bars whose parts are all believed later, but never True if one is not.
     """
     opens, highs, lows, closes = bars.opens, bars.highs, bars.lows, bars.closes
     busiest = _busiest(bars.volumes[bars.volumes > 0].tolist())
@@ -49,18 +49,18 @@ def are_sound(bars: Bars) -> bool:
 
 
 def with_sound_parts(known: Known, rows: Sequence[Observation]) -> list[Observation]:
-    """The bars of one symbol, the oldest first, each with those parts that can be true beside its close."""
-    found = []
+    """The bars of one symbol, oldest first, without the parts that cannot be true beside the close."""
+    sound = []
     last = _last_before(known, rows)
     farthest, busiest = _farthest(rows), _busiest([float(row.volume) for row in rows if row.volume])
     for row in rows:
-        found.append(_sound(known, row, last, farthest, busiest))
+        sound.append(_sound(known, row, last, farthest, busiest))
         last = row.close
-    return found
+    return sound
 
 
 def _farthest(rows: Sequence[Observation]) -> Decimal:
-    """How many times the close other prices of these days may be: less than ever where many of them are calm."""
+    """The largest factor between close and other prices for these days: smaller if many of them are calm."""
     widths = [row.high / row.low for row in rows if row.high and row.low and row.high >= row.low]
     if len(widths) < _MANY:
         return Decimal(_FARTHEST)
@@ -68,7 +68,7 @@ def _farthest(rows: Sequence[Observation]) -> Decimal:
 
 
 def _busiest(volumes: Sequence[float]) -> float | None:
-    """The most that one of these days can have traded; None where too few of them have."""
+    """The largest volume that one of these days can have; None if too few days have a volume."""
     return _BUSIEST * median(volumes) if len(volumes) >= _MANY else None
 
 
@@ -81,28 +81,28 @@ def _sound(
     known: Known, row: Observation, last: Decimal | None, farthest: Decimal, busiest: float | None
 ) -> Observation:
     parts = {"open": row.open, "high": row.high, "low": row.low}
-    given = {name: value for name, value in parts.items() if value is not None}
+    kept = {name: value for name, value in parts.items() if value is not None}
     faults: list[str] = []
 
     def drop(names: Sequence[str], why: str) -> None:
         faults.append(why)
         for name in names:
-            del given[name]
+            del kept[name]
 
-    for name, value in list(given.items()):
-        fault = _alone(known, row.close, value, last, farthest)
+    for name, value in list(kept.items()):
+        fault = _fault_of_price(known, row.close, value, last, farthest)
         if fault is not None:
             drop([name], f"{name} {value:f} is {fault}")
-    if "high" in given and given["high"] < row.close:
-        drop(["high"], f"high {given['high']:f} is below the close {row.close:f}")
-    if "low" in given and given["low"] > row.close:
-        drop(["low"], f"low {given['low']:f} is above the close {row.close:f}")
-    if "open" in given and "high" in given and given["open"] > given["high"]:
-        drop(["open", "high"], f"open {given['open']:f} is above high {given['high']:f}")
-    if "open" in given and "low" in given and given["open"] < given["low"]:
-        drop(["open", "low"], f"open {given['open']:f} is below low {given['low']:f}")
-    if given and not do_fit([row.close, *given.values()]):
-        drop(list(given), "open, high and low have too many digits beside the close")
+    if "high" in kept and kept["high"] < row.close:
+        drop(["high"], f"high {kept['high']:f} is below the close {row.close:f}")
+    if "low" in kept and kept["low"] > row.close:
+        drop(["low"], f"low {kept['low']:f} is above the close {row.close:f}")
+    if "open" in kept and "high" in kept and kept["open"] > kept["high"]:
+        drop(["open", "high"], f"open {kept['open']:f} is above high {kept['high']:f}")
+    if "open" in kept and "low" in kept and kept["open"] < kept["low"]:
+        drop(["open", "low"], f"open {kept['open']:f} is below low {kept['low']:f}")
+    if kept and not do_fit([row.close, *kept.values()]):
+        drop(list(kept), "open, high and low have too many digits beside the close")
     volume = row.volume
     if volume is not None and busiest is not None and volume > busiest:
         volume = None
@@ -111,15 +111,15 @@ def _sound(
         return row
     return replace(
         row,
-        open=given.get("open"),
-        high=given.get("high"),
-        low=given.get("low"),
+        open=kept.get("open"),
+        high=kept.get("high"),
+        low=kept.get("low"),
         volume=volume,
         quality="; ".join([row.quality, *faults] if row.quality else faults),
     )
 
 
-def _alone(
+def _fault_of_price(
     known: Known, close: Decimal, value: Decimal, last: Decimal | None, farthest: Decimal
 ) -> str | None:
     """Why a price of a day cannot be true, whatever its other parts; None if it can."""
@@ -128,7 +128,7 @@ def _alone(
     if known.highest is not None and value > known.highest:
         return f"above the bound of {known.highest:f}"
     if last is not None:
-        # A day whose close has moved far may have gone as far.
+        # If the close has moved far, the day's other prices may have moved as far.
         farthest = max(farthest, min(max(close / last, last / close), Decimal(_FARTHEST)))
     most, least = farthest * close, close / farthest
     if last is not None:

@@ -1,6 +1,6 @@
-"""What is known of a symbol before an answer is judged, and what a judgement says of it: nouns only.
+"""The input and output of judging a symbol's values: known values, doubts, verdicts.
 
-The rules are plausibility.py's. What is loaded into them is known_values.py's and actions.py's.
+plausibility.py has the rules. known_values.py and actions.py load the known values.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from pricing_pipeline.validation.restatement import Restatement
 
 
 class Doubt(StrEnum):
-    """Why a value is held instead of stored."""
+    """Why a value is quarantined instead of stored."""
 
     REFUSED = "refused"
     """Its answer's reader refused it (no price, a broken bar, a wrong day, another symbol), or a person did."""
     CURRENCY = "currency"
     BOUNDS = "bounds"
     UNIT = "unit"
-    """Some powers of ten away, as pence are from pounds; nothing but a person makes it believed."""
+    """Some powers of ten away, like pence from pounds; only a person can release it."""
     JUMP = "jump"
     SPIKE = "spike"
     SPLIT = "split"
     DIVIDEND = "dividend"
-    """Its source has adjusted its past by one ratio that is no split's."""
+    """The source has adjusted its history by one ratio that is no split's."""
     DISAGREEMENT = "disagreement"
-    """Another provider says otherwise of the same time."""
+    """Another provider has a different value for the same time."""
 
 
 DEFAULT_SCALE = 2
 ROUNDING = Decimal("0.002")
-"""By how much a value may differ from the stored one divided by a split: sources round what they divide."""
+"""The largest difference, as a share, between a value and the stored one divided by a split: sources round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value of the past with its source's time (UTC)."""
+    """A past value with its source's time (UTC)."""
 
     at: datetime
     value: Decimal
@@ -48,7 +48,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Traded:
-    """How many shares were traded on a day that is stored, and at what close."""
+    """Close and traded shares of a stored day."""
 
     at: datetime
     close: Decimal
@@ -57,7 +57,7 @@ class Traded:
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """What another provider says of the same instrument and time (UTC), on the same basis."""
+    """Another provider's value for the same instrument and time (UTC), on the same basis."""
 
     at: datetime
     value: Decimal
@@ -66,9 +66,9 @@ class Rival:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What is believed of the same instrument and UTC day: of quotes the daily bar, of daily bars the quote.
+    """The believed value of the instrument on a UTC day, of the other kind: the daily bar for quotes, or the quote.
 
-    `low` and `high` are those of a bar. `splits` are the ratios of splits of that day and its neighbours.
+    `low` and `high` are those of a bar. `splits` are the ratios of splits on that day and the days next to it.
     """
 
     at: datetime
@@ -83,15 +83,15 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of one symbol of one data type before an answer is judged.
+    """The known values of one symbol of one data type, by which an answer is judged.
 
-    `stored` has what is believed of days that the answer brings again. `anchors` are values that are believed: around
-    the answer's span, and the newest. `witnesses` were held lately: enough of them on one level show that the source
-    means it. `newest_at` is the newest believed stamp.
+    `stored` has the believed values of days that the answer brings again. `anchors` are believed values around the
+    answer's span, and the newest one. `witnesses` were quarantined lately: enough of them on one level confirm that
+    level. `newest_at` is the time of the newest believed value.
 
     `splits` are first days and ratios of new to old shares: prices as traded are compared as if they were of today's
-    shares. `are_splits_told`: the answer names all of its days. `provisional` are times of stored bars that were not
-    final. `restated` are those whose stored value is of other shares than the answer's, and given here in the answer's.
+    shares. `are_splits_told`: the answer names all splits of its days. `provisional` are times of stored bars that were
+    not final. `restated` are times whose stored value is in other shares than the answer; here it is converted.
     """
 
     scale: int = DEFAULT_SCALE
@@ -105,24 +105,24 @@ class Known:
     anchors: tuple[Point, ...] = ()
     witnesses: tuple[Point, ...] = ()
     trading: tuple[Traded, ...] = ()
-    """That of the days before the answer's, the oldest first: looked up only where something is doubted."""
+    """The trading on the days before the answer, oldest first: looked up only if a value is doubted."""
     splits: tuple[tuple[date, float], ...] = ()
     are_splits_told: bool = False
     has_splits: bool = True
-    """False of what is never split, such as a currency: a step of any size is no split that was forgotten."""
+    """False for instruments that are never split, such as a currency: no step is a forgotten split."""
     unnamed: tuple[tuple[date, float], ...] = ()
     provisional: frozenset[datetime] = frozenset()
     restated: frozenset[datetime] = frozenset()
     others: Mapping[datetime, Rival] = field(default_factory=dict)
-    """What other providers say, by its times: those of the answer, for quotes a quarter of an hour around them."""
+    """Other providers' values, by time: at the times of the answer, or for quotes within 15 minutes of them."""
     peer: Peer | None = None
     unsettled: Mapping[datetime, Rival] = field(default_factory=dict)
-    """What other providers said lately of these times, and was held: the newest word of each."""
+    """Other providers' values for these times that were quarantined lately: the newest of each provider."""
     rejected: frozenset[tuple[datetime, Decimal]] = frozenset()
     """Times and values of this provider that a person has rejected."""
 
     def of_todays_shares(self, value: Decimal, at: datetime) -> float:
-        """A price as traded, divided by the known splits since; a double is exact enough to compare."""
+        """A price as traded, divided by the known splits since then; a double is exact enough to compare."""
         ratio = 1.0
         for ex_on, shares in self.splits:
             if ex_on > at.date():
@@ -132,7 +132,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Doubted:
-    """A value that is not believed, and why, in words for a person."""
+    """A value that is not believed, and the reason, in words for a person."""
 
     observation: Observation
     kind: Doubt
@@ -141,14 +141,14 @@ class Doubted:
 
 @dataclass(slots=True)
 class Verdict:
-    """Which values of one symbol are believed; `other_basis` counts those that its history cannot take.
+    """The believed and the doubted values of one symbol; `other_basis` counts values on another basis than its history.
 
-    `confirmed` are values that are what is stored, only of later shares, and need not be stored. Of a `restatement`
-    by one ratio only the newest values are among those that are `held`.
+    `confirmed` values repeat stored ones in later shares, and need not be stored. Of a `restatement` by one ratio, only
+    the newest values are among the `doubted`.
     """
 
     good: Sequence[Observation] = ()
-    held: list[Doubted] = field(default_factory=list)
+    doubted: list[Doubted] = field(default_factory=list)
     other_basis: int = 0
     confirmed: list[Observation] = field(default_factory=list)
     restatement: Restatement | None = None

@@ -1,8 +1,8 @@
-"""Which of the levels that the values of an answer stand on are believed.
+"""Decide which levels of an answer's values are believed.
 
-Values that follow each other without a break are a level. From the surest one a walk goes to both ends, and each level
-is compared with the nearest that is believed. What a single step may be is told in steps.py; what else is asked of a
-value, in plausibility.py. The rules are told to people in docs/truth.md.
+Values that follow each other without a large step form a level. A walk goes from the surest level to both ends, and
+compares each level with the nearest believed one. steps.py judges single steps, plausibility.py has the other rules,
+and docs/truth.md describes them for people.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from pricing_pipeline.validation.steps import (
 CALM = log(1.08)
 ENOUGH_STEPS = 20
 _LIMITS = {Fetcher.QUOTE: QUOTE_LIMIT, Fetcher.DAILY_BARS: log(2.5), Fetcher.NAV: log(1.5)}
-"""How far one new value may be from the last, before it is held until others confirm it."""
+"""How far one new value may be from the last; a larger step is quarantined until others confirm it."""
 _TYPICAL = 25.0
-"""A step of more than so many typical ones (the median of the answer's own) is looked at."""
+"""A step is judged if it is larger than so many typical steps (the median of the answer's steps)."""
 _PATIENCE = timedelta(days=7)
-"""Between values further apart, steps may be larger: with the square root of the time."""
+"""Values further apart in time may have larger steps: the limit grows with the square root of the time."""
 _LONGEST_SPIKE = 10
 _BACK = 0.15
-"""What has come back is nearer to the believed value than this part of the way of any value that was away."""
+"""A value is back if its distance to the believed value is less than this share of the distance of any value away."""
 _BACK_AT_LEAST = 0.01
 
 
 def doubted(known: Known, steps: list[Step], fetcher: Fetcher, needed: int) -> list[Doubted]:
-    """Those of the steps' rows that cannot be believed beside the others. `needed` values on a level confirm it."""
+    """The rows that cannot be believed beside the others. `needed` values on a level confirm it."""
     steps.sort(key=lambda step: step.at)
     typical = _typical(steps)
     levels = _levels(known, steps, typical)
@@ -60,13 +60,13 @@ def doubted(known: Known, steps: list[Step], fetcher: Fetcher, needed: int) -> l
 
 
 def limit_of(typical: float | None) -> float:
-    """The largest step to the next value without a question; `typical` is the median of a long answer."""
+    """The largest step that is not judged; `typical` is the median step of a long answer."""
     return QUESTIONED if typical is None else min(max(CALM, _TYPICAL * typical), log(1.5))
 
 
 @dataclass(slots=True)
 class _Level:
-    """Values that follow each other without a break; `start` is the place of the first among all steps."""
+    """Values that follow each other without a large step; `start` is the index of the first among all steps."""
 
     start: int
     steps: list[Step]
@@ -80,7 +80,7 @@ class _Level:
 
 
 def _typical(steps: Sequence[Step]) -> float | None:
-    """The median step of a long answer, as a logarithm; None if it is too short to tell."""
+    """The median step of a long answer, as a logarithm; None for a short answer."""
     if len(steps) <= ENOUGH_STEPS:
         return None
     return median(abs(log(b.value / a.value)) for a, b in pairwise(steps))
@@ -98,12 +98,12 @@ def _levels(known: Known, steps: Sequence[Step], typical: float | None) -> list[
 
 
 def _stretch(a: Step, b: Step) -> float:
-    """How much larger a step may be because of the time that lies between."""
+    """The factor by which a step may be larger because of the time between its values."""
     return sqrt(max(1.0, abs(b.at - a.at) / _PATIENCE))
 
 
 def _surest(known: Known, levels: list[_Level]) -> int:
-    """The level that is anchored, else the longest. Of two that a known split parts, the later needs none undone."""
+    """The anchored level, else the longest. If a known split separates two levels, the later one is taken."""
     surest = max(range(len(levels)), key=lambda i: (levels[i].is_anchored, len(levels[i].steps), i))
     while surest + 1 < len(levels) and not levels[surest].is_anchored:
         if known_split(known, levels[surest].steps[-1], levels[surest + 1].steps[0]) is None:
@@ -114,7 +114,7 @@ def _surest(known: Known, levels: list[_Level]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """A walk over `levels`, of which the first is believed; `trail` are those that are, the newest step last."""
+    """A walk over `levels`, the first of which is believed; `trail` has the believed ones so far."""
 
     known: Known
     steps: Sequence[Step]
@@ -135,7 +135,7 @@ class _Walk:
                     doubt = wrong.doubt
                 else:
                     doubt = self._look(level, place)
-                    # Whatever lies between a value and its return is asked for itself.
+                    # Each level between a value and its return is judged on its own.
                     is_lasting = doubt is not None and doubt[0] is not Doubt.SPIKE
                     wrong = _Wrong(self, level, doubt) if doubt and is_lasting else None
             if doubt is None:
@@ -144,40 +144,40 @@ class _Walk:
             else:
                 yield from (Doubted(step.row, *doubt) for step in level.steps if step.row is not None)
 
-    def facing(self, one: _Level, next_: _Level) -> tuple[Step, Step]:
-        """The values of two levels that are nearest to each other on the way from the first to the second."""
-        return self._on_the_way(one)[-1], self._on_the_way(next_)[0]
+    def facing(self, nearer: _Level, farther: _Level) -> tuple[Step, Step]:
+        """The last value of the first level and the first of the second, in the direction of the walk."""
+        return self._on_the_way(nearer)[-1], self._on_the_way(farther)[0]
 
     def _on_the_way(self, level: _Level) -> list[Step]:
         return level.steps[::-1] if self.is_backwards else level.steps
 
     def _look(self, level: _Level, place: int) -> tuple[Doubt, str] | None:
-        """Why a level cannot be believed beside the last of the trail, which is; None if it can."""
+        """Why a level cannot be believed beside the last believed one; None if it can."""
         known, believed = self.known, self.trail[-1]
         near, far = self.facing(believed, level)
         step = _size(near, far)
         size, stretch = abs(step), _stretch(near, far)
         if is_traded(known, self.steps, (believed if self.is_backwards else level).start, size):
             return None
-        said = (
+        message = (
             f"{far.value:g} of {far.at:%Y-%m-%d} is {exp(size):.3g} times {'above' if step > 0 else 'below'} "
             f"{near.value:g} of {near.at:%Y-%m-%d}"
         )
         if size >= NEVER:
             if (unit := unit_factor(size)) is not None:
-                return Doubt.UNIT, f"{said}: as if in another unit (a factor of {unit})"
-            return Doubt.JUMP, f"{said}: no price moves so far in a step"
+                return Doubt.UNIT, f"{message}: as if in another unit (a factor of {unit})"
+            return Doubt.JUMP, f"{message}: no price moves so far in a step"
         if (away := self._away(near, place)) is not None:
-            return None if self._is_begun_by_trading(away) else (Doubt.SPIKE, f"{said}, and soon back")
+            return None if self._is_begun_by_trading(away) else (Doubt.SPIKE, f"{message}, and soon back")
         if (ex_on := known_split(known, near, far)) is not None:
             return (
                 Doubt.SPLIT,
-                f"{said}: as the split of {ex_on:%Y-%m-%d} changes it, which is known, and was not applied",
+                f"{message}: as the split of {ex_on:%Y-%m-%d} changes it, which is known, and was not applied",
             )
         if size <= QUESTIONED or self._is_end_of_peak(far):
             return None
         factor = split_factor(size) if self.fetcher is Fetcher.DAILY_BARS and known.has_splits else None
-        # Where all splits are named, or applied, a step that stays is one that was forgotten.
+        # If all other splits are named or applied, a lasting step is a forgotten one.
         is_raw = not known.are_splits_told and all(
             step.row is None or step.row.adjustment is Adjustment.RAW for step in level.steps
         )
@@ -185,23 +185,23 @@ class _Walk:
             if factor is not None and not is_raw:
                 return (
                     Doubt.SPLIT,
-                    f"{said}: looks like a split ({factor} to 1) that the source forgot to apply",
+                    f"{message}: looks like a split ({factor} to 1) that the source forgot to apply",
                 )
             return None
         if factor is not None and self.is_backwards and is_raw and len(believed.steps) > 1:
-            return None  # the days after it are here, and stay on their level
+            return None  # the later days are in this answer, and stay on their level
         if factor is not None:
             return (
                 Doubt.SPLIT,
-                f"{said}: looks like a split ({factor} to 1); held until the days after it confirm it",
+                f"{message}: looks like a split ({factor} to 1); quarantined until the days after it confirm it",
             )
         limit = max(_LIMITS.get(self.fetcher, 0.0), _TYPICAL * (self.typical or 0.0)) * stretch
         if size > limit:
-            return Doubt.JUMP, f"{said}: held until more values confirm it"
+            return Doubt.JUMP, f"{message}: quarantined until more values confirm it"
         return None
 
     def _away(self, near: Step, place: int) -> list[_Level] | None:
-        """The levels from a place on, until a value is back near a believed one; None if none is, within ten values."""
+        """The levels from `place` on until a value is back near a believed one; None if none is within ten values."""
         away: list[_Level] = []
         values: list[Step] = []
         for level in self.levels[place:]:
@@ -214,7 +214,7 @@ class _Walk:
         return None
 
     def _is_end_of_peak(self, far: Step) -> bool:
-        """Whether a value is where prices were believed to be before a peak that its trading has proved."""
+        """Whether a value is back at the believed prices before a peak that heavy trading has proved."""
         away: list[_Level] = []
         for before, peak in zip(self.trail[-2::-1], self.trail[:0:-1], strict=True):
             away.append(peak)
@@ -236,7 +236,7 @@ def _is_back(near: Step, away: Sequence[Step], far: Step) -> bool:
 
 
 class _Wrong:
-    """A stretch of levels that are wrong by one factor: true moves within it do not make it right."""
+    """Levels in a row that are wrong by one factor: true moves within them do not make them right."""
 
     def __init__(self, walk: _Walk, level: _Level, doubt: tuple[Doubt, str]) -> None:
         self.doubt = doubt
@@ -244,7 +244,7 @@ class _Wrong:
         self._by = _size(*walk.facing(walk.trail[-1], level))
 
     def ends_at(self, walk: _Walk, level: _Level) -> bool:
-        """Whether this level takes the factor back, or is soon where the last believed one was."""
+        """Whether this level reverses the factor, or soon returns to the last believed level."""
         step = _size(*walk.facing(self._level, level))
         near, far = walk.facing(walk.trail[-1], level)
         is_back = abs(far.at - near.at) < SOON and abs(_size(near, far)) < 2 * QUESTIONED

@@ -1,6 +1,6 @@
-"""Whether a quote and the daily bar of its day can both be true: they are of one price.
+"""Check that a quote and the daily bar of its day agree: they are of one price.
 
-What comes later is held as a quote beside the last quote is. Pure functions.
+The later one is quarantined by the same limit as a quote beside the last quote. Pure functions.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ def agree(known: Known, bars: Bars) -> bool:
 
 
 def contradiction(known: Known, row: Observation, fetcher: Fetcher, needed: int) -> Doubted | None:
-    """Why a value cannot be believed beside what is believed of its day; None if it can.
+    """Why a value cannot be believed beside the believed value of its day; None if it can.
 
-    So many values of one level, held before, make it believed, unless it is too far for any price.
+    `needed` values on one level, quarantined before, confirm it, unless it is too far away for any price.
     """
     peer, size = known.peer, _distance(known, row)
     if peer is None or size <= QUOTE_LIMIT or known.are_jumps_trusted:
         return None
-    said = f"{row.close} of {row.observed_at:%Y-%m-%d} comes, and {peer.data_type} has {peer.value.normalize():f}"
+    message = f"{row.close} of {row.observed_at:%Y-%m-%d} comes, and {peer.data_type} has {peer.value.normalize():f}"
     if (unit := unit_factor(size)) is not None:
-        return Doubted(row, Doubt.UNIT, f"{said}: as if in another unit (a factor of {unit})")
+        return Doubted(row, Doubt.UNIT, f"{message}: as if in another unit (a factor of {unit})")
     if size >= NEVER:
-        return Doubted(row, Doubt.JUMP, f"{said}: no price is both on one day")
+        return Doubted(row, Doubt.JUMP, f"{message}: no price is both on one day")
     alike = {p.at for p in known.witnesses if abs(log(float(p.value) / float(row.close))) <= QUESTIONED}
     if are_confirmed(alike | {row.observed_at}, fetcher, needed):
         return None
-    return Doubted(row, Doubt.JUMP, f"{said}: held until more values confirm it")
+    return Doubted(row, Doubt.JUMP, f"{message}: quarantined until more values confirm it")
 
 
 def _distance(known: Known, row: Observation) -> float:
-    """How far, as a logarithm, a value is from what is believed of its day; 0 where that says nothing of it.
+    """The distance, as a logarithm, between a value and the believed one of its day; 0 if they cannot be compared.
 
-    A bar reaches from its low to its high: a quote of a day that crashed lies between them. A value that comes as it is
-    stored is believed already, and one in another currency is judged by that.
+    A bar reaches from its low to its high: on the day of a crash, a quote lies between them. A value that equals the
+    stored one is believed already. A value in another currency is judged by the rule on currencies.
     """
     peer = known.peer
     if peer is None or _day(peer.at) != _day(row.observed_at):
@@ -58,7 +58,7 @@ def _distance(known: Known, row: Observation) -> float:
         bar, quote = _reach(peer.low, peer.high, peer.value), row.close
     else:
         bar, quote = _reach(row.low, row.high, row.close), peer.value
-    # A quote from before the session of a split's day is of the old shares, and may be of the new ones a day early.
+    # On a split's day, a quote before the session is in old shares; a quote may also be in new shares a day early.
     near = [shares for ex_on, shares in known.splits if abs((ex_on - _day(peer.at)).days) <= 1]
     ratios = [1.0, *peer.splits, *near]
     return min(_outside(float(quote) * by, bar) for ratio in ratios for by in (ratio, 1 / ratio))

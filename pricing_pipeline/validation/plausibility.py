@@ -1,9 +1,9 @@
-"""Whether values that are well formed can be true of the instrument they are said to be of.
+"""Judge whether well-formed values can be true of their instrument.
 
-Here lie the rules that need to know what was believed before: currency, bounds, jumps, the basis of a history.
-Pure functions over what the caller has loaded; no database, no clock. What needs no memory (digits, signs, days
-outside the calendar) is refused where answers are read, in providers/values.py. A day is judged by its close; which of
-its other prices can be true beside that is told in fields.py. The rules are told to people in docs/truth.md.
+The rules here need earlier believed values: currency, bounds, jumps, the basis of a history. They are pure functions of
+loaded values, without database or clock. Rules that need no earlier values (digits, signs, days outside the calendar)
+are in providers/values.py. A day is judged by its close; fields.py judges its other prices by the close. docs/truth.md
+describes the rules for people.
 """
 
 from __future__ import annotations
@@ -33,49 +33,49 @@ from pricing_pipeline.validation.steps import (
 )
 
 _AGREED = log(1.1)
-"""Two providers that are further apart about the same time do not mean the same price."""
+"""Two providers whose values for one time are further apart do not mean the same price."""
 _ROUNDED_LOG = 1e-9
-"""More than sums of logarithms are rounded by."""
+"""More than the rounding error of sums of logarithms."""
 _CONFIRMED, _CONFIRMED_PAST = 3, 2
-"""Values on one level that make it believed: a day, and two that follow it; one, in a span of the past."""
+"""How many values confirm a level: three in an answer for latest prices, two in a span of the past."""
 _SHOWN = 5
-"""Values of a restated past that are shown to people; their body has the others."""
+"""How many values of a restated past are quarantined; the stored answer has the others."""
 
 
 def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_latest: bool) -> Verdict:
-    """Judge the values of one symbol that one answer brought. `is_latest`: no span of days was asked for."""
+    """Judge one symbol's values in one answer. `is_latest`: the call asked for no span of days."""
     if isinstance(rows, Bars) and _are_calm(known, rows):
         return Verdict(good=rows)
     verdict = Verdict()
     if fetcher is Fetcher.DAILY_BARS:
         rows = with_sound_parts(known, rows)
-    rows = _not_rejected(known, rows, verdict)
-    rows = _of_one_basis(known, rows, verdict, is_latest=is_latest)
-    rows = _not_divided(known, rows, verdict)
-    rows = _not_restated(known, rows, verdict)
+    rows = _without_rejected(known, rows, verdict)
+    rows = _on_known_basis(known, rows, verdict, is_latest=is_latest)
+    rows = _without_divided(known, rows, verdict)
+    rows = _without_restated(known, rows, verdict)
     passed: list[Observation] = []
     for row in rows:
         doubt = (
-            _alone(known, row)
-            or _revision(known, row, fetcher)
-            or _disagreement(known, row, fetcher)
+            _doubt_of_value(known, row)
+            or _doubt_of_revision(known, row, fetcher)
+            or _doubt_of_disagreement(known, row, fetcher)
             or peers.contradiction(known, row, fetcher, _CONFIRMED)
         )
         if doubt is None:
             passed.append(row)
         else:
-            verdict.held.append(doubt)
+            verdict.doubted.append(doubt)
     if not known.are_jumps_trusted:
         needed = _CONFIRMED if is_latest else _CONFIRMED_PAST
-        passed = _in_company(known, passed, fetcher, verdict, needed)
+        passed = _check_levels(known, passed, fetcher, verdict, needed)
     verdict.good = passed
     return verdict
 
 
 def _are_calm(known: Known, bars: Bars) -> bool:
-    """Whether no rule below can hold any of the bars, seen over their columns: nearly always, and forty times as fast.
+    """Whether no rule below can doubt a bar, by a check of columns that is forty times as fast and mostly enough.
 
-    It may say no of bars of which each is then believed, never yes of one that is not.
+    It may return False for bars that are all believed later, but never True if one is not.
     """
     unit = Decimal(1).scaleb(-bars.scale)
     return (
@@ -91,7 +91,7 @@ def _are_calm(known: Known, bars: Bars) -> bool:
 
 
 def _are_on_one_level(known: Known, bars: Bars) -> bool:
-    """Whether levels.py would find one, not counting that steps over longer times may be larger."""
+    """Whether levels.py would find one level, without its larger limit for steps over a long time."""
     import numpy as np
 
     logs = np.log(bars.closes)
@@ -109,19 +109,19 @@ def _are_on_one_level(known: Known, bars: Bars) -> bool:
     return largest < max(CALM, limit) and largest < smallest_split
 
 
-def _not_rejected(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
-    """Those that no person has rejected: nothing that comes beside a rejected value makes it believed."""
+def _without_rejected(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+    """The values that no person has rejected: other values cannot confirm a rejected one."""
     if not known.rejected:
         return rows
     wrong = [row for row in rows if (row.observed_at, row.close) in known.rejected]
-    verdict.held += [Doubted(row, Doubt.REFUSED, "a person has rejected it") for row in wrong]
+    verdict.doubted += [Doubted(row, Doubt.REFUSED, "a person has rejected it") for row in wrong]
     return [row for row in rows if (row.observed_at, row.close) not in known.rejected]
 
 
-def _of_one_basis(
+def _on_known_basis(
     known: Known, rows: Sequence[Observation], verdict: Verdict, *, is_latest: bool
 ) -> Sequence[Observation]:
-    """The answer's newest day is the same on every basis, since no split has come after it; older ones are not."""
+    """The values on the history's basis. The answer's newest day is the same on every basis: no split follows it."""
     if known.adjustment is None or all(row.adjustment is known.adjustment for row in rows):
         return rows
     newest = max(row.observed_at for row in rows)
@@ -133,10 +133,10 @@ def _of_one_basis(
     return kept
 
 
-def _not_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
-    """Those that are as traded, where the answer leaves out splits that are known: it may have divided by them.
+def _without_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+    """The values as traded, if the answer does not name known splits: it may have divided by them.
 
-    That shows where it holds both sides of the split, or days that are stored. Where neither does, nobody knows.
+    This can be decided if the answer has days on both sides of the split, or stored days. Otherwise they are doubted.
     """
     if known.are_jumps_trusted or not known.unnamed:
         return rows
@@ -153,7 +153,7 @@ def _not_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) ->
             f"it is one of {len(before)} days before the split of {ex_on:%Y-%m-%d} ({shares:g} new shares for an old "
             "one), which is known, and which its answer does not name: nobody knows whether they are divided by it"
         )
-        verdict.held += [Doubted(row, Doubt.SPLIT, reason) for row in before[-_SHOWN:]]
+        verdict.doubted += [Doubted(row, Doubt.SPLIT, reason) for row in before[-_SHOWN:]]
         times = frozenset(row.observed_at for row in before)
         change = Decimal(abs(1 / shares - 1))
         verdict.restatement = Restatement(
@@ -166,7 +166,7 @@ def _not_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) ->
 def _is_traded_through(
     known: Known, before: Sequence[Observation], rows: Sequence[Observation], ex_on: date, shares: float
 ) -> bool:
-    """Whether values before a split are as traded: one is as it is stored, or the split's own step is to be seen."""
+    """Whether values before a split are as traded: one equals its stored value, or the step of the split is there."""
     if any(known.stored.get(row.observed_at) == row.close for row in before):
         return True
     points = [*known.anchors, *(Point(row.observed_at, row.close) for row in rows)]
@@ -182,7 +182,7 @@ def _is_traded_through(
 
 
 def _is_stored_divided(known: Known, row: Observation) -> bool:
-    """Whether it is the stored value once more, divided by the splits that its answer does not name."""
+    """Whether a value is the stored one, divided by the splits that its answer does not name."""
     before = known.stored.get(row.observed_at)
     shares = prod(shares for ex_on, shares in known.unnamed if ex_on > row.observed_at.date())
     return (
@@ -190,37 +190,39 @@ def _is_stored_divided(known: Known, row: Observation) -> bool:
     )
 
 
-def _not_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
-    """Those that are not the stored days once more, divided by splits that are known or by a ratio that is not."""
+def _without_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+    """The values that do not repeat stored days, divided by known splits or by an unknown ratio."""
     if known.restated:
         same = {
             row.observed_at for row in rows if row.observed_at in known.restated and _is_rounded(known, row)
         }
         verdict.confirmed += [row for row in rows if row.observed_at in same]
         rows = [row for row in rows if row.observed_at not in same]
-    found = find(known.stored, rows, known.provisional)
-    verdict.restatement = found or verdict.restatement
-    if found is None or found.ratio is None or known.are_jumps_trusted:
+    restatement = find(known.stored, rows, known.provisional)
+    verdict.restatement = restatement or verdict.restatement
+    if restatement is None or restatement.ratio is None or known.are_jumps_trusted:
         return rows
     if not known.has_splits:
         kind, cause = Doubt.UNIT, "another unit"
     else:
-        kind = Doubt.SPLIT if found.kind is RestatementKind.SPLIT else Doubt.DIVIDEND
+        kind = Doubt.SPLIT if restatement.kind is RestatementKind.SPLIT else Doubt.DIVIDEND
         cause = f"adjusted for a {kind.value} that is not known"
     reason = (
-        f"it is one of {len(found.times)} days from {found.first_at:%Y-%m-%d} to {found.last_at:%Y-%m-%d} that come "
-        f"divided by {found.ratio.normalize():f}: as if {cause}"
+        f"it is one of {len(restatement.times)} days from {restatement.first_at:%Y-%m-%d} to "
+        f"{restatement.last_at:%Y-%m-%d} that come divided by {restatement.ratio.normalize():f}: as if {cause}"
     )
-    again = sorted((row for row in rows if row.observed_at in found.times), key=lambda row: row.observed_at)
-    verdict.held += [Doubted(row, kind, reason) for row in again[-_SHOWN:]]
-    return [row for row in rows if row.observed_at not in found.times]
+    again = sorted(
+        (row for row in rows if row.observed_at in restatement.times), key=lambda row: row.observed_at
+    )
+    verdict.doubted += [Doubted(row, kind, reason) for row in again[-_SHOWN:]]
+    return [row for row in rows if row.observed_at not in restatement.times]
 
 
 def _is_rounded(known: Known, row: Observation) -> bool:
     return abs(row.close / known.stored[row.observed_at] - 1) < ROUNDING
 
 
-def _alone(known: Known, row: Observation) -> Doubted | None:
+def _doubt_of_value(known: Known, row: Observation) -> Doubted | None:
     if known.currency is not None and row.currency is not None and row.currency != known.currency:
         return Doubted(
             row, Doubt.CURRENCY, f"it is in {row.currency}, and this instrument in {known.currency}"
@@ -232,58 +234,58 @@ def _alone(known: Known, row: Observation) -> Doubted | None:
     return None
 
 
-def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
-    """Corrections are small. What comes again by a factor is another unit, or a split: the whole history's affair."""
+def _doubt_of_revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
+    """The doubt about a large correction. True corrections are small; a factor is another unit, or a split."""
     before = known.stored.get(row.observed_at)
     if before is None or not before or known.are_jumps_trusted:
         return None
     size = abs(log(float(row.close) / float(before)))
     if size <= QUESTIONED:
         return None
-    said = f"{row.close} comes for {row.observed_at:%Y-%m-%d}, which is stored as {before}"
+    message = f"{row.close} comes for {row.observed_at:%Y-%m-%d}, which is stored as {before}"
     if fetcher is Fetcher.DAILY_BARS and known.has_splits and (factor := split_factor(size)) is not None:
-        return Doubted(row, Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1)")
+        return Doubted(row, Doubt.SPLIT, f"{message}: looks like a split ({factor} to 1)")
     kind = Doubt.UNIT if size >= NEVER else Doubt.JUMP
-    return Doubted(row, kind, f"{said}: a factor of {exp(size):.3g}")
+    return Doubted(row, kind, f"{message}: a factor of {exp(size):.3g}")
 
 
-def _disagreement(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
-    """Two providers mean different prices: which of them is right, a person says. What is not final may differ."""
+def _doubt_of_disagreement(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
+    """The doubt if two providers mean different prices; a person decides. Values that are not final may differ."""
     if known.are_jumps_trusted or row.observed_at in known.provisional or not known.others:
         return None
-    for other in _of_its_time(known.others, row, fetcher):
-        if not _do_agree(row, other) and not _is_seconded(known, row, fetcher):
+    for other in _rivals_at_time(known.others, row, fetcher):
+        if not _do_agree(row, other) and not _is_confirmed_by_rival(known, row, fetcher):
             when = f"{other.at:%Y-%m-%d %H:%M} UTC" if fetcher is Fetcher.QUOTE else f"{other.at:%Y-%m-%d}"
-            said = f"{row.close} comes, and {other.provider} says {other.value.normalize():f} of {when}"
-            return Doubted(row, Doubt.DISAGREEMENT, f"{said}: more than a tenth apart")
+            message = f"{row.close} comes, and {other.provider} says {other.value.normalize():f} of {when}"
+            return Doubted(row, Doubt.DISAGREEMENT, f"{message}: more than a tenth apart")
     return None
 
 
-def _of_its_time(said: Mapping[datetime, Rival], row: Observation, fetcher: Fetcher) -> Iterable[Rival]:
+def _rivals_at_time(rivals: Mapping[datetime, Rival], row: Observation, fetcher: Fetcher) -> Iterable[Rival]:
     if fetcher is Fetcher.QUOTE:
-        return said.values()
-    return [said[row.observed_at]] if row.observed_at in said else []
+        return rivals.values()
+    return [rivals[row.observed_at]] if row.observed_at in rivals else []
 
 
 def _do_agree(row: Observation, other: Rival) -> bool:
     return abs(log(float(row.close) / float(other.value))) <= _AGREED
 
 
-def _is_seconded(known: Known, row: Observation, fetcher: Fetcher) -> bool:
-    """Whether another provider says the same of its time, though that may be held: two that see one move confirm it."""
+def _is_confirmed_by_rival(known: Known, row: Observation, fetcher: Fetcher) -> bool:
+    """Whether another provider has the same value, believed or quarantined: two that see one move confirm it."""
     return any(
         _do_agree(row, other)
-        for said in (known.others, known.unsettled)
-        for other in _of_its_time(said, row, fetcher)
+        for rivals in (known.others, known.unsettled)
+        for other in _rivals_at_time(rivals, row, fetcher)
     )
 
 
-def _in_company(
+def _check_levels(
     known: Known, rows: list[Observation], fetcher: Fetcher, verdict: Verdict, needed: int
 ) -> list[Observation]:
-    """Compare the values with each other and with what is believed; the doubtful ones go to the verdict.
+    """The values that can be believed beside each other and beside known ones; the verdict gets the doubted ones.
 
-    A double is exact enough for asking whether a price has doubled; none of these is stored.
+    A double is exact enough to compare prices; none of these is stored.
     """
     is_one = len(rows) == 1 and not known.splits
     if not rows or (is_one and all(_is_near(row, point) for row in rows for point in known.anchors)):
@@ -294,16 +296,18 @@ def _in_company(
     steps += [Step(p.at, of(p.value, p.at), is_anchor=True) for p in known.anchors if p.at not in believed]
     steps += [Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
     doubts = doubted(known, steps, fetcher, needed)
-    verdict.held.extend(doubts)
-    held = {doubt.observation.observed_at for doubt in doubts}
-    return [row for row in rows if row.observed_at not in held]
+    verdict.doubted.extend(doubts)
+    doubtful = {doubt.observation.observed_at for doubt in doubts}
+    return [row for row in rows if row.observed_at not in doubtful]
 
 
 def _step(known: Known, row: Observation, fetcher: Fetcher) -> Step:
     step = step_of(known, row.observed_at, row.close, row.volume)
     step.row = row
-    # What comes again as it is stored is believed, so a longer stretch of wrong days beside it is not.
-    step.is_anchor = known.stored.get(row.observed_at) == row.close or _is_seconded(known, row, fetcher)
+    # A value that equals the stored one is believed, so that more wrong days beside it cannot outvote it.
+    step.is_anchor = known.stored.get(row.observed_at) == row.close or _is_confirmed_by_rival(
+        known, row, fetcher
+    )
     return step
 
 

@@ -1,7 +1,7 @@
-"""What an overlap says: days that come again with other values, told apart by how they differ.
+"""Classify an overlap: days that come again with other values, by the way they differ.
 
-All older days by one ratio is the source's way to say that it has adjusted its history, for a split or a dividend; here
-and there by this and that is a correction. What is done about either is decided in plausibility.py and settling.py.
+If all older days differ by one ratio, the source has adjusted its history for a split or a dividend. If single days
+differ, it is a correction. plausibility.py and settling.py decide what follows.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ class RestatementKind(StrEnum):
     """How an overlap differs from what is stored."""
 
     SPLIT = "split"
-    """By one ratio, which is one that companies split by."""
+    """By one ratio, and companies split by that ratio."""
     DIVIDEND = "dividend"
-    """By one ratio that is none, as after a dividend that the source takes off."""
+    """By one ratio that is no split's, as after a dividend that the source subtracts."""
     SCATTERED = "scattered"
-    """Single days, or each by another factor."""
+    """Single days, or each day by another factor."""
     BASIS = "basis"
-    """As traded, of a history that is stored divided by splits; the ratio says nothing then. See rebasing.py."""
+    """As traded, while the stored history is divided by splits; the ratio means nothing then. See rebasing.py."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restatement:
     """Days of one symbol that came with other values than are stored; times are UTC.
 
-    `ratio` is what the stored values are divided by; None when there is not one. `largest` is the largest change as a
-    share of the stored value. Bars that were stored before their day was over are not among them: they were to change.
+    The stored values are divided by `ratio`; it is None if there is no single ratio. `largest` is the largest change as
+    a share of the stored value. Bars that were stored before the end of their day do not count: they change anyway.
     """
 
     kind: RestatementKind
@@ -57,7 +57,7 @@ class Restatement:
 
 
 _FEWEST = 3
-"""Days that must differ by one ratio: two do so by chance."""
+"""How many days must differ by one ratio: two may do so by chance."""
 _MOST_SHARES = 20
 _LEAST_SPLIT = log(1.04)
 _NOISE = 1e-7
@@ -65,7 +65,7 @@ _NOISE = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A day's stored value and the one that came. `error` is by how much rounding alone may change the step."""
+    """A day's stored value and its new one. `error` is the largest step that rounding alone can make."""
 
     at: datetime
     before: Decimal
@@ -80,19 +80,19 @@ class _Pair:
 def find(
     stored: Mapping[datetime, Decimal], rows: Sequence[Observation], provisional: Collection[datetime] = ()
 ) -> Restatement | None:
-    """What the days say that are stored already; None where all come as they are stored.
+    """How the answer restates stored days; None if all values are as stored.
 
     `provisional` are times of stored bars that were not final.
     """
-    again = [
+    repeated = [
         row
         for row in sorted(rows, key=lambda row: row.observed_at)
         if stored.get(row.observed_at, 0) > 0 and row.observed_at not in provisional
     ]
-    if all(stored[row.observed_at] == row.close for row in again):
+    if all(stored[row.observed_at] == row.close for row in repeated):
         return None
-    half_before = _half_a_place([stored[row.observed_at] for row in again])
-    half_after = _half_a_place([row.close for row in again])
+    half_before = _half_a_place([stored[row.observed_at] for row in repeated])
+    half_after = _half_a_place([row.close for row in repeated])
     pairs = [
         _Pair(
             row.observed_at,
@@ -100,12 +100,12 @@ def find(
             row.close,
             _NOISE + half_before / float(before) + half_after / float(row.close),
         )
-        for row in again
+        for row in repeated
     ]
     changed = [pair for pair in pairs if pair.before != pair.after]
     times = frozenset(pair.at for pair in changed)
     largest = max(abs(pair.after / pair.before - 1) for pair in changed)
-    # An adjustment is of all days before another one, so no day may stand as it was among them.
+    # An adjustment changes all days before some day, so that none of them is unchanged.
     is_prefix = all(pair.before != pair.after for pair in pairs[: len(changed)])
     middle = median(pair.step for pair in changed)
     is_one_ratio = all(abs(pair.step - middle) <= 2 * pair.error for pair in changed)
@@ -118,7 +118,7 @@ def find(
 
 
 def _half_a_place(values: Sequence[Decimal]) -> float:
-    """What the values may be rounded by, at the last place that any of them has."""
+    """The largest rounding error of the values: half of the last decimal place that any of them has."""
     exponents = [value.normalize().as_tuple().exponent for value in values]
     finest = min(exponent for exponent in exponents if isinstance(exponent, int))
     return float(Decimal(5).scaleb(min(finest, 0) - 1))

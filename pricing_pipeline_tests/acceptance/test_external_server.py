@@ -61,6 +61,6 @@ def _a_second_home_is_refused(url: str) -> None:
     with new_stack(DATABASE_URL=prices, DAGSTER_URL=dagster) as second:
         refused = second.cli("up")
         assert refused.exit_code == 1
-        assert refused.stderr.startswith("error: Dagster's storage holds the runs of another home")
+        assert refused.stderr.startswith("error: Dagster's storage has the runs of another home")
         assert "Set PRICING_DAGSTER_URL to a database of this home's own" in refused.stderr
         assert second.processes() == []

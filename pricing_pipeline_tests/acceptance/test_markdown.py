@@ -217,7 +217,7 @@ def test_texts_of_others_are_shown_as_they_are_and_the_browser_asks_nobody(
         said = reader.look("/assets/latest_price/fx_rate", "Its schedule is not followed")
         assert f"'![no]({stranger.symbol}) <img src={stranger.symbol}>'" in said
         checks = f"/assets/latest_price/{DAILY}?view=checks&checkDetail="
-        said = reader.look(f"{checks}outliers", "look like splits that nobody told", opened=1)
+        said = reader.look(f"{checks}outliers", "look like unreported splits", opened=1)
         assert f"such as {stranger.symbol} " in said
         reader.look(f"{checks}gaps", "without_calendar", "price_plot", opened=2)
         late = f"/assets/latest_price/{QUOTE}?view=checks&checkDetail=on_time"

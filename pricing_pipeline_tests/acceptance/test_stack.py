@@ -57,7 +57,7 @@ def test_g3_g5_a_run_that_the_sensor_launched_stores_the_first_price(stack: Stac
     assert run["tags"]["dagster/sensor_name"] == "refresh_watched"
 
     stack.wait_until_all_fresh()
-    told = {price["data_type"]: price for price in stack.json("price", "AAPL")["prices"]}
+    told = {price["data_type"]: price for price in stack.json("price", "show", "AAPL")["prices"]}
     assert set(told) == {"equity_daily", "equity_quote"}
     # A quote is due each minute, and this may be the moment; a day's price is fresh for a day.
     assert told["equity_daily"]["fresh"]
@@ -112,13 +112,16 @@ def test_b6_a_hundred_viewers_cause_one_refresh(stack: Stack) -> None:
 def test_b1_data_types_added_while_it_runs_appear_and_are_refreshed(stack: Stack) -> None:
     """B1: by the command and by plain SQL; assets and freshness policy follow, without a restart."""
     before = stack.state()["processes"]
-    stack.json("registry", "add", "rate_by_command", "--fetcher=quote", "--ttl=7", "--asset-class=fx")
+    stack.json("type", "add", "rate_by_command", "--fetcher=quote", "--ttl=7", "--asset-class=fx")
     stack.core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
         " VALUES ('quote_by_sql', 'quote', 1)"
     )
     viewer = subprocess.Popen(
-        [sys.executable, "-m", "pricing_pipeline.cli", "subscribe", "ann", "rate_by_command", "EUR/USD"],
+        [
+            *(sys.executable, "-m", "pricing_pipeline.cli"),
+            *("subscription", "watch", "EUR/USD", "--type", "rate_by_command", "--user", "ann"),
+        ],
         env=stack.environment(),
         stdout=subprocess.DEVNULL,
     )
@@ -174,7 +177,7 @@ def test_g6_a_backfill_brings_the_sources_own_bars_and_a_second_brings_nothing(s
 def test_g6_the_command_backfills_some_symbols_and_days_through_dagster(stack: Stack) -> None:
     before = stack.last_call()
     window = ("--from", "2013-03-01", "--to", "2013-06-27")
-    told = stack.json("backfill", "equity_daily", "--symbols", "AAPL,IBM", *window)
+    told = stack.json("backfill", "start", "AAPL", "IBM", "--type", "equity_daily", *window)
     assert (told["tasks"], told["open"], told["failed"], told["calls"]) == (2, 0, 0, 1)
     assert told["run_url"].endswith(f"/runs/{told['run_id']}")
     (run,) = stack.runs(runIds=[told["run_id"]])
@@ -189,7 +192,7 @@ def test_g6_the_command_backfills_some_symbols_and_days_through_dagster(stack: S
     assert tuple(found[0]) == (told["run_id"], ["AAPL", "IBM"], *window[1::2])
     calls = _history_calls(stack, before, date(2013, 3, 1), date(2013, 6, 27))
     assert sorted(symbol for call in calls for symbol in call["symbols"]) == ["AAPL", "IBM"]
-    rows = stack.json("history", "IBM", "--data-type", "equity_daily", *window)["rows"]
+    rows = stack.json("price", "history", "IBM", "--type", "equity_daily", *window)["rows"]
     assert (rows[0]["date"], rows[-1]["date"]) == ("2013-03-01", "2013-06-27")
     (bar,) = _source(*[date(2013, 3, 1)] * 2)["IBM"].values()
     told_bar = [Decimal(rows[0][name]) for name in ("open", "high", "low", "close")]

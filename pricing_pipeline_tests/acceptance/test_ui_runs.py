@@ -46,7 +46,7 @@ def slow_provider(stack: Stack) -> Iterator[None]:
 @pytest.fixture
 def profiles(stack: Stack) -> Iterator[None]:
     """A document type that somebody watches."""
-    stack.json("registry", "add", PROFILE, "--fetcher=profile", "--ttl=1440")
+    stack.json("type", "add", PROFILE, "--fetcher=profile", "--ttl=1440")
     stack.watch(PROFILE, "AAPL")
     yield
     stack.leave(PROFILE, "AAPL")

@@ -272,7 +272,7 @@ class Home:
                         self.hunt.look(f"{name} {table}", row)
         with self.connect("pricing") as connection:
             for (body,) in connection.execute("SELECT body FROM pricing.quarantined_bodies"):
-                self.hunt.look("body of a held value", zlib.decompress(body))
+                self.hunt.look("body of a quarantined value", zlib.decompress(body))
             self.hunt.look("sessions", str(connection.execute("SELECT * FROM pg_stat_activity").fetchall()))
 
     def look_into_files(self) -> None:
@@ -341,18 +341,18 @@ EVENTS = """
 
 READS = (
     "status",
-    "queue list",
+    "task list",
     "quarantine list",
-    "provider keys",
-    "registry list",
+    "key list",
+    "type list",
     "instrument list",
-    "why CLOSE0",
-    "price CLOSE0",
-    "history BARS --data-type equity_daily --from 2025-01 --to 2025-12",
-    "gaps BARS",
-    "document DOCUMENT --data-type equity_profile",
-    "backfills list",
-    "actions list BARS",
+    "price why CLOSE0",
+    "price show CLOSE0",
+    "price history BARS --type equity_daily --from 2025-01 --to 2025-12",
+    "price gaps BARS",
+    "document show DOCUMENT --type equity_profile",
+    "backfill list",
+    "action list BARS",
 )
 
 
@@ -374,14 +374,17 @@ def test_a4_no_secret_is_found_in_any_byte_that_is_left(tmp_path: Path) -> None:
             return asked >= {*symbols, "BARS", "DOCUMENT"} and {key for key, _ in echo.asked} >= {*keys}
 
         stack.wait_until("all answers", lambda: is_asked(DOTENV, FMP, *STORED.values()))
-        home.run("provider", "rotate", "--new-master-key")
-        home.run("provider", "set-key", "twelvedata", "--name", "second", given=REPLACED)
+        home.run("key", "rotate", "--new-master-key")
+        home.run("key", "set", "twelvedata", "--name", "second", given=REPLACED)
         home.add_own_secrets()
         stack.watch(QUOTE, *symbols, user="bob")
-        stack.core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), failures = 0, held_until = NULL")
+        stack.core.rows(
+            "UPDATE pricing.demand SET due_at = pricing.clock(), failures = 0, backoff_until = NULL"
+        )
         stack.wait_until("the new key", lambda: is_asked(REPLACED))
         stack.wait_until(
-            "held values", lambda: stack.core.one("SELECT count(*) FROM pricing.quarantined_values") > 20
+            "quarantined values",
+            lambda: stack.core.one("SELECT count(*) FROM pricing.quarantined_values") > 20,
         )
         look_around(home)
         stack.close()
@@ -394,14 +397,14 @@ def use(home: Home, server: ScriptedServer, symbols: list[str]) -> None:
     """Store keys, name the server as both providers, and watch what it answers."""
     core = home.stack.core
     for name, key in STORED.items():
-        home.run("provider", "set-key", "twelvedata", "--name", name, given=key)
+        home.run("key", "set", "twelvedata", "--name", name, given=key)
     core.rows(
         "UPDATE pricing.data_collectors SET base_url = :url WHERE provider IN ('twelvedata', 'fmp')",
         url=server.url,
     )
     core.lift_limits(batch_size=1)
     for data_type, fetcher in ((QUOTE, "quote"), (DAILY, "daily_bars"), (PROFILE, "profile")):
-        home.run("registry", "add", data_type, "--fetcher", fetcher, "--ttl", "1", "--asset-class", "equity")
+        home.run("type", "add", data_type, "--fetcher", fetcher, "--ttl", "1", "--asset-class", "equity")
     core.rows("DELETE FROM pricing.provider_routing WHERE provider NOT IN ('twelvedata', 'fmp')")
     home.stack.watch(QUOTE, *symbols)
     home.stack.watch(DAILY, "BARS")
@@ -415,7 +418,7 @@ def look_around(home: Home) -> None:
             home.run(*command.split(), *more, may_fail=True)  # what refuses tells something, too
     core = home.stack.core
     for row in core.rows("SELECT id FROM pricing.api_call_queue ORDER BY id LIMIT 5"):
-        home.run("queue", "show", str(row.id))
+        home.run("task", "show", str(row.id))
     for row in core.rows("SELECT value_id FROM pricing.quarantined_values ORDER BY value_id LIMIT 5"):
         home.run("quarantine", "show", str(row.value_id), "--body")
     home.ask(EVENTS)

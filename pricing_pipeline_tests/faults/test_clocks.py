@@ -161,7 +161,7 @@ def test_b4_a_change_of_the_clocks_changes_nothing_in_any_session(
             seen.append(
                 {
                     "fresh for": seconds(latest.fetched_at, due.due_at),
-                    "held off for": round(seconds(there.clock(), held.held_until), -1),
+                    "backs off for": round(seconds(there.clock(), held.backoff_until), -1),
                     "bars of days": [len(there.history(good, DAILY, one, one)) for one in days],
                 }
             )
@@ -170,6 +170,6 @@ def test_b4_a_change_of_the_clocks_changes_nothing_in_any_session(
     assert seen == [seen[0]] * len(ZONES)
     assert seen[0] == {
         "fresh for": 86_400,
-        "held off for": 3600,
+        "backs off for": 3600,
         "bars of days": [0, 1, 0],
     }

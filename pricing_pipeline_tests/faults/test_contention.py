@@ -64,7 +64,7 @@ def test_b17_two_providers_are_never_asked_for_one_symbol_at_once(core: Core, da
                         )
                     )
                     core.rows(
-                        "SELECT pricing.release_tasks(array_agg(id), claim_token) FROM pricing.api_call_queue_live"
+                        "SELECT pricing.return_tasks(array_agg(id), claim_token) FROM pricing.api_call_queue_live"
                         " WHERE status = 'processing' GROUP BY claim_token"
                     )
                     core.rows(
@@ -233,7 +233,7 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
         " ORDER BY random() LIMIT 4) some_live",
         "SELECT pricing.retry_tasks(array_agg(id)) FROM (SELECT id FROM pricing.api_call_queue_dead"
         " ORDER BY random() LIMIT 9) some_dead",
-        "SELECT pricing.end_hold_off('equity_quote')",
+        "SELECT pricing.end_backoff('equity_quote')",
         "SELECT pricing.resolve_tasks()",
         "SELECT pricing.retire_tasks()",
         "SELECT pricing.prune()",
@@ -248,7 +248,7 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
     ends = [
         "SELECT pricing.complete_tasks(%s, %s)",
         "SELECT pricing.fail_tasks(%s, %s, 'provider_down', 'x', false)",
-        "SELECT pricing.release_tasks(%s, %s)",
+        "SELECT pricing.return_tasks(%s, %s)",
         "SELECT pricing.complete_tasks(%s, %s)",
     ]
     least, most = time.monotonic() + 2.5, time.monotonic() + PATIENCE
@@ -287,7 +287,7 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
                 connection.execute("SELECT pricing.finish_call(%s, %s, %s, 200, 9)", [call, ids, rows[0][1]])
             return
         with connection.transaction():
-            connection.execute("SELECT pricing.hold_tasks(%s, %s)", claim)
+            connection.execute("SELECT pricing.lock_tasks(%s, %s)", claim)
             kind = "schema_drift" if turn % 10 == 9 else None
             for call in sorted({row[2] for row in rows}):
                 connection.execute("SELECT pricing.settle_call(%s, 'ok', 200, 9, NULL, %s)", [call, kind])

@@ -62,7 +62,7 @@ def test_b8_a_session_that_shares_the_checks_may_be_cut_off(
         if shared is not None and not cut:
             cut.add(driver_rows(shared, "SELECT pg_backend_pid()", {})[0][0])
             core.call("SELECT pg_terminate_backend(:pid, 60000)", pid=min(cut))
-        return "shared the staleness check" in caplog.text
+        return "the second session of the staleness check" in caplog.text
 
     work_until(refresher, is_noticed)
     core.heartbeat("ann", (QUOTE, "AAPL"))

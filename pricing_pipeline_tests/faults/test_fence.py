@@ -71,7 +71,7 @@ def late_finishes(core: Core, late: Call) -> dict[str, Callable[[], object]]:
         "fail": lambda: core.fail(late, FailureKind.PROVIDER_DOWN),
         "fail for good": lambda: core.fail(late, FailureKind.UNKNOWN_SYMBOL),
         "snooze": lambda: core.fail(late, FailureKind.THROTTLED, retry_after=60),
-        "release": lambda: core.release(late),
+        "return": lambda: core.return_tasks(late),
         "extend": lambda: core.extend(late),
         "store": lambda: settle_answer(core.engine, late, Fetched(prices, 200, 900)),
         "store nothing": lambda: settle_answer(
@@ -212,7 +212,7 @@ def test_b19_the_staleness_check_and_a_finish_do_not_deadlock(core: Core) -> Non
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock() - interval '1 second'")
     core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '2 days'")
     with core.engine.begin() as worker:
-        assert task_queue.held(worker, call) == set(call.task_ids)
+        assert task_queue.lock_owned(worker, call) == set(call.task_ids)
         check = meanwhile(core.engine, lambda c: c.execute(text("SELECT pricing.check_type('mf_nav', 9)")))
         assert task_queue.complete(worker, call.task_ids, call.claim_token) == set(call.task_ids)
     joined(*check)
@@ -225,7 +225,7 @@ def test_b19_recovery_and_a_finish_do_not_deadlock(core: Core, clock: Clock) -> 
     core.rows("UPDATE pricing.api_call_queue_live SET attempt = max_attempts")
     clock.advance(61)
     with core.engine.begin() as worker:
-        assert task_queue.held(worker, call) == set(call.task_ids)
+        assert task_queue.lock_owned(worker, call) == set(call.task_ids)
         recovery = meanwhile(core.engine, lambda c: c.execute(text("SELECT pricing.recover_tasks()")))
         task_queue.complete(worker, call.task_ids, call.claim_token)
     joined(*recovery)
@@ -237,7 +237,7 @@ def test_b11_recovery_passes_over_a_task_that_is_being_finished(core: Core, cloc
     call = core.claim_one()
     clock.advance(61)
     with core.engine.begin() as worker:
-        task_queue.held(worker, call)
+        task_queue.lock_owned(worker, call)
         assert core.recover() == 0
         task_queue.complete(worker, call.task_ids, call.claim_token)
     assert core.task("AAPL").status == "completed"
@@ -333,7 +333,7 @@ def test_e4_a_cancel_waits_for_a_finish_and_comes_too_late(core: Core) -> None:
     call = core.claim_one()
     said: list[str] = []
     with core.engine.begin() as worker:
-        task_queue.held(worker, call)
+        task_queue.lock_owned(worker, call)
         cancel = meanwhile(core.engine, outcomes(said, task_queue.cancel, call.task_ids))
         assert cancel[0].is_alive()
         task_queue.complete(worker, call.task_ids, call.claim_token)
@@ -342,7 +342,7 @@ def test_e4_a_cancel_waits_for_a_finish_and_comes_too_late(core: Core) -> None:
     assert core.task("AAPL").status == "completed"
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert pair.held_until is None, "nothing was cancelled, so nothing rests"
+    assert pair.backoff_until is None, "nothing was cancelled, so nothing rests"
 
 
 def test_e4_a_finish_waits_for_a_cancel_and_is_refused(core: Core) -> None:

@@ -66,7 +66,7 @@ def test_fault_27_a_worker_frozen_behind_the_fence_comes_back_too_late(core: Cor
     call = core.claim_one()
     with core.engine.connect() as frozen:
         frozen.execute(text("SET idle_in_transaction_session_timeout = '100ms'"))
-        assert task_queue.held(frozen, call) == set(call.task_ids)
+        assert task_queue.lock_owned(frozen, call) == set(call.task_ids)
         clock.advance(61)
         wait_until(lambda: core.recover() == 1)
         heir = core.claim_one(worker="heir")

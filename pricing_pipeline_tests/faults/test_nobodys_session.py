@@ -57,7 +57,7 @@ PERSONS = {
     " VALUES ('equity_quote', 'NEW', pricing.clock())",
     "an uncommitted instrument": "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'NEW')",
     "a claim": "SELECT pricing.claim_calls('twelvedata', 'frozen', 3)",
-    "the fence": "SELECT pricing.hold_tasks(array_agg(id), (array_agg(claim_token))[1])"
+    "the fence": "SELECT pricing.lock_tasks(array_agg(id), (array_agg(claim_token))[1])"
     " FROM pricing.api_call_queue_live WHERE status = 'processing'",
     "duties": "SELECT pricing.run_duties()",
     "a check": "SELECT pricing.enqueue_due()",
@@ -192,7 +192,7 @@ def served(core: Core) -> None:
         "SELECT a.user_id, a.data_type, a.symbol, d.due_at, d.became_due_at FROM pricing.active_subscriptions a"
         " LEFT JOIN pricing.demand d USING (data_type, symbol)"
         " LEFT JOIN pricing.latest_prices l USING (data_type, symbol)"
-        " WHERE coalesce(d.held_until, '-infinity') < pricing.clock()"
+        " WHERE coalesce(d.backoff_until, '-infinity') < pricing.clock()"
         " AND (d.data_type IS NULL OR l.data_type IS NULL OR l.fetched_at < pricing.clock() - interval '1 day')"
     )
     assert unserved == []

@@ -18,7 +18,7 @@ from sqlalchemy import make_url, text
 from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.errors import LockHeld
+from pricing_pipeline.errors import LockUnavailable
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.tools.audit import audit
@@ -160,7 +160,7 @@ def test_c2_a_lock_is_one_sessions_and_leaks_nowhere(bounced: Core) -> None:
                     entered.append(number)
                     assert len(entered) - len(left) == 1
                     left.append(number)
-            except LockHeld:
+            except LockUnavailable:
                 refused.append(number)
 
     left: list[int] = []

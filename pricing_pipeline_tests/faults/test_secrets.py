@@ -37,45 +37,63 @@ KEY = f"{CANARY}-key"
 STORED = f"{CANARY}-stored"
 
 COMMANDS = {
-    "price": ["AAPL"],
-    "why": ["AAPL"],
-    "gaps": ["AAPL"],
-    "backfills list": [],
-    "backfills cancel": ["00000000-0000-0000-0000-000000000000"],
-    "history": ["AAPL"],
-    "unsubscribe": ["ann", QUOTE, "AAPL"],
-    "subscribe": ["ann", "no_such_type", "AAPL"],
-    "hold": ["ann", QUOTE, "AAPL"],
-    "release": ["ann", QUOTE, "AAPL"],
+    "subscription watch": ["AAPL", "--type", "no_such_type"],
+    "subscription end": ["AAPL", "--type", QUOTE, "--user", "ann"],
+    "subscription list": [],
+    "holding list": [],
+    "holding open": ["AAPL", "--type", QUOTE, "--user", "ann"],
+    "holding close": ["AAPL", "--type", QUOTE, "--user", "ann"],
+    "price show": ["AAPL"],
+    "price why": ["AAPL"],
+    "price history": ["AAPL", "--type", QUOTE],
+    "price gaps": ["AAPL"],
+    "document show": ["AAPL", "--type", "company_profile"],
+    "backfill list": [],
+    "backfill show": ["00000000-0000-0000-0000-000000000000"],
+    "backfill cancel": ["00000000-0000-0000-0000-000000000000"],
     "status": [],
-    "queue list": [],
-    "queue show": ["1"],
-    "queue retry": ["1"],
-    "queue cancel": ["1"],
-    "registry list": [],
-    "registry add": ["crypto_quote", "--fetcher", "quote", "--ttl", "1"],
+    "task list": [],
+    "task show": ["1"],
+    "task retry": ["1"],
+    "task cancel": ["1"],
+    "type list": [],
+    "type add": ["crypto_quote", "--fetcher", "quote", "--ttl", "1"],
+    "type show": [QUOTE],
+    "type set-ttl": [QUOTE, "--ttl", "1"],
+    "type retire": ["crypto_quote"],
+    "type revive": ["crypto_quote"],
+    "provider list": [],
+    "provider show": ["twelvedata"],
+    "route list": [],
+    "route add": ["yahoo", "--type", "crypto_quote"],
+    "route remove": ["yahoo", "--type", "crypto_quote"],
+    "limit list": [],
+    "limit set": ["twelvedata", "minute", "2000"],
+    "limit remove": ["twelvedata", "day"],
     "instrument list": [],
+    "instrument show": ["AAPL"],
+    "instrument add": ["MSFT", "--asset-class", "equity"],
     "instrument remove": ["NOPE"],
     "instrument pause": ["AAPL"],
     "instrument resume": ["AAPL"],
-    "document": ["AAPL", "--data-type", "company_profile"],
-    "actions list": ["AAPL"],
-    "actions add": ["AAPL", "2020-08-31", "--split", "4:1"],
-    "actions remove": ["AAPL", "2020-08-31"],
+    "action list": ["AAPL"],
+    "action add": ["AAPL", "2020-08-31", "--split", "4:1"],
+    "action remove": ["AAPL", "2020-08-31"],
     "quarantine list": [],
     "quarantine show": ["1"],
     "quarantine release": ["1"],
     "quarantine reject": ["1"],
-    "provider set-key": ["twelvedata"],
-    "provider keys": [],
-    "provider rotate": [],
-    "provider remove-key": ["twelvedata"],
+    "key set": ["twelvedata"],
+    "key list": [],
+    "key rotate": [],
+    "key remove": ["twelvedata"],
     "db upgrade": [],
+    "db url": [],
 }
 ANSWERED = (
     "SELECT count(*) FROM pricing.collector_call_log WHERE 'IBM' = ANY (symbols) AND finished_at IS NOT NULL"
 )
-ELSEWHERE = {"up", "backfill", "sandbox", "db backup", "db restore"}
+ELSEWHERE = {"up", "backfill start", "sandbox", "db backup", "db restore", "db psql"}
 """These start processes or Dagster: tests of theirs look into what those write."""
 
 
@@ -148,7 +166,7 @@ def test_no_broken_address_tells_its_password(
     line: CommandLine, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = broken.format(canary=CANARY)
-    for command in ("status", "price", "db upgrade", "registry add"):
+    for command in ("status", "price show", "db upgrade", "type add"):
         for more in ([], ["--json"]):
             said = line(
                 *command.split(), *COMMANDS[command], *more, database_url=url, owner_url=url, dagster_url=url
@@ -163,7 +181,7 @@ def test_no_broken_address_tells_its_password(
 
 def test_a_refused_password_is_not_repeated(canaries: dict[str, str], line: CommandLine) -> None:
     wrong = make_url(canaries["worker"]).set(password=f"{CANARY}-wrong").render_as_string(hide_password=False)
-    said = line("price", "AAPL", database_url=wrong)
+    said = line("price", "show", "AAPL", database_url=wrong)
     assert "password authentication failed" in said.error
     assert CANARY not in said.stderr
 

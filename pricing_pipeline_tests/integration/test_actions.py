@@ -43,7 +43,7 @@ def test_f5_a_split_is_applied_when_read_and_rewrites_nothing(core: Core, clock:
     assert closes(core, Adjust.SPLITS) == {1: "400.00", 2: "404.00"}
     clock.advance(86400)
     tally = bring(core, bar(3, "101.00", volume="40"), told=[split(3)])
-    assert (tally.added, tally.revised, tally.held) == (1, 0, 0), "a split that is told is no jump"
+    assert (tally.added, tally.revised, tally.quarantined) == (1, 0, 0), "a split that is told is no jump"
     after = core.rows("SELECT tableoid, ctid, xmin FROM pricing.price_history ORDER BY 1, 2")
     assert after[: len(before)] == before
     assert closes(core, Adjust.RAW) == closes(core) == {1: "400.00", 2: "404.00", 3: "101.00"}
@@ -100,7 +100,7 @@ def test_f5_prices_divided_by_their_source_stay_comparable_over_later_splits(
     )
     again = [bar(on, price, adjusted) for on, price in ((1, "133.33"), (2, "134.67"), (3, "136.00"))]
     tally = bring(core, *again, bar(10, "137.00", adjusted))
-    assert (tally.added, tally.revised, tally.held, tally.failed) == (1, 0, 0, 0)
+    assert (tally.added, tally.revised, tally.quarantined, tally.failed) == (1, 0, 0, 0)
     assert core.rows("SELECT FROM pricing.price_revisions") == []
     assert closes(core, Adjust.RAW) == {1: "400.00", 2: "404.00", 3: "408.00", 10: "137.00"}
     assert closes(core, Adjust.SPLITS) == {1: "133.3333333333", 2: "134.6666666667", 3: "136", 10: "137.00"}
@@ -251,5 +251,5 @@ def test_f5_a_split_that_a_person_refuted_does_not_explain_its_own_step(core: Co
         "SELECT pricing.remove_action('equity', 'AAPL', '2010-03-05', 'split', 'ann', 'there was none')"
     )
     tally = bring(core, *high, told=[split(5)])
-    assert (tally.held, sorted(closes(core)), stored(core)) == (3, [5, 8, 9], [])
+    assert (tally.quarantined, sorted(closes(core)), stored(core)) == (3, [5, 8, 9], [])
     assert {row.kind for row in core.rows("SELECT kind FROM pricing.quarantined_values")} == {"split"}

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from pricing_pipeline.db.advisory_lock import advisory_lock
-from pricing_pipeline.errors import LockHeld, LockLost
+from pricing_pipeline.errors import LockLost, LockUnavailable
 from pricing_pipeline_tests.fixtures.database import bare_template
 from pricing_pipeline_tests.support.patience import wait_until
 
@@ -33,13 +33,13 @@ def is_free(engine: Engine, name: str) -> bool:
     try:
         with advisory_lock(engine, name):
             return True
-    except LockHeld:
+    except LockUnavailable:
         return False
 
 
 def test_c2_the_same_session_cannot_take_it_twice_and_others_neither(engine: Engine) -> None:
     with advisory_lock(engine, "sync"):
-        with pytest.raises(LockHeld, match="sync is at work already"), advisory_lock(engine, "sync"):
+        with pytest.raises(LockUnavailable, match="sync is at work already"), advisory_lock(engine, "sync"):
             pass
         assert is_free(engine, "another")
     assert is_free(engine, "sync")

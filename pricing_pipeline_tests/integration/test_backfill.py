@@ -286,7 +286,7 @@ def test_a5_a_backfill_without_a_provider_fails_and_says_so(core: Core, refreshe
     assert (dead.status, dead.failure_kind) == ("failed", "misconfigured")
     pair = core.demand_of(DAILY, "AAPL")
     assert pair is not None
-    assert pair.held_until is None, "the pair's latest price is another matter"
+    assert pair.backoff_until is None, "the pair's latest price is another matter"
 
 
 # Ranges

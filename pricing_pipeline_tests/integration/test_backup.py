@@ -55,7 +55,10 @@ def content(url: str) -> dict[str, list[str]]:
 def prices(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     """A month that was fetched, and more rows than one chunk of a script has."""
     month = ("--from", "2013-01", "--to", "2013-01")
-    assert cli("backfill", DAILY, *month, "--symbols", "AAPL,IBM", sandbox_url=sandbox.url).exit_code == 0
+    assert (
+        cli("backfill", "start", "AAPL", "IBM", "--type", DAILY, *month, sandbox_url=sandbox.url).exit_code
+        == 0
+    )
     core.rows(
         "INSERT INTO pricing.instruments (asset_class, symbol)"
         " SELECT 'equity', 'X' || n FROM generate_series(1, 5000) n"
@@ -86,7 +89,7 @@ def test_c3_what_is_restored_is_what_was_backed_up(
     assert cli("db", "restore", str(path), **there).exit_code == 0
     assert content(there["owner_url"]) == content(owner_url)
     assert rows(there["owner_url"], RIGHTS) == rows(owner_url, RIGHTS)
-    history = ("history", "AAPL", "--data-type", DAILY, "--from", "2013-01", "--to", "2013-01", "--json")
+    history = ("price", "history", "AAPL", "--type", DAILY, "--from", "2013-01", "--to", "2013-01", "--json")
     assert cli(*history, **there).json == cli(*history).json
     assert len(cli(*history, **there).json["rows"]) == 21
 
@@ -127,9 +130,9 @@ def test_c3_prices_are_replaced_only_when_told_so(
     core.rows("DELETE FROM pricing.instruments WHERE symbol LIKE 'X%'")
     core.rows("CREATE TABLE pricing.of_another_version ()")
     changed = content(owner_url)
-    assert "holds prices. Give --replace" in cli("db", "restore", str(path)).error
+    assert "holds prices. Give --yes" in cli("db", "restore", str(path)).error
     assert content(owner_url) == changed
-    assert cli("db", "restore", str(path), "--replace").exit_code == 0
+    assert cli("db", "restore", str(path), "--yes").exit_code == 0
     assert content(owner_url) == before
 
 
@@ -141,7 +144,7 @@ def test_c3_a_backup_that_is_cut_off_changes_nothing(
     assert cli("db", "backup", str(path)).exit_code == 0
     cut.write_bytes(path.read_bytes()[:kept])
     before = content(owner_url)
-    said = cli("db", "restore", str(cut), "--replace")
+    said = cli("db", "restore", str(cut), "--yes")
     assert "failed: " in said.error
     assert "Nothing has changed." in said.error
     assert content(owner_url) == before
@@ -157,7 +160,7 @@ def test_c3_a_restore_that_is_killed_changes_nothing(
     # Somebody reads a table, so that the restore waits for it halfway.
     with psycopg.connect(owner_url) as reader, psycopg.connect(owner_url, autocommit=True) as looker:
         reader.execute("SELECT FROM pricing.instruments")
-        process = cli.start("db", "restore", str(path), "--replace")
+        process = cli.start("db", "restore", str(path), "--yes")
         waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DROP SCHEMA%'"
         wait_until(lambda: looker.execute(waits).fetchone() is not None)
         process.kill()
@@ -180,7 +183,7 @@ def test_c3_a_backup_that_is_not_there_is_one_sentence(cli: CommandLine, tmp_pat
 
 def test_b2_no_program_is_given_a_password_that_others_can_see(owner_url: str) -> None:
     password = make_url(owner_url).password
-    address, environment = backup._address(owner_url)
+    address, environment = backup.address_and_password(owner_url)
     assert environment["PGPASSWORD"] == password
     assert str(password) not in address
     with psycopg.connect(address, password=environment["PGPASSWORD"]) as connection:

@@ -1,4 +1,4 @@
-"""What a person does to tasks, and what ends a hold-off: retry, cancel, retire, resolve."""
+"""What a person does to tasks, and what ends a back-off: retry, cancel, retire, resolve."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from pricing_pipeline.domain.answers import FailureKind, RejectedValue
 from pricing_pipeline.domain.calls import Call
-from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -37,10 +37,10 @@ def cancel(core: Core, *ids: int) -> list[tuple[int, str]]:
         return [(one.task_id, one.outcome) for one in task_queue.cancel(connection, ids)]
 
 
-def held_until(core: Core, symbol: str = "AAPL", data_type: str = QUOTE) -> object:
+def backoff_until(core: Core, symbol: str = "AAPL", data_type: str = QUOTE) -> object:
     pair = core.demand_of(data_type, symbol)
     assert pair is not None
-    return pair.held_until
+    return pair.backoff_until
 
 
 # Retry
@@ -66,7 +66,7 @@ def test_a8_a_retry_gives_back_every_attempt_and_ends_the_hold_off(core: Core, c
     assert [error["kind"] for error in task.errors] == ["provider_down"] * 4 + ["retried"]
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert (pair.failures, pair.held_until, pair.last_failure) == (0, None, None)
+    assert (pair.failures, pair.backoff_until, pair.last_failure) == (0, None, None)
     assert pair.became_due_at is not None
     assert core.enqueue_due() == 0, "the task is live, so the pair waits for it"
     core.finish(core.claim_one())
@@ -228,7 +228,7 @@ def test_e4_what_was_cancelled_is_not_started_again_for_an_hour(core: Core, cloc
 
 
 def test_e4_nothing_else_starts_what_was_cancelled_within_the_hour(core: Core, clock: Clock) -> None:
-    """A read, a change of the TTL, and leaving and coming back would, if the pair were not held off."""
+    """A read, a change of the TTL, and leaving and coming back would, if the pair were not backing off."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     cancel(core, core.task("AAPL").id)
     clock.advance(120)
@@ -248,12 +248,12 @@ def test_e4_a_cancelled_task_can_be_retried(core: Core) -> None:
     task_id = core.task("AAPL").id
     cancel(core, task_id)
     assert retry(core, task_id) == [(task_id, "retried", task_id)]
-    assert held_until(core) is None
+    assert backoff_until(core) is None
     core.finish(core.claim_one())
     assert core.task("AAPL").status == "completed"
 
 
-# What else ends a hold-off
+# What else ends a back-off
 
 
 def test_a8_a_change_of_route_ends_the_hold_off_of_its_pairs(core: Core) -> None:
@@ -263,13 +263,13 @@ def test_a8_a_change_of_route_ends_the_hold_off_of_its_pairs(core: Core) -> None
         "INSERT INTO pricing.provider_routing (data_type, symbol, provider)"
         " VALUES ('equity_quote', 'IBM', 'twelvedata')"
     )
-    assert held_until(core, "IBM") is None
-    assert held_until(core, "AAPL") is not None
+    assert backoff_until(core, "IBM") is None
+    assert backoff_until(core, "AAPL") is not None
     assert core.enqueue_due() == 1
     core.rows(
         "UPDATE pricing.provider_routing SET provider = 'mfapi' WHERE data_type = 'equity_quote' AND symbol IS NULL"
     )
-    assert held_until(core, "AAPL") is None
+    assert backoff_until(core, "AAPL") is None
     dead_again = core.demand_of(QUOTE, "AAPL")
     assert dead_again is not None
     assert dead_again.due_at <= core.clock()
@@ -282,7 +282,7 @@ def test_a8_a_deleted_route_ends_the_hold_off_too(core: Core) -> None:
     )
     dead(core, "IBM")
     core.rows("DELETE FROM pricing.provider_routing WHERE symbol = 'IBM'")
-    assert held_until(core, "IBM") is None
+    assert backoff_until(core, "IBM") is None
 
 
 def test_a8_switching_a_provider_ends_the_hold_off_of_what_is_routed_to_it(core: Core) -> None:
@@ -290,11 +290,11 @@ def test_a8_switching_a_provider_ends_the_hold_off_of_what_is_routed_to_it(core:
     core.heartbeat("ann", (NAV, "118632"))
     core.fail(core.claim_one(MFAPI), FailureKind.UNKNOWN_SYMBOL)
     core.rows("UPDATE pricing.data_collectors SET description = 'same as before'")
-    assert held_until(core) is not None
+    assert backoff_until(core) is not None
     core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'")
     core.rows("UPDATE pricing.data_collectors SET is_active = true WHERE provider = 'twelvedata'")
-    assert held_until(core) is None
-    assert held_until(core, "118632", NAV) is not None
+    assert backoff_until(core) is None
+    assert backoff_until(core, "118632", NAV) is not None
 
 
 # Retire
@@ -386,7 +386,7 @@ def test_b9_a_failed_span_is_resolved_though_a_day_of_it_came_unreadable(core: C
     core.rows("SELECT pricing.cover('equity_daily', '{AAPL}', '2010-03-02', '2010-12-31')")
     with core.engine.begin() as connection:
         broken = RejectedValue("AAPL", datetime(2010, 3, 1, tzinfo=UTC), "close 'NaN' is no number", "NaN")
-        held_values.hold(connection, call, [broken], b"", 200)
+        quarantined_values.quarantine(connection, call, [broken], b"", 200)
     assert core.one("SELECT pricing.resolve_tasks()") == 1
 
 

@@ -363,7 +363,7 @@ def test_f7_a_type_that_is_added_to_follow_its_market_asks_for_nothing_while_it_
     fill(core, "XNYS", "2026-03-02", "2026-12-31")
     clock.set(utc("2026-03-13 21:15"))
     for name, options in (("follows", ["--follow-market"]), ("does_not", [])):
-        assert cli("registry", "add", name, "--fetcher", "quote", "--ttl", "1", *options).exit_code == 0
+        assert cli("type", "add", name, "--fetcher", "quote", "--ttl", "1", *options).exit_code == 0
         core.heartbeat("ann", (name, "AAPL"))
         answer(core, name, "AAPL", utc("2026-03-13 21:00"))
     clock.set(utc("2026-03-15 12:00"))
@@ -439,7 +439,7 @@ def test_f7_when_the_days_of_a_calendar_are_over_the_ttl_counts_and_no_gap_is_ma
         clock.advance(43_200)
     assert sum(at.year == 2027 for at in asked) >= 12, "about once in its TTL of a day"
     assert max(later - earlier for earlier, later in pairwise(asked)) <= timedelta(days=2)
-    (why,) = cli("why", FUND, "--data-type", NAV, "--json").json["reasons"]
+    (why,) = cli("price", "why", FUND, "--type", NAV, "--json").json["reasons"]
     assert why["state"] in ("fresh", "due")
 
     core.rows("UPDATE pricing.schedule_walks SET served_slot = '-infinity'")
@@ -448,7 +448,7 @@ def test_f7_when_the_days_of_a_calendar_are_over_the_ttl_counts_and_no_gap_is_ma
     core.call("SELECT pricing.enqueue_scheduled(:t, NULL)", t=NAV)
     assert FUND in {task.symbol for task in core.tasks() if task.status == "pending"}, "the schedule goes on"
 
-    told = cli("gaps", FUND, "--data-type", NAV, "--from", "2027-01-01", "--to", "2027-01-10")
+    told = cli("price", "gaps", FUND, "--type", NAV, "--from", "2027-01-01", "--to", "2027-01-10")
     assert told.stdout == "", "no day is called missing that nobody knows to be one"
     assert "Trading days of XBOM are known to 2026-12-31 only" in told.stderr
     windows = core.rows(

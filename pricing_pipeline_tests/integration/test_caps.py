@@ -103,16 +103,19 @@ def test_b7_holdings_have_the_same_caps(core: Core, cli: CommandLine) -> None:
     assert core.hold("ann", AAPL) == 1
     with pytest.raises(CapExceeded):
         core.hold("ann", *pairs(2))
-    error = cli("hold", "ann", QUOTE, "IBM", "MSFT").error
+    error = cli("holding", "open", "IBM", "MSFT", "--type", QUOTE, "--user", "ann").error
     assert error.startswith(
         "user ann may watch or hold 2 pairs at once, and would have 3. "
         "There is room for 1 of them now. Leave some first"
     )
-    assert "may watch or hold 2 pairs" in cli("subscribe", "ann", QUOTE, "A", "B", "C").error
+    assert (
+        "may watch or hold 2 pairs"
+        in cli("subscription", "watch", "A", "B", "C", "--type", QUOTE, "--user", "ann").error
+    )
     core.cap(100, 2)
     assert (
         "asks for 4 more. There is room for 2 of them now and for the rest in 60 s. Say the rest a little later"
-        in cli("hold", "bob", QUOTE, "A", "B", "C", "D").error
+        in cli("holding", "open", "A", "B", "C", "D", "--type", QUOTE, "--user", "bob").error
     )
 
 

@@ -32,7 +32,7 @@ def test_a2_watched_goes_before_held_before_scheduled_before_backfill(core: Core
     calls = core.claim(max_calls=9)
     assert claimed(calls) == [[symbol] for symbol in order]
     for call in calls:
-        core.release(call)
+        core.return_tasks(call)
     assert [core.claim_one().symbols[0] for _ in range(5)] == order
 
 
@@ -46,7 +46,7 @@ def test_b6_ties_go_to_the_shorter_cadence_then_to_the_oldest(core: Core) -> Non
     calls = core.claim(max_calls=9)
     assert claimed(calls) == [[symbol] for symbol in order]
     for call in calls:
-        core.release(call)
+        core.return_tasks(call)
     assert [core.claim_one().symbols[0] for _ in range(4)] == order, (
         "also where each claim looks at one task only"
     )

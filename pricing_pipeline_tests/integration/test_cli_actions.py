@@ -45,11 +45,12 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
 ) -> None:
     before = core.clock()
     clock.advance(60)
-    assert "no split or dividend of AAPL is known" in cli("actions", "list", "AAPL").stdout
+    assert "no split or dividend of AAPL is known" in cli("action", "list", "AAPL").stdout
     read = (
+        "price",
         "history",
         "AAPL",
-        "--data-type",
+        "--type",
         DAILY,
         "--from",
         "2020-08-27",
@@ -61,15 +62,15 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
     looks_so = "hint: On 2020-08-31 the price steps like a split of 4:1, and none is known."
     assert looks_so in cli(*read).stderr
     made = cli(
-        "actions",
+        "action",
         "add",
         "AAPL",
         "2020-08-31",
         "--split",
         "4:1",
-        "--why",
+        "--reason",
         "the source forgot it",
-        "--by",
+        "--user",
         "ann",
     )
     assert made.stdout == (
@@ -79,7 +80,7 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
     assert closes(core, Adjust.SPLITS) == ["100", "125", "129"]
     assert closes(core, Adjust.SPLITS, as_of=before) == ["400", "500", "129"]
     assert looks_so not in cli(*read).stderr
-    (told,) = cli("actions", "list", "AAPL", "--json").json["actions"]
+    (told,) = cli("action", "list", "AAPL", "--json").json["actions"]
     assert (told["kind"], told["new_shares"], told["old_shares"], told["ex_on"]) == (
         "split",
         "4",
@@ -88,17 +89,17 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
     )
     assert (told["provider"], told["call_id"], told["entered_by"]) == ("by hand", None, "ann")
     assert told["reason"] == "the source forgot it"
-    again = cli("actions", "add", "AAPL", "2020-08-31", "--split", "8:2", "--json").json
+    again = cli("action", "add", "AAPL", "2020-08-31", "--split", "8:2", "--json").json
     assert again["outcome"] == "known_already"
 
     clock.advance(60)
     entered = core.clock()
     clock.advance(60)
-    better = cli("actions", "add", "AAPL", "2020-08-31", "--split", "5:1", "--by", "bob", "--json").json
+    better = cli("action", "add", "AAPL", "2020-08-31", "--split", "5:1", "--user", "bob", "--json").json
     assert (better["outcome"], better["by"]) == ("replaced", "bob")
     assert closes(core, Adjust.SPLITS) == ["80", "100", "129"]
     assert closes(core, Adjust.SPLITS, as_of=entered) == ["100", "125", "129"]
-    gone = cli("actions", "remove", "AAPL", "2020-08-31", "--by", "ann", "--why", "it was never")
+    gone = cli("action", "remove", "AAPL", "2020-08-31", "--user", "ann", "--reason", "it was never")
     assert gone.stdout.startswith("the split of AAPL on 2020-08-31 is taken back.")
     assert closes(core, Adjust.SPLITS) == ["400", "500", "129"]
     kept = core.rows(
@@ -114,9 +115,10 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
 @pytest.mark.usefixtures("stored")
 def test_f5_a_dividend_by_hand_counts_for_total_return(cli: CommandLine, core: Core) -> None:
     read = (
+        "price",
         "history",
         "AAPL",
-        "--data-type",
+        "--type",
         DAILY,
         "--from",
         "2020-08-27",
@@ -127,10 +129,10 @@ def test_f5_a_dividend_by_hand_counts_for_total_return(cli: CommandLine, core: C
     )
     known = "hint: These prices count what is known of AAPL since 2020-08-27: "
     assert f"{known}no splits and no dividends. How sources come to tell them" in cli(*read).stderr
-    cli("actions", "add", "AAPL", "2020-08-31", "--dividend", "12.5", "--currency", "usd")
+    cli("action", "add", "AAPL", "2020-08-31", "--dividend", "12.5", "--currency", "usd")
     assert f"{known}no splits and 1 dividend. How" in cli(*read).stderr
     assert closes(core, Adjust.TOTAL) == ["390", "487.5", "129"]
-    assert "dividend 12.5 USD" in cli("actions", "list", "AAPL").stdout
+    assert "dividend 12.5 USD" in cli("action", "list", "AAPL").stdout
 
 
 @pytest.mark.usefixtures("stored")
@@ -144,16 +146,16 @@ def test_f5_what_was_taken_back_does_not_come_back_by_itself(cli: CommandLine, c
             return actions.store(connection, call, answer, ["AAPL"])
 
     assert told(4) == 1
-    cli("actions", "remove", "AAPL", "2020-08-31")
+    cli("action", "remove", "AAPL", "2020-08-31")
     assert told(4) == 0, "the same again, from the same source"
     assert told(4, "fmp") == 1, "another source says so, too"
-    cli("actions", "add", "AAPL", "2020-08-31", "--split", "7:1")
+    cli("action", "add", "AAPL", "2020-08-31", "--split", "7:1")
     assert told(9, "fmp") == 0, "no source takes the place of what a person has entered"
     assert closes(core, Adjust.SPLITS)[0] == "57.1428571429"
 
 
 def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
-    add = ("actions", "add", "AAPL", "2020-08-31")
+    add = ("action", "add", "AAPL", "2020-08-31")
     for arguments, said, code in (
         ((*add,), "give either --split or --dividend", 2),
         ((*add, "--split", "4"), "--split '4' is no split", 2),
@@ -164,11 +166,11 @@ def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
         ((*add, "--dividend", "1", "--currency", "dollars"), "is no currency", 2),
         ((*add, "--dividend", "1", "--currency", "XXZ"), "is no currency that is known", 2),
         ((*add, "--split", "4:1", "--currency", "USD"), "leave it out with --split", 2),
-        (("actions", "add", "AAPL", "yesterday", "--split", "4:1"), "is not a day", 2),
-        (("actions", "add", "NOPE", "2020-08-31", "--split", "4:1"), "no instrument is called NOPE", 1),
-        (("actions", "list", "AAPL", "--asset-class", "fx"), "no fx instrument is called AAPL", 1),
+        (("action", "add", "AAPL", "yesterday", "--split", "4:1"), "is not a day", 2),
+        (("action", "add", "NOPE", "2020-08-31", "--split", "4:1"), "no instrument is called NOPE", 1),
+        (("action", "list", "AAPL", "--asset-class", "fx"), "no fx instrument is called AAPL", 1),
         (
-            ("actions", "remove", "AAPL", "2020-08-31"),
+            ("action", "remove", "AAPL", "2020-08-31"),
             "no split or dividend of AAPL on 2020-08-31 is known",
             1,
         ),
@@ -180,10 +182,10 @@ def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
         "SELECT pricing.enter_action('equity', 'AAPL', '2020-08-31', 'split', 2, 1, NULL, NULL, 'ann'),"
         " pricing.enter_action('equity', 'AAPL', '2020-08-31', 'dividend', NULL, NULL, 0.5, NULL, 'ann')"
     )
-    both = cli("actions", "remove", "AAPL", "2020-08-31").error
+    both = cli("action", "remove", "AAPL", "2020-08-31").error
     assert "a split and a dividend of AAPL on 2020-08-31 is known. Say which by --kind." in both
     assert (
-        cli("actions", "remove", "AAPL", "2020-08-31", "--kind", "dividend", "--json").json["kind"]
+        cli("action", "remove", "AAPL", "2020-08-31", "--kind", "dividend", "--json").json["kind"]
         == "dividend"
     )
 

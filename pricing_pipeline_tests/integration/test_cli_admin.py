@@ -1,4 +1,4 @@
-"""`queue list`, `registry list|add`, `db upgrade`."""
+"""`task list`, `type list|add`, `db upgrade`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIGRATIONS = Path(pricing_pipeline.__file__).parent.parent / "migrations" / "ver
 NAMES = ["equity_daily", "equity_quote", "fx_rate", "mf_nav"]
 
 
-# queue list
+# task list
 
 
 def test_b9_the_queue_is_listed_by_status(cli: CommandLine, core: Core) -> None:
@@ -29,7 +29,7 @@ def test_b9_the_queue_is_listed_by_status(cli: CommandLine, core: Core) -> None:
     core.enqueue(QUOTE, "GOOG", priority=5)
 
     def listed(*options: str) -> list[tuple[str, str]]:
-        tasks = cli("queue", "list", "--json", *options).json["tasks"]
+        tasks = cli("task", "list", "--json", *options).json["tasks"]
         return [(task["symbol"], task["status"]) for task in tasks]
 
     # In the order in which they are taken; what is done shows only on demand.
@@ -43,7 +43,7 @@ def test_b9_the_queue_is_listed_by_status(cli: CommandLine, core: Core) -> None:
 def test_a8_a_failed_task_tells_why(cli: CommandLine, core: Core) -> None:
     core.enqueue(QUOTE, "IBM")
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "never heard of it")
-    (task,) = cli("queue", "list", "--json").json["tasks"]
+    (task,) = cli("task", "list", "--json").json["tasks"]
     assert task.keys() == {
         *("id", "data_type", "symbol", "window_start", "window_end", "provider", "status", "priority"),
         *("attempt", "max_attempts", "enqueued_at", "run_after", "finished_at", "failure_kind", "last_error"),
@@ -52,25 +52,25 @@ def test_a8_a_failed_task_tells_why(cli: CommandLine, core: Core) -> None:
     assert task["last_error"] == "never heard of it"
     assert task["finished_at"].endswith("Z")
     assert task["window_start"] is None
-    table = cli("queue", "list").stdout
+    table = cli("task", "list").stdout
     assert "never heard of it" in table
     assert "1 of 4" in table
 
 
 def test_an_empty_queue_says_so(cli: CommandLine) -> None:
-    assert "no task is pending or processing or scheduled or failed." in cli("queue", "list").stdout
-    assert cli("queue", "list", "--json").json == {"tasks": []}
-    assert "'stuck' is not one of" in cli("queue", "list", "--status", "stuck").error
-    assert "--limit" in cli("queue", "list", "--limit", "0").error
-    assert "Value error" not in cli("queue", "list", "--status", "stuck").error
-    assert "should be a valid integer. See" in cli("queue", "show", "abc").error
+    assert "no task is pending or processing or scheduled or failed." in cli("task", "list").stdout
+    assert cli("task", "list", "--json").json == {"tasks": []}
+    assert "'stuck' is not one of" in cli("task", "list", "--status", "stuck").error
+    assert "--limit" in cli("task", "list", "--limit", "0").error
+    assert "Value error" not in cli("task", "list", "--status", "stuck").error
+    assert "should be a valid integer. See" in cli("task", "show", "abc").error
 
 
 # registry
 
 
 def test_b1_the_registry_is_listed(cli: CommandLine) -> None:
-    kinds = {kind["data_type"]: kind for kind in cli("registry", "list", "--json").json["data_types"]}
+    kinds = {kind["data_type"]: kind for kind in cli("type", "list", "--json").json["data_types"]}
     assert list(kinds) == NAMES
     assert kinds["mf_nav"] == {
         "data_type": "mf_nav",
@@ -86,14 +86,14 @@ def test_b1_the_registry_is_listed(cli: CommandLine) -> None:
         "background_ttl_minutes": 1440,
         "owner": None,
     }
-    table = cli("registry", "list").stdout
+    table = cli("type", "list").stdout
     assert "30 23 * * * (Asia/Kolkata)" in table
     assert "on demand" in table
 
 
 def test_b1_a_data_type_is_added_with_its_storage(cli: CommandLine, core: Core) -> None:
     said = cli(
-        *("registry", "add", "crypto_quote", "--fetcher", "quote", "--ttl", "5", "--asset-class", "crypto"),
+        *("type", "add", "crypto_quote", "--fetcher", "quote", "--ttl", "5", "--asset-class", "crypto"),
         *("--schedule", "0 6 * * 1-5", "--timezone", "Europe/Berlin", "--history-from", "2015-01"),
         *("--description", "Coins.", "--background-ttl", "720"),
         *("--owner", "team:quants", "--json"),
@@ -113,14 +113,14 @@ def test_b1_a_data_type_is_added_with_its_storage(cli: CommandLine, core: Core) 
         "background_ttl_minutes": 720,
         "owner": "team:quants",
     }
-    assert said.json in cli("registry", "list", "--json").json["data_types"]
+    assert said.json in cli("type", "list", "--json").json["data_types"]
     assert core.rows("SELECT FROM pricing.latest_price_crypto_quote") == []
 
 
 def test_b1_a_type_on_demand_needs_three_words(cli: CommandLine) -> None:
-    said = cli("registry", "add", "share", "--fetcher", "quote", "--ttl", "1")
+    said = cli("type", "add", "share", "--fetcher", "quote", "--ttl", "1")
     assert said.stdout.startswith("share is added; ")
-    (kind,) = [k for k in cli("registry", "list", "--json").json["data_types"] if k["data_type"] == "share"]
+    (kind,) = [k for k in cli("type", "list", "--json").json["data_types"] if k["data_type"] == "share"]
     assert (kind["asset_class"], kind["strategy"], kind["schedule"]) == ("equity", "on-demand", None)
 
 
@@ -146,10 +146,10 @@ def test_b2_what_the_registry_refuses_is_said_in_one_sentence(
     cli: CommandLine, name: str, options: dict[str, str], code: int, words: str
 ) -> None:
     given = {"--fetcher": "quote", "--ttl": "1"} | options
-    said = cli("registry", "add", name, *(word for pair in given.items() for word in pair))
+    said = cli("type", "add", name, *(word for pair in given.items() for word in pair))
     assert said.exit_code == code
     assert words in said.error
-    assert [kind["data_type"] for kind in cli("registry", "list", "--json").json["data_types"]] == NAMES
+    assert [kind["data_type"] for kind in cli("type", "list", "--json").json["data_types"]] == NAMES
 
 
 # db upgrade
@@ -162,15 +162,15 @@ def test_db_upgrade_makes_an_empty_database_usable_and_may_be_repeated(
     server.create(name, "template1")
     try:
         url, owner = server.url(name), server.url_of_owner(name)
-        assert "Run `pricing-pipeline db upgrade`." in cli("registry", "list", database_url=url).error
+        assert "Run `pricing-pipeline db upgrade`." in cli("type", "list", database_url=url).error
         for _ in range(2):
             said = cli("db", "upgrade", "--json", database_url=url, owner_url=owner)
             assert said.exit_code == 0
             assert said.json["revision"] == max(path.name[:4] for path in MIGRATIONS.glob("*.sql"))
             assert "***" in said.json["database"]
             assert said.json["role_faults"] == []
-        assert cli("registry", "list", "--json", database_url=url).json == {"data_types": []}
-        assert "is empty" in cli("registry", "list", database_url=url).stdout
+        assert cli("type", "list", "--json", database_url=url).json == {"data_types": []}
+        assert "is empty" in cli("type", "list", database_url=url).stdout
         (line,) = cli("db", "upgrade", database_url=url, owner_url=owner).stdout.splitlines()
         assert "is up to date" in line
     finally:
@@ -182,7 +182,7 @@ def test_db_upgrade_is_for_the_owner(cli: CommandLine, database_url: str) -> Non
     assert "does not answer" in said.error
     assert "secret" not in said.stderr
     said = cli(
-        *("registry", "add", "new", "--fetcher", "quote", "--ttl", "1"),
+        *("type", "add", "new", "--fetcher", "quote", "--ttl", "1"),
         owner_url="postgresql://ann:secret@127.0.0.1:1/pricing",
     )
     assert "does not answer" in said.error

@@ -1,8 +1,9 @@
-"""`backfill` in this process, against the sandbox. Through Dagster: test_cli_dagster.py."""
+"""`backfill start` in this process, against the sandbox. Through Dagster: test_cli_dagster.py."""
 
 from __future__ import annotations
 
 import json
+import signal
 from datetime import date
 from decimal import Decimal
 
@@ -23,7 +24,9 @@ WINTER = ["--from", "2013-01-10", "--to", "2013-02"]
 
 def test_g6_missing_history_is_fetched_once(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     def backfill() -> dict[str, object]:
-        said = cli("backfill", DAILY, *WINTER, "--symbols", "AAPL, IBM", "--json", sandbox_url=sandbox.url)
+        said = cli(
+            "backfill", "start", "AAPL", "IBM", "--type", DAILY, *WINTER, "--json", sandbox_url=sandbox.url
+        )
         assert said.exit_code == 0
         content: dict[str, object] = said.json
         return content
@@ -66,7 +69,7 @@ def test_g6_missing_history_is_fetched_once(cli: CommandLine, core: Core, sandbo
 def test_g6_what_is_stored_is_what_the_source_says(
     cli: CommandLine, core: Core, sandbox: RunningSandbox
 ) -> None:
-    said = cli("backfill", DAILY, *WINTER, "--symbols", "IBM", sandbox_url=sandbox.url)
+    said = cli("backfill", "start", "IBM", "--type", DAILY, *WINTER, sandbox_url=sandbox.url)
     assert said.exit_code == 0
     assert "equity_daily of IBM, 2013-01-10 to 2013-02-28: 1 of 1 tasks done, 34 values stored" in said.stdout
     from bokeh_sampledata import stocks  # slow to import, so only where it is needed
@@ -78,7 +81,7 @@ def test_g6_what_is_stored_is_what_the_source_says(
         )
         if "2013-01-10" <= str(day) <= "2013-02-28"
     }
-    rows = cli("history", "IBM", "--data-type", DAILY, *WINTER, "--json").json["rows"]
+    rows = cli("price", "history", "IBM", "--type", DAILY, *WINTER, "--json").json["rows"]
     stored = {
         row["date"]: [Decimal(row[name]) for name in ("open", "high", "low", "close", "volume")]
         for row in rows
@@ -90,7 +93,9 @@ def test_b8_what_fails_is_named_and_the_rest_is_stored(
     cli: CommandLine, core: Core, sandbox: RunningSandbox
 ) -> None:
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'NOPE1')")
-    said = cli("backfill", DAILY, *WINTER, "--symbols", "AAPL,NOPE1", "--json", sandbox_url=sandbox.url)
+    said = cli(
+        "backfill", "start", "AAPL", "NOPE1", "--type", DAILY, *WINTER, "--json", sandbox_url=sandbox.url
+    )
     assert said.exit_code == 1
     assert {name: said.json[name] for name in ("tasks", "failed", "rows_stored")} == {
         "tasks": 2,
@@ -130,14 +135,22 @@ def test_f1_the_cost_of_a_backfill_counts_calls_that_failed_and_no_others(core: 
 def test_the_last_day_is_today_unless_told(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     today: date = core.one("SELECT (pricing.clock() AT TIME ZONE 'UTC')::date")
     said = cli(
-        "backfill", DAILY, "--from", f"{today:%Y-%m}", "--symbols", "AAPL", "--json", sandbox_url=sandbox.url
+        "backfill",
+        "start",
+        "AAPL",
+        "--type",
+        DAILY,
+        "--from",
+        f"{today:%Y-%m}",
+        "--json",
+        sandbox_url=sandbox.url,
     )
     assert (said.json["from"], said.json["to"]) == (f"{today:%Y-%m}-01", today.isoformat())
 
 
 def test_days_without_history_are_cut_off(cli: CommandLine, sandbox: RunningSandbox) -> None:
     said = cli(
-        *("backfill", DAILY, "--from", "1990-01", "--to", "2000-01-31", "--symbols", "AAPL", "--json"),
+        *("backfill", "start", "AAPL", "--type", DAILY, "--from", "1990-01", "--to", "2000-01-31", "--json"),
         sandbox_url=sandbox.url,
     )
     assert (said.json["from"], said.json["to"]) == ("2000-01-01", "2000-01-31")
@@ -147,7 +160,7 @@ def test_g6_b5_a_symbol_in_small_letters_is_its_instrument_also_when_nothing_is_
     cli: CommandLine, core: Core, sandbox: RunningSandbox
 ) -> None:
     for _ in range(2):
-        said = cli("backfill", DAILY, *WINTER, "--symbols", "aapl", sandbox_url=sandbox.url)
+        said = cli("backfill", "start", "aapl", "--type", DAILY, *WINTER, sandbox_url=sandbox.url)
         assert said.exit_code == 0
         assert f"{DAILY} of AAPL" in said.stdout
     assert "everything from 2013-01-10 to 2013-02-28 is stored already" in said.stdout
@@ -156,23 +169,30 @@ def test_g6_b5_a_symbol_in_small_letters_is_its_instrument_also_when_nothing_is_
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["nope", *WINTER], 1, "no active data type 'nope'"),
-        ([QUOTE, *WINTER], 1, "equity_quote keeps no history"),
-        ([DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "upside down"),
-        ([DAILY, "--from", "1990-01", "--to", "1990-12"], 1, "no history of equity_daily before 2000-01-01"),
-        ([DAILY, "--from", "2990-01", "--to", "2990-12"], 1, "no history of equity_daily before 2000-01-01"),
-        ([DAILY, "--from", "2990-01"], 1, "no history of equity_daily"),
-        ([DAILY, *WINTER, "--symbols", "AAPL,XYZ,ZYX"], 1, "called XYZ, ZYX"),
-        ([DAILY, *WINTER, "--symbols", "EUR/USD"], 1, "no equity instrument is called EUR/USD"),
-        ([DAILY, *WINTER, "--symbols", " ,"], 2, "--symbols names nothing"),
-        ([DAILY, "--from", "spring"], 2, "--from 'spring' is not a day"),
-        ([DAILY], 2, "'--from'"),
+        (["--type", "nope", *WINTER], 1, "no active data type 'nope'"),
+        (["--type", QUOTE, *WINTER], 1, "equity_quote keeps no history"),
+        (["--type", DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "upside down"),
+        (
+            ["--type", DAILY, "--from", "1990-01", "--to", "1990-12"],
+            1,
+            "no history of equity_daily before 2000-01-01",
+        ),
+        (
+            ["--type", DAILY, "--from", "2990-01", "--to", "2990-12"],
+            1,
+            "no history of equity_daily before 2000-01-01",
+        ),
+        (["--type", DAILY, "--from", "2990-01"], 1, "no history of equity_daily"),
+        (["--type", DAILY, *WINTER, "AAPL", "XYZ", "ZYX"], 1, "called XYZ, ZYX"),
+        (["--type", DAILY, *WINTER, "EUR/USD"], 1, "no equity instrument is called EUR/USD"),
+        (["--type", DAILY, "--from", "spring"], 2, "--from 'spring' is not a day"),
+        (["--type", DAILY], 2, "'--from'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_starts(
     cli: CommandLine, core: Core, arguments: list[str], code: int, words: str
 ) -> None:
-    said = cli("backfill", *arguments, "--json")
+    said = cli("backfill", "start", *arguments, "--json")
     assert said.exit_code == code
     assert words in said.error
     assert core.tasks() == []
@@ -180,15 +200,15 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(
 
 
 def test_a_sandbox_that_does_not_run_is_said_at_once(cli: CommandLine, core: Core) -> None:
-    error = cli("backfill", DAILY, *WINTER, sandbox_url="http://127.0.0.1:1").error
+    error = cli("backfill", "start", "--type", DAILY, *WINTER, sandbox_url="http://127.0.0.1:1").error
     assert "the sandbox at http://127.0.0.1:1 does not answer" in error
     assert core.tasks() == []
 
 
 def test_a_missing_key_is_said_at_once(cli: CommandLine, core: Core) -> None:
-    error = cli("backfill", DAILY, *WINTER, sandbox="false").error
+    error = cli("backfill", "start", "--type", DAILY, *WINTER, sandbox="false").error
     assert "twelvedata needs an API key, and none is stored or set" in error
-    assert "provider set-key twelvedata" in error
+    assert "key set twelvedata" in error
     assert core.tasks() == []
 
 
@@ -199,12 +219,10 @@ def test_g6_a_backfill_that_waits_says_for_what(
         "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'default', false)"
     )
     with cli.running(urls={"sandbox": sandbox.url}):
-        process = cli.start("backfill", DAILY, *WINTER, "--symbols", "AAPL", "--json")
+        process = cli.start("backfill", "start", "AAPL", "--type", DAILY, *WINTER, "--json")
         assert process.stderr is not None
         line = process.stderr.readline()
-        assert line.startswith(
-            "warning: it waits: no key of twelvedata is active. `pricing-pipeline provider set-key"
-        )
+        assert line.startswith("warning: it waits: no key of twelvedata is active. `pricing-pipeline key set")
         core.rows("UPDATE pricing.provider_keys SET is_active = true")
         out, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (0, "")
@@ -214,9 +232,26 @@ def test_g6_a_backfill_that_waits_says_for_what(
 def test_a_webserver_that_does_not_answer_is_done_without(cli: CommandLine, sandbox: RunningSandbox) -> None:
     """The sandbox is then the one that the supervisor of this home has started."""
     with cli.running(urls={"dagster": "http://127.0.0.1:1", "sandbox": sandbox.url}):
-        said = cli("backfill", DAILY, *WINTER, "--symbols", "AAPL", "--json")
+        said = cli("backfill", "start", "AAPL", "--type", DAILY, *WINTER, "--json")
     assert said.exit_code == 0
     assert said.json["rows_stored"] == 34
     assert said.stderr == (
         "warning: Dagster at http://127.0.0.1:1 does not answer; the backfill runs in this process.\n"
     )
+
+
+def test_g6_ctrl_c_of_a_backfill_says_what_stays(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'default', false)"
+    )
+    with cli.running(urls={"sandbox": sandbox.url}):
+        process = cli.start("backfill", "start", "AAPL", "--type", DAILY, *WINTER, "--json")
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("warning: it waits")
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, "")
+    assert errors == "stopped. What is not fetched yet stays queued, for whoever drains the queue next.\n"
+    assert set(core.statuses().values()) == {"pending"}

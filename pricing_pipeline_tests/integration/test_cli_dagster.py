@@ -1,4 +1,4 @@
-"""`backfill` through Dagster where Dagster is not as it should be; with a real one it is in acceptance/."""
+"""`backfill start` through Dagster where Dagster is not as it should be; with a real one it is in acceptance/."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_b10_a_run_that_dies_before_it_has_planned_is_told_with_its_reason(
         Answering(FOUND, LAUNCHED, status("QUEUED"), status("FAILURE"), logs) as server,
         cli.running(urls={"dagster": server.url}),
     ):
-        said = cli("backfill", DAILY, *WINTER, "--json")
+        said = cli("backfill", "start", "--type", DAILY, *WINTER, "--json")
         plain = sentence.format(url=server.url)
     assert said.exit_code == 1
     assert said.json["backfill_id"] is None
@@ -141,13 +141,13 @@ def test_a_run_that_dies_with_tasks_left_is_told(cli: CommandLine, core: Core) -
         Answering(FOUND, LAUNCHED, status("CANCELED")) as server,
         cli.running(urls={"dagster": server.url}),
     ):
-        said = cli("backfill", DAILY, *WINTER)
+        said = cli("backfill", "start", "--type", DAILY, *WINTER)
     assert said.exit_code == 1
     assert "the run ended as CANCELED with 5 of 5 tasks still queued" in said.stderr
 
 
 def test_g6_a_backfill_that_was_cancelled_meanwhile_is_told_as_that(cli: CommandLine, core: Core) -> None:
-    """Nothing of it failed, and `queue list --status failed` would show nothing."""
+    """Nothing of it failed, and `task list --status failed` would show nothing."""
     core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 1")
     plan: dict[str, Any] = {"type": DAILY, "first": FIRST, "last": LAST, "run": "0b5e"}
     (planned,) = core.rows("SELECT * FROM pricing.plan_backfill(:type, :first, :last, NULL, :run)", **plan)
@@ -155,7 +155,7 @@ def test_g6_a_backfill_that_was_cancelled_meanwhile_is_told_as_that(cli: Command
     core.call("SELECT pricing.cancel_backfill(:id)", id=planned.backfill_id)
     answers = (FOUND, LAUNCHED, status("FAILURE"))
     with Answering(*answers) as server, cli.running(urls={"dagster": server.url}):
-        said = cli("backfill", DAILY, *WINTER)
+        said = cli("backfill", "start", "--type", DAILY, *WINTER)
     assert said.exit_code == 1
     assert said.stderr == (
         "error: it was cancelled: 4 of 5 tasks are left out. What is stored stays,"
@@ -163,7 +163,7 @@ def test_g6_a_backfill_that_was_cancelled_meanwhile_is_told_as_that(cli: Command
     )
     assert "1 of 5 tasks done" in said.stdout
     with Answering(*answers) as server, cli.running(urls={"dagster": server.url}):
-        told = cli("backfill", DAILY, *WINTER, "--json").json
+        told = cli("backfill", "start", "--type", DAILY, *WINTER, "--json").json
     assert (told["tasks"], told["failed"], told["cancelled"], told["failures"]) == (5, 0, 4, [])
 
 
@@ -177,7 +177,16 @@ def test_days_before_the_first_partition_are_fetched_here(cli: CommandLine, core
         cli.running(urls={"dagster": server.url, "sandbox": sandbox.url}),
     ):
         said = cli(
-            "backfill", DAILY, "--from", "1999-12-20", "--to", "2000-01-05", "--symbols", "AAPL", "--json"
+            "backfill",
+            "start",
+            "AAPL",
+            "--type",
+            DAILY,
+            "--from",
+            "1999-12-20",
+            "--to",
+            "2000-01-05",
+            "--json",
         )
     assert said.exit_code == 0
     assert said.json["from"] == "1999-12-20"
@@ -196,7 +205,7 @@ def test_a_type_that_dagster_has_not_loaded_yet_is_fetched_here(cli: CommandLine
         Answering('{"data": {"assetNodeOrError": {"__typename": "AssetNotFoundError"}}}') as server,
         cli.running(urls={"dagster": server.url, "sandbox": sandbox.url}),
     ):
-        said = cli("backfill", "share_daily", *WINTER, "--symbols", "AAPL", "--json")
+        said = cli("backfill", "start", "AAPL", "--type", "share_daily", *WINTER, "--json")
         calls = len(sandbox.calls("twelvedata"))
     assert (said.exit_code, said.json["run_id"], calls) == (0, None, 1)
     assert "has no asset price_history/share_daily yet; the backfill runs in this process" in said.stderr

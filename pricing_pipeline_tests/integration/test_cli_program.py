@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -13,13 +14,14 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import psycopg
 import pytest
 import typer.main
 
 from pricing_pipeline.cli import app
 from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
 from pricing_pipeline_tests.fixtures.database import TestServer, bare_template
-from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 template = bare_template
 
@@ -56,53 +58,25 @@ COMMANDS = all_commands()
 
 def test_every_promised_command_is_there() -> None:
     promised = {
-        *(
-            ("up",),
-            ("subscribe",),
-            ("unsubscribe",),
-            ("price",),
-            ("why",),
-            ("history",),
-            ("backfill",),
-            ("status",),
-        ),
-        *(
-            ("hold",),
-            ("release",),
-            ("instrument", "list"),
-            ("instrument", "remove"),
-            ("instrument", "pause"),
-            ("instrument", "resume"),
-        ),
-        *(
-            ("queue", "list"),
-            ("queue", "show"),
-            ("queue", "retry"),
-            ("queue", "cancel"),
-            ("registry", "list"),
-            ("registry", "add"),
-            ("actions", "list"),
-            ("actions", "add"),
-            ("actions", "remove"),
-            ("quarantine", "list"),
-            ("quarantine", "show"),
-            ("quarantine", "release"),
-            ("quarantine", "reject"),
-            ("provider", "set-key"),
-            ("provider", "keys"),
-            ("provider", "remove-key"),
-            ("provider", "rotate"),
-            ("db", "upgrade"),
-            ("db", "backup"),
-            ("db", "restore"),
-            ("sandbox",),
-            ("document",),
-            ("gaps",),
-            ("backfills", "list"),
-            ("backfills", "cancel"),
-        ),
+        "": "up status sandbox",
+        "subscription": "watch end list",
+        "holding": "open close list",
+        "price": "show why history gaps",
+        "document": "show",
+        "backfill": "start list show cancel",
+        "instrument": "list show add pause resume remove",
+        "type": "list show add set-ttl retire revive",
+        "task": "list show retry cancel",
+        "quarantine": "list show release reject",
+        "action": "list add remove",
+        "provider": "list show",
+        "route": "list add remove",
+        "limit": "list set remove",
+        "key": "set list remove rotate",
+        "db": "upgrade url psql backup restore",
     }
-    assert promised == COMMANDS.keys()
+    words = {(*noun.split(), verb) for noun, verbs in promised.items() for verb in verbs.split()}
+    assert words == COMMANDS.keys()
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
@@ -111,7 +85,7 @@ def test_every_command_has_json_and_an_example_that_can_be_typed(
 ) -> None:
     said = cli(*path, "--help")
     assert said.exit_code == 0
-    assert "--json" in said.stdout
+    assert ("--json" in said.stdout) == (path != ("db", "psql")), "psql has formats of its own"
     (example,) = re.findall(r"^  Example: (pricing-pipeline .+)$", said.stdout, re.MULTILINE)
     program, *words = shlex.split(example)
     assert (program, tuple(words[: len(path)])) == ("pricing-pipeline", path)
@@ -126,8 +100,11 @@ def test_every_command_has_json_and_an_example_that_can_be_typed(
             ["prize"],
             "No such command 'prize'. Did you mean 'price', 'provider'? See `pricing-pipeline --help`.",
         ),
-        (["price"], "Missing argument 'SYMBOL'. See `pricing-pipeline price --help`."),
-        (["price", "A", "--yaml"], "No such option: --yaml See `pricing-pipeline price --help`."),
+        (["price", "show"], "Missing argument 'SYMBOL'. See `pricing-pipeline price show --help`."),
+        (
+            ["price", "show", "A", "--yaml"],
+            "No such option: --yaml See `pricing-pipeline price show --help`.",
+        ),
         (["db"], "Missing command. See `pricing-pipeline db --help`."),
     ],
 )
@@ -140,7 +117,7 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
 
 
 def test_arguments_that_are_no_text_are_refused_in_a_sentence(cli: CommandLine) -> None:
-    said = cli("price", b"A\xff".decode(errors="surrogateescape"))
+    said = cli("price", "show", b"A\xff".decode(errors="surrogateescape"))
     assert said.exit_code == 2
     assert said.error == r"'A\udcff' is not UTF-8 text. Check the terminal's encoding."
 
@@ -163,19 +140,19 @@ def test_no_command_is_the_help(cli: CommandLine) -> None:
 def test_wrong_settings_are_one_sentence_and_no_password(
     cli: CommandLine, settings: dict[str, str], words: str
 ) -> None:
-    said = cli("price", "AAPL", **settings)
+    said = cli("price", "show", "AAPL", **settings)
     assert said.exit_code == 1
     assert words in said.error
     assert "secret" not in said.stderr
 
 
 def test_a_database_that_does_not_exist_is_named(cli: CommandLine, database_url: str) -> None:
-    said = cli("price", "AAPL", database_url=f"{database_url.rsplit('/', 1)[0]}/nothing_here")
+    said = cli("price", "show", "AAPL", database_url=f"{database_url.rsplit('/', 1)[0]}/nothing_here")
     assert said.exit_code == 1
     assert said.error
 
 
-@pytest.mark.parametrize("words", [["db", "upgrade"], ["status"], ["price", "AAPL"]])
+@pytest.mark.parametrize("words", [["db", "upgrade"], ["status"], ["price", "show", "AAPL"]])
 def test_a_database_of_another_encoding_is_one_sentence(
     cli: CommandLine, server: TestServer, words: list[str]
 ) -> None:
@@ -203,6 +180,31 @@ def test_up_refuses_in_one_sentence_what_cannot_work(cli: CommandLine) -> None:
         assert "already running" in cli("up", "--no-demo", "--json").error
 
 
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("pricing-pipeline pri", {"price"}),
+        ("pricing-pipeline price ", {"show", "why", "history", "gaps"}),
+        ("pricing-pipeline route add --r", {"--rank"}),
+    ],
+)
+def test_the_shell_completes_commands_and_options(typed: str, completed: set[str]) -> None:
+    environment = {
+        "_PRICING_PIPELINE_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pricing_pipeline.cli"],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (set(done.stdout.split()), done.stderr) == (completed, "")
+
+
 def test_starting_imports_nothing_slow() -> None:
     """`--help` in a quarter of a second: the slowest of these alone would take longer."""
     code = "import sys, pricing_pipeline.cli; print(*sys.modules)"
@@ -223,6 +225,23 @@ def test_the_sandbox_says_where_it_listens_and_ends_on_a_signal(cli: CommandLine
     assert errors == ""
 
 
+@pytest.mark.parametrize("words", [["task", "list"], ["backfill", "list", "--json"]])
+def test_ctrl_c_ends_a_command_that_waits_in_one_line(
+    cli: CommandLine, owner_url: str, words: list[str]
+) -> None:
+    with psycopg.connect(owner_url, autocommit=True) as watching, psycopg.connect(owner_url) as session:
+        session.execute("LOCK TABLE pricing.api_call_queue, pricing.backfills IN ACCESS EXCLUSIVE MODE")
+        process = cli.start(*words)
+        waits = (
+            "SELECT FROM pg_locks WHERE NOT granted"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        wait_until(lambda: watching.execute(waits).fetchone() is not None)
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, said, errors) == (130, "", "stopped.\n")
+
+
 def test_a_taken_port_is_one_sentence(cli: CommandLine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -230,7 +249,7 @@ def test_a_taken_port_is_one_sentence(cli: CommandLine) -> None:
 
 
 def test_a_reader_that_stops_reading_is_no_error(cli: CommandLine) -> None:
-    process = cli.start("registry", "list", "--json")
+    process = cli.start("type", "list", "--json")
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None

@@ -23,8 +23,8 @@ ONE, TWO = new_key("one"), new_key("two")
 
 
 def listed(cli: CommandLine, *names: str, **settings: str) -> dict[tuple[str, str], dict[str, Any]]:
-    """What `provider keys` tells, by name and source."""
-    told = cli("provider", "keys", *names, "--json", **({"sandbox": "false"} | settings))
+    """What `key list` tells, by name and source."""
+    told = cli("key", "list", *names, "--json", **({"sandbox": "false"} | settings))
     assert told.exit_code == 0, told
     return {(one["key_name"], one["source"]): one for one in told.json["keys"]}
 
@@ -32,14 +32,14 @@ def listed(cli: CommandLine, *names: str, **settings: str) -> dict[tuple[str, st
 def test_a4_a_key_is_read_from_standard_input_and_the_first_makes_the_master_key(
     core: Core, cli: CommandLine
 ) -> None:
-    said = cli("provider", "set-key", TWELVEDATA, stdin=f"{CANARY}\n", sandbox="false")
+    said = cli("key", "set", TWELVEDATA, stdin=f"{CANARY}\n", sandbox="false")
     path = cli.home / "master.key"
     assert said.exit_code == 0, said
     assert "Key default of twelvedata (…89) is stored, under master key" in said.stdout
     assert str(path) in said.stderr
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert CANARY not in said.stdout + said.stderr
-    again = cli("provider", "set-key", TWELVEDATA, "--json", stdin="another-secret-of-34-xy", sandbox="false")
+    again = cli("key", "set", TWELVEDATA, "--json", stdin="another-secret-of-34-xy", sandbox="false")
     assert again.json["replaced"] is True
     assert again.json["master_key_made_in"] is None
     assert again.stderr == ""
@@ -47,17 +47,17 @@ def test_a4_a_key_is_read_from_standard_input_and_the_first_makes_the_master_key
     assert (one["provider"], one["hint"], one["is_active"], one["is_used"]) == (TWELVEDATA, "…xy", True, True)
     assert one["master_key_id"] == again.json["master_key_id"]
     assert one["replaced_at"] is not None
-    told = cli("provider", "keys").stdout
+    told = cli("key", "list").stdout
     assert "…xy" in told
     assert str(path) in told
     assert not listed(cli, sandbox="true")["default", "database"]["is_used"]
-    assert "no real key is used" in cli("provider", "keys", sandbox="true").stderr
+    assert "no real key is used" in cli("key", "list", sandbox="true").stderr
 
 
 def test_a4_a_key_that_is_typed_is_not_echoed(core: Core, cli: CommandLine) -> None:
     """At a terminal it is asked for; the terminal shows nothing of the answer."""
     terminal, inner = pty.openpty()
-    process = cli.start("provider", "set-key", TWELVEDATA, "--json", stdin=inner, start_new_session=True)
+    process = cli.start("key", "set", TWELVEDATA, "--json", stdin=inner, start_new_session=True)
     os.close(inner)
     assert process.stderr
     assert process.stdout
@@ -78,14 +78,12 @@ def test_a4_a_key_that_is_typed_is_not_echoed(core: Core, cli: CommandLine) -> N
 
 def test_a4_a_key_may_have_limits_of_its_own(core: Core, cli: CommandLine) -> None:
     said = cli(
-        *("provider", "set-key", TWELVEDATA, "--name", "second", "--limit", "minute=55", "--json"),
+        *("key", "set", TWELVEDATA, "--name", "second", "--limit", "minute=55", "--json"),
         stdin=CANARY,
     )
     assert said.json["limits"] == {"minute": 55}
     assert core.one("SELECT units FROM pricing.provider_key_limits WHERE key_name = 'second'") == 55
-    wrong = cli(
-        *("provider", "set-key", TWELVEDATA, "--name", "third", "--limit", "fortnight=55"), stdin=CANARY
-    )
+    wrong = cli(*("key", "set", TWELVEDATA, "--name", "third", "--limit", "fortnight=55"), stdin=CANARY)
     assert "no limit of this name" in wrong.error
     assert ("third", "database") not in listed(cli), "half of a command is none"
 
@@ -108,7 +106,7 @@ def test_a4_a_key_may_have_limits_of_its_own(core: Core, cli: CommandLine) -> No
 def test_a4_what_makes_no_sense_is_refused_and_changes_nothing(
     core: Core, cli: CommandLine, words: list[str], stdin: str, told: str
 ) -> None:
-    said = cli("provider", "set-key", *words, stdin=stdin)
+    said = cli("key", "set", *words, stdin=stdin)
     assert told in said.error
     assert "canary" not in said.stderr
     assert core.rows("SELECT FROM pricing.provider_credentials") == []
@@ -117,17 +115,17 @@ def test_a4_what_makes_no_sense_is_refused_and_changes_nothing(
 
 def test_f9_no_second_first_master_key_is_made(core: Core, cli: CommandLine, tmp_path: Path) -> None:
     """On another machine, or after the file was lost: nobody could open what is sealed with one of two."""
-    cli("provider", "set-key", TWELVEDATA, stdin=CANARY)
+    cli("key", "set", TWELVEDATA, stdin=CANARY)
     elsewhere = {"home": str(tmp_path / "elsewhere")}
-    refused = cli("provider", "set-key", TWELVEDATA, "--name", "second", stdin=CANARY, **elsewhere)
+    refused = cli("key", "set", TWELVEDATA, "--name", "second", stdin=CANARY, **elsewhere)
     assert "there is no master key yet" in refused.error
     assert not (tmp_path / "elsewhere/master.key").exists()
     one = listed(cli, **elsewhere)["default", "database"]
     assert (one["is_used"], one["hint"]) == (False, None)
     assert "restore it from a backup" in one["error"]
     # What the runbook says of a lost master key.
-    assert cli("provider", "remove-key", TWELVEDATA, **elsewhere).exit_code == 0
-    assert cli("provider", "set-key", TWELVEDATA, stdin=CANARY, **elsewhere).exit_code == 0
+    assert cli("key", "remove", TWELVEDATA, **elsewhere).exit_code == 0
+    assert cli("key", "set", TWELVEDATA, stdin=CANARY, **elsewhere).exit_code == 0
     assert listed(cli, **elsewhere)["default", "database"]["is_used"] is True
 
 
@@ -138,7 +136,7 @@ def test_a4_stored_keys_go_before_those_that_are_set(core: Core, cli: CommandLin
         "sandbox": "false",
     }
     assert listed(cli, **environment)["default", "setting"]["is_used"] is True
-    said = cli("provider", "set-key", TWELVEDATA, stdin=CANARY, **environment)
+    said = cli("key", "set", TWELVEDATA, stdin=CANARY, **environment)
     assert "holds a key default too; the stored one is used" in said.stderr
     found = listed(cli, TWELVEDATA, **environment)
     assert {place: (one["hint"], one["is_used"]) for place, one in found.items()} == {
@@ -146,7 +144,7 @@ def test_a4_stored_keys_go_before_those_that_are_set(core: Core, cli: CommandLin
         ("default", "setting"): ("…aa", False),
         ("second", "setting"): ("…bb", True),
     }
-    removed = cli("provider", "remove-key", TWELVEDATA, **environment)
+    removed = cli("key", "remove", TWELVEDATA, **environment)
     assert "It is not used either" in removed.stderr
     assert listed(cli, **environment)["default", "setting"]["is_used"] is False
     core.enqueue(QUOTE, "AAPL")
@@ -154,11 +152,11 @@ def test_a4_stored_keys_go_before_those_that_are_set(core: Core, cli: CommandLin
 
 
 def test_a4_status_says_that_no_key_is_left(core: Core, cli: CommandLine) -> None:
-    cli("provider", "set-key", TWELVEDATA, stdin=CANARY, sandbox="false")
+    cli("key", "set", TWELVEDATA, stdin=CANARY, sandbox="false")
     assert "no key is active" not in cli("status").stdout
-    cli("provider", "remove-key", TWELVEDATA, sandbox="false")
+    cli("key", "remove", TWELVEDATA, sandbox="false")
     (line,) = [line for line in cli("status").stdout.splitlines() if "no key is active" in line]
-    assert line.split()[:2] == [TWELVEDATA, "none"]
+    assert line.split()[:2] == ["blocked:", f"{TWELVEDATA}:"]
 
 
 @pytest.mark.parametrize("names", [("default", "second"), ("second",)])
@@ -166,10 +164,12 @@ def test_a4_the_sandbox_goes_on_with_its_own_key_when_a_stored_one_is_removed(
     core: Core, cli: CommandLine, sandbox: RunningSandbox, names: tuple[str, ...]
 ) -> None:
     for name in names:
-        cli("provider", "set-key", TWELVEDATA, "--name", name, stdin=CANARY)
-        assert cli("provider", "remove-key", TWELVEDATA, "--name", name).exit_code == 0
+        cli("key", "set", TWELVEDATA, "--name", name, stdin=CANARY)
+        assert cli("key", "remove", TWELVEDATA, "--name", name).exit_code == 0
     days = ("--from", "2013-01-02", "--to", "2013-01-31")
-    said = cli("backfill", "equity_daily", *days, "--symbols", "AAPL", "--json", sandbox_url=sandbox.url)
+    said = cli(
+        "backfill", "start", "AAPL", "--type", "equity_daily", *days, "--json", sandbox_url=sandbox.url
+    )
     assert said.exit_code == 0, said
     assert said.json["calls"] == 1
     assert "no key is active" not in cli("status").stdout
@@ -178,20 +178,20 @@ def test_a4_the_sandbox_goes_on_with_its_own_key_when_a_stored_one_is_removed(
 def test_a4_a_key_that_is_not_there_cannot_be_removed(core: Core, cli: CommandLine) -> None:
     assert (
         "no key 'second' of 'twelvedata' is stored"
-        in cli("provider", "remove-key", TWELVEDATA, "--name", "second").error
+        in cli("key", "remove", TWELVEDATA, "--name", "second").error
     )
-    assert "no provider is called 'nobody'" in cli("provider", "keys", "nobody").error
+    assert "no provider is called 'nobody'" in cli("key", "list", "nobody").error
 
 
 def test_f9_rotate_makes_a_master_key_and_seals_everything_with_it(core: Core, cli: CommandLine) -> None:
-    cli("provider", "set-key", TWELVEDATA, stdin=CANARY)
+    cli("key", "set", TWELVEDATA, stdin=CANARY)
     first = listed(cli)["default", "database"]["master_key_id"]
-    assert cli("provider", "rotate", "--json").json["resealed"] == 0
-    done = cli("provider", "rotate", "--new-master-key", "--json").json
+    assert cli("key", "rotate", "--json").json["resealed"] == 0
+    done = cli("key", "rotate", "--new-master-key", "--json").json
     assert (done["resealed"], done["unused"], done["faults"]) == (1, [first], [])
     one = listed(cli)["default", "database"]
     assert (one["master_key_id"], one["hint"]) == (done["newest"], "…89")
-    told = cli("provider", "rotate")
+    told = cli("key", "rotate")
     assert told.stdout.startswith("0 stored keys were encrypted anew")
     assert f"No stored key needs {first} any more" in told.stdout
 
@@ -199,18 +199,18 @@ def test_f9_rotate_makes_a_master_key_and_seals_everything_with_it(core: Core, c
 def test_f9_master_keys_in_the_setting_rotate_by_putting_a_new_one_first(
     core: Core, cli: CommandLine
 ) -> None:
-    cli("provider", "set-key", TWELVEDATA, stdin=CANARY, master_key=ONE)
+    cli("key", "set", TWELVEDATA, stdin=CANARY, master_key=ONE)
     assert not (cli.home / "master.key").exists()
-    assert "before the others yourself" in cli("provider", "rotate", "--new-master-key", master_key=ONE).error
-    assert cli("provider", "rotate", "--json", master_key=f"{TWO},{ONE}").json["in_use"] == ["two"]
+    assert "before the others yourself" in cli("key", "rotate", "--new-master-key", master_key=ONE).error
+    assert cli("key", "rotate", "--json", master_key=f"{TWO},{ONE}").json["in_use"] == ["two"]
     assert listed(cli, master_key=TWO)["default", "database"]["is_used"] is True
-    lost = cli("provider", "rotate", "--json", master_key=ONE)
+    lost = cli("key", "rotate", "--json", master_key=ONE)
     assert lost.exit_code == 1
     assert "master key 'two', which is not among those set (one)" in lost.json["faults"][0]
 
 
 def test_f9_a_bad_master_key_is_one_sentence(core: Core, cli: CommandLine) -> None:
-    for command in (["set-key", TWELVEDATA], ["rotate"]):
-        said = cli("provider", *command, stdin=CANARY, master_key="main:canary")
+    for command in (["set", TWELVEDATA], ["rotate"]):
+        said = cli("key", *command, stdin=CANARY, master_key="main:canary")
         assert "PRICING_MASTER_KEY cannot be read: key 1 is not id:base64" in said.error
         assert "canary" not in said.stderr

@@ -1,4 +1,4 @@
-"""`queue show|retry|cancel`: what a person can see of a task, and do about it."""
+"""`task show|retry|cancel`: what a person can see of a task, and do about it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def dead(core: Core, symbol: str = "AAPL") -> int:
 
 def test_a8_a_task_is_shown_with_its_whole_history(cli: CommandLine, core: Core) -> None:
     task_id = dead(core)
-    task = cli("queue", "show", str(task_id), "--json").json
+    task = cli("task", "show", str(task_id), "--json").json
     assert task.keys() == {
         *(
             "id",
@@ -47,7 +47,7 @@ def test_a8_a_task_is_shown_with_its_whole_history(cli: CommandLine, core: Core)
     assert error.keys() == {"at", "attempt", "kind", "message"}
     assert (error["attempt"], error["kind"], error["message"]) == (1, "unknown_symbol", "no such symbol")
     assert task["held_until"].endswith("Z")
-    said = cli("queue", "show", str(task_id)).stdout
+    said = cli("task", "show", str(task_id)).stdout
     for words in ("equity_quote AAPL, the latest price", "no such symbol", "1 of 4", "backs off:"):
         assert words in said
 
@@ -60,21 +60,21 @@ def test_a8_a_task_can_be_shown_in_every_state(cli: CommandLine, core: Core, sta
         call = core.claim_one()
         if status == "completed":
             core.finish(call)
-    shown = cli("queue", "show", str(task_id), "--json").json
+    shown = cli("task", "show", str(task_id), "--json").json
     assert (shown["status"], shown["errors"]) == (status, [])
-    assert cli("queue", "show", str(task_id)).exit_code == 0
+    assert cli("task", "show", str(task_id)).exit_code == 0
 
 
 def test_a8_a_failed_task_is_retried_by_its_id(cli: CommandLine, core: Core) -> None:
     task_id = dead(core)
-    said = cli("queue", "retry", str(task_id), "--json")
+    said = cli("task", "retry", str(task_id), "--json")
     assert said.exit_code == 0
     assert said.json == {
         "tasks": [{"task_id": task_id, "outcome": "retried", "live_id": task_id}],
         "counts": {"retried": 1},
     }
     assert (core.task("AAPL").status, core.task("AAPL").attempt) == ("pending", 0)
-    again = cli("queue", "retry", str(task_id))
+    again = cli("task", "retry", str(task_id))
     assert again.exit_code == 0
     assert "nothing to do: it is not dead" in again.stdout
 
@@ -83,30 +83,28 @@ def test_a8_all_failed_tasks_are_retried_or_those_of_a_type_or_provider(cli: Com
     first, second = dead(core, "AAPL"), dead(core, "IBM")
     core.enqueue(NAV, "118632")
     core.fail(core.claim_one(MFAPI), FailureKind.UNKNOWN_SYMBOL)
-    assert cli(
-        "queue", "retry", "--all-failed", "--provider", "mfapi", "--data-type", QUOTE, "--json"
-    ).json == {
+    assert cli("task", "retry", "--all-failed", "--provider", "mfapi", "--type", QUOTE, "--json").json == {
         "tasks": [],
         "counts": {},
     }
-    assert cli("queue", "retry", "--all-failed", "--provider", "mfapi", "--json").json["counts"] == {
+    assert cli("task", "retry", "--all-failed", "--provider", "mfapi", "--json").json["counts"] == {
         "retried": 1
     }
-    said = cli("queue", "retry", "--all-failed").stdout
+    said = cli("task", "retry", "--all-failed").stdout
     assert f"task {first}: pending again" in said
     assert f"task {second}: pending again" in said
     assert set(core.statuses().values()) == {"pending"}
-    assert "no failed task" in cli("queue", "retry", "--all-failed").stdout
+    assert "no failed task" in cli("task", "retry", "--all-failed").stdout
 
 
 def test_e4_tasks_are_cancelled_by_their_ids(cli: CommandLine, core: Core) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM")
     ids = [str(task.id) for task in core.tasks()]
-    said = cli("queue", "cancel", *ids, "--json")
+    said = cli("task", "cancel", *ids, "--json")
     assert said.exit_code == 0
     assert said.json["counts"] == {"cancelled": 2}
     assert set(core.statuses().values()) == {"cancelled"}
-    again = cli("queue", "cancel", ids[0])
+    again = cli("task", "cancel", ids[0])
     assert (again.exit_code, again.stdout) == (0, f"task {ids[0]}: nothing to do: it has finished already.\n")
 
 
@@ -119,7 +117,7 @@ def test_e4_tasks_are_cancelled_by_their_ids(cli: CommandLine, core: Core) -> No
         (["retry", "1", "--all-failed"], 2, "not both"),
         (["retry", "1", "--provider", "mfapi"], 2, "leave them out with ids"),
         (["retry", "99999999999999999999"], 1, "a number is larger than the database can hold"),
-        (["retry", "--all-failed", "--data-type", "equity_qoute"], 1, "there is no active data type"),
+        (["retry", "--all-failed", "--type", "equity_qoute"], 1, "there is no active data type"),
         (
             ["retry", "--all-failed", "--provider", "mfapi.in"],
             1,
@@ -132,7 +130,7 @@ def test_e4_tasks_are_cancelled_by_their_ids(cli: CommandLine, core: Core) -> No
 def test_what_makes_no_sense_is_said_in_one_sentence(
     cli: CommandLine, arguments: list[str], code: int, words: str
 ) -> None:
-    said = cli("queue", *arguments)
+    said = cli("task", *arguments)
     assert said.exit_code == code
     assert words in said.error
 
@@ -140,9 +138,9 @@ def test_what_makes_no_sense_is_said_in_one_sentence(
 def test_a_task_nobody_knows_is_told_and_the_exit_code_says_so(cli: CommandLine, core: Core) -> None:
     task_id = dead(core)
     for act in ("retry", "cancel"):
-        said = cli("queue", act, "4711")
+        said = cli("task", act, "4711")
         assert (said.exit_code, said.stdout) == (1, "task 4711: there is no such task.\n")
-    said = cli("queue", "retry", "4711", str(task_id), "--json")
+    said = cli("task", "retry", "4711", str(task_id), "--json")
     assert said.exit_code == 1
     assert said.json["counts"] == {"unknown": 1, "retried": 1}, "the others are done all the same"
 
@@ -151,9 +149,9 @@ def test_a8_the_list_fits_80_columns_and_the_task_tells_the_rest(cli: CommandLin
     core.heartbeat("ann", (QUOTE, "AAPL"))
     long = "it is refused, " + "and went on about it " * 15
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, long)
-    said = cli("queue", "list").stdout
+    said = cli("task", "list").stdout
     assert max(map(len, said.splitlines())) <= 80
     assert "it is refused" in said
     assert "AAPL" in said
-    assert long.strip() in cli("queue", "show", str(core.task("AAPL").id)).stdout
-    assert cli("queue", "list", "--json").json["tasks"][0]["last_error"].startswith(long.strip())
+    assert long.strip() in cli("task", "show", str(core.task("AAPL").id)).stdout
+    assert cli("task", "list", "--json").json["tasks"][0]["last_error"].startswith(long.strip())

@@ -1,4 +1,4 @@
-"""`price` and `history`: what is stored, told exactly; what is not there, said clearly."""
+"""`price show` and `price history`: what is stored, told exactly; what is not there, said clearly."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def store_quote(core: Core, symbol: str, price: str, seconds_old: float = 0) -> 
 
 def test_a10_price_tells_what_is_stored(cli: CommandLine, core: Core) -> None:
     store_quote(core, "AAPL", "146.5500", seconds_old=30)
-    said = cli("price", "AAPL", "--json")
+    said = cli("price", "show", "AAPL", "--json")
     assert said.exit_code == 0
-    assert said.json.keys() == {"symbol", "prices"}
+    assert said.json.keys() == {"symbols", "prices"}
     (price,) = said.json["prices"]
     assert 0 <= price.pop("age_seconds") < 30
     for stamp in ("observed_at", "fetched_at"):
@@ -65,10 +65,10 @@ def test_a10_price_tells_what_is_stored(cli: CommandLine, core: Core) -> None:
 def test_a10_an_old_price_is_told_as_stale(cli: CommandLine, core: Core, clock: Clock) -> None:
     store_quote(core, "AAPL", "146.55")
     clock.advance(90)
-    (price,) = cli("price", "AAPL", "--json").json["prices"]
+    (price,) = cli("price", "show", "AAPL", "--json").json["prices"]
     assert price["fresh"] is False
     assert 90 <= price["age_seconds"] < 120
-    table = cli("price", "AAPL").stdout
+    table = cli("price", "show", "AAPL").stdout
     assert "stale" in table
     assert "1 min 3" in table
 
@@ -77,19 +77,19 @@ def test_every_type_with_a_price_has_a_row(cli: CommandLine, core: Core) -> None
     store_quote(core, "AAPL", "146.55")
     core.enqueue(DAILY, "AAPL")
     core.finish(core.claim_one(), "147.00")
-    said = cli("price", "AAPL", "--json").json
+    said = cli("price", "show", "AAPL", "--json").json
     assert [(row["data_type"], row["price"]) for row in said["prices"]] == [
         (DAILY, "147.00"),
         (QUOTE, "146.55"),
     ]
-    table = cli("price", "AAPL").stdout
+    table = cli("price", "show", "AAPL").stdout
     assert "146.55" in table
     assert "147.00" in table
 
 
 def test_a9_digits_are_told_as_stored_and_never_as_an_exponent(cli: CommandLine, core: Core) -> None:
     store_quote(core, "AAPL", "0.00000001")
-    assert cli("price", "AAPL", "--json").json["prices"][0]["price"] == "0.00000001"
+    assert cli("price", "show", "AAPL", "--json").json["prices"][0]["price"] == "0.00000001"
 
 
 def test_times_are_utc_whatever_the_zone_of_the_database(
@@ -98,22 +98,22 @@ def test_times_are_utc_whatever_the_zone_of_the_database(
     clock.set(datetime(2026, 7, 1, 23, 30, tzinfo=UTC))
     store_quote(core, "AAPL", "1.00")
     url = in_zone(database_url, "Asia/Kolkata")
-    (price,) = cli("price", "AAPL", "--json", database_url=url).json["prices"]
+    (price,) = cli("price", "show", "AAPL", "--json", database_url=url).json["prices"]
     assert price["fetched_at"].startswith("2026-07-01T23:30:")
-    assert "2026-07-01 23:30:" in cli("price", "AAPL", database_url=url).stdout
+    assert "2026-07-01 23:30:" in cli("price", "show", "AAPL", database_url=url).stdout
 
 
 def test_an_unknown_symbol_is_named_with_the_way_to_make_it_known(cli: CommandLine) -> None:
-    error = cli("price", "XYZ", "--json").error
+    error = cli("price", "show", "XYZ", "--json").error
     assert "'XYZ'" in error
-    assert "pricing-pipeline subscribe" in error
-    assert cli("price", "aapl", "--json").json["symbol"] == "AAPL"
+    assert "pricing-pipeline subscription watch" in error
+    assert cli("price", "show", "aapl", "--json").json["symbols"] == ["AAPL"]
 
 
 def test_a_known_symbol_without_a_price_is_no_error(cli: CommandLine) -> None:
-    said = cli("price", "AAPL", "--json")
+    said = cli("price", "show", "AAPL", "--json")
     assert said.exit_code == 0
-    assert said.json == {"symbol": "AAPL", "prices": []}
+    assert said.json == {"symbols": ["AAPL"], "prices": []}
     assert said.stderr.startswith("hint: AAPL has no price yet")
 
 
@@ -124,7 +124,7 @@ def test_a9_history_tells_bars_exactly(cli: CommandLine, core: Core) -> None:
     rest = {"open": "0.128348", "high": "0.13", "low": "0.1200", "volume": "117258400"}
     store_bars(core, "AAPL", (date(2013, 2, 4), "0.128300", rest), (date(2013, 2, 5), "12.30", {}))
     said = cli(
-        "history", "AAPL", "--data-type", DAILY, "--from", "2013-02-01", "--to", "2013-02-28", "--json"
+        "price", "history", "AAPL", "--type", DAILY, "--from", "2013-02-01", "--to", "2013-02-28", "--json"
     )
     content = said.json
     rows = content.pop("rows")
@@ -157,7 +157,7 @@ def test_a9_history_tells_bars_exactly(cli: CommandLine, core: Core) -> None:
 
 def test_a9_a_volume_that_is_not_whole_is_text(cli: CommandLine, core: Core) -> None:
     store_bars(core, "AAPL", (date(2013, 2, 4), "1.00", {"volume": "0.12345678901234567890"}))
-    said = cli("history", "AAPL", "--data-type", DAILY, "--from", "2013-02", "--to", "2013-02", "--json")
+    said = cli("price", "history", "AAPL", "--type", DAILY, "--from", "2013-02", "--to", "2013-02", "--json")
     assert said.json["rows"][0]["volume"] == "0.12345678901234567890"
 
 
@@ -168,7 +168,7 @@ def test_g6_both_days_of_a_range_are_included_and_a_month_is_all_its_days(
     store_bars(core, "AAPL", *((day, "1.00", {}) for day in days))
 
     def dates(first: str, last: str) -> list[str]:
-        said = cli("history", "AAPL", "--data-type", DAILY, "--from", first, "--to", last, "--json")
+        said = cli("price", "history", "AAPL", "--type", DAILY, "--from", first, "--to", last, "--json")
         return [row["date"] for row in said.json["rows"]]
 
     assert dates("2013-02-01", "2013-02-28") == ["2013-02-01", "2013-02-28"]
@@ -179,7 +179,7 @@ def test_g6_both_days_of_a_range_are_included_and_a_month_is_all_its_days(
 def test_a_quote_is_dated_to_the_second(cli: CommandLine, core: Core, clock: Clock) -> None:
     clock.set(datetime(2026, 7, 1, 23, 30, tzinfo=UTC))
     store_quote(core, "AAPL", "146.55")
-    said = cli("history", "AAPL", "--data-type", QUOTE, "--json").json
+    said = cli("price", "history", "AAPL", "--type", QUOTE, "--json").json
     assert said["rows"][0]["date"].startswith("2026-07-01T23:30:")
     assert said["rows"][0]["close"] == "146.55"
 
@@ -188,9 +188,9 @@ def test_the_range_is_the_last_thirty_days_by_the_clock_of_the_database(
     cli: CommandLine, clock: Clock
 ) -> None:
     clock.set(datetime(2031, 3, 31, 12, tzinfo=UTC))
-    said = cli("history", "AAPL", "--data-type", DAILY, "--json").json
+    said = cli("price", "history", "AAPL", "--type", DAILY, "--json").json
     assert (said["from"], said["to"]) == ("2031-03-01", "2031-03-31")
-    said = cli("history", "AAPL", "--data-type", DAILY, "--to", "2013-01-31", "--json").json
+    said = cli("price", "history", "AAPL", "--type", DAILY, "--to", "2013-01-31", "--json").json
     assert (said["from"], said["to"]) == ("2013-01-01", "2013-01-31")
 
 
@@ -198,7 +198,7 @@ def test_history_is_listed_for_people(cli: CommandLine, core: Core) -> None:
     rest = {"open": "1.10", "high": "1.30", "low": "1.00", "volume": "117258400"}
     store_bars(core, "AAPL", (date(2013, 2, 4), "1.20", rest))
     heading, _, row = cli(
-        "history", "AAPL", "--data-type", DAILY, "--from", "2013-02", "--to", "2013-02"
+        "price", "history", "AAPL", "--type", DAILY, "--from", "2013-02", "--to", "2013-02"
     ).stdout.splitlines()
     assert heading.split() == ["day", "open", "high", "low", "close", "volume"]
     assert row.split() == ["2013-02-04", "1.10", "1.30", "1.00", "1.20", "117258400", "USD"]
@@ -214,7 +214,7 @@ def test_history_is_drawn(cli: CommandLine, core: Core) -> None:
         for day in range(4, 9)
     ]
     store_bars(core, "AAPL", *bars)
-    said = cli("history", "AAPL", "--data-type", DAILY, "--from", "2013-02", "--to", "2013-02", "--plot")
+    said = cli("price", "history", "AAPL", "--type", DAILY, "--from", "2013-02", "--to", "2013-02", "--plot")
     assert said.exit_code == 0
     title, *lines = said.stdout.splitlines()
     assert title == "AAPL equity_daily, 5 values, USD"
@@ -227,34 +227,34 @@ def test_history_is_drawn(cli: CommandLine, core: Core) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["AAPL", "--data-type", DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "upside down"),
-        (["AAPL", "--data-type", DAILY, "--from", "2990-01"], 1, "2990-01-01 has not come yet"),
-        (["AAPL", "--data-type", "nope"], 1, "no active data type 'nope'; there are: equity_daily, "),
-        (["XYZ", "--data-type", DAILY], 1, "XYZ"),
-        (["EUR/USD", "--data-type", DAILY], 1, "no equity instrument is called EUR/USD"),
-        (["AAPL", "--data-type", DAILY, "--from", "yesterday"], 2, "--from 'yesterday' is not a day"),
-        (["AAPL", "--data-type", DAILY, "--to", "2013-02-30"], 2, "--to '2013-02-30' is not a day"),
-        (["AAPL", "--data-type", DAILY, "--to", "2013-13"], 2, "--to '2013-13' is not a day"),
-        (["AAPL", "--data-type", DAILY, "--plot", "--json"], 2, "--plot"),
-        (["AAPL"], 2, "'--data-type'"),
+        (["AAPL", "--type", DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "upside down"),
+        (["AAPL", "--type", DAILY, "--from", "2990-01"], 1, "2990-01-01 has not come yet"),
+        (["AAPL", "--type", "nope"], 1, "no active data type 'nope'; there are: equity_daily, "),
+        (["XYZ", "--type", DAILY], 1, "XYZ"),
+        (["EUR/USD", "--type", DAILY], 1, "no equity instrument is called EUR/USD"),
+        (["AAPL", "--type", DAILY, "--from", "yesterday"], 2, "--from 'yesterday' is not a day"),
+        (["AAPL", "--type", DAILY, "--to", "2013-02-30"], 2, "--to '2013-02-30' is not a day"),
+        (["AAPL", "--type", DAILY, "--to", "2013-13"], 2, "--to '2013-13' is not a day"),
+        (["AAPL", "--type", DAILY, "--plot", "--json"], 2, "--plot"),
+        (["AAPL"], 2, "'--type'"),
     ],
 )
 def test_what_makes_no_sense_is_said_in_one_sentence(
     cli: CommandLine, arguments: list[str], code: int, words: str
 ) -> None:
-    said = cli("history", *arguments)
+    said = cli("price", "history", *arguments)
     assert said.exit_code == code
     assert words in said.error
 
 
 def test_nothing_stored_is_no_error_and_names_the_command_that_fetches(cli: CommandLine) -> None:
-    said = cli("history", "AAPL", "--data-type", DAILY, "--from", "1999-12", "--to", "2000-01", "--json")
+    said = cli("price", "history", "AAPL", "--type", DAILY, "--from", "1999-12", "--to", "2000-01", "--json")
     assert said.exit_code == 0
     assert said.json["rows"] == []
-    assert "backfill equity_daily --from 2000-01-01 --to 2000-01-31 --symbols AAPL" in said.stderr
-    early = cli("history", "AAPL", "--data-type", DAILY, "--from", "1999-01", "--to", "1999-02")
+    assert "backfill start AAPL --type equity_daily --from 2000-01-01 --to 2000-01-31" in said.stderr
+    early = cli("price", "history", "AAPL", "--type", DAILY, "--from", "1999-01", "--to", "1999-02")
     assert "begins on 2000-01-01" in early.stderr
-    assert "gather while somebody watches" in cli("history", "AAPL", "--data-type", QUOTE).stderr
+    assert "gather while somebody watches" in cli("price", "history", "AAPL", "--type", QUOTE).stderr
 
 
 # document
@@ -279,12 +279,12 @@ def test_a10_document_tells_what_is_stored_with_every_digit(
 ) -> None:
     body: dict[str, Scalar] = {"companyName": "Apple", "lastDividend": Decimal("1.050"), "isEtf": False}
     store_documents(core, profiles, Document("AAPL", None, body))
-    said = cli("document", "AAPL", "--data-type", profiles, "--json")
+    said = cli("document", "show", "AAPL", "--type", profiles, "--json")
     assert said.json["fresh"]
     (told,) = said.json["documents"]
     assert told["period"] is None
     assert told["body"] == {"companyName": "Apple", "lastDividend": "1.050", "isEtf": False}
-    shown = cli("document", "AAPL", "--data-type", profiles).stdout
+    shown = cli("document", "show", "AAPL", "--type", profiles).stdout
     assert re.search(r"lastDividend +1\.050", shown)
     assert re.search(r"isEtf +no", shown)
 
@@ -300,34 +300,34 @@ def test_documents_of_periods_are_lines_and_the_past_can_be_read(
     then = core.clock()
     clock.advance(3 * 86400)
     store_documents(core, "company_earnings", *reports("1.6"))
-    lines = cli("document", "AAPL", "--data-type", "company_earnings").stdout.splitlines()
+    lines = cli("document", "show", "AAPL", "--type", "company_earnings").stdout.splitlines()
     assert [line.split() for line in lines[2:4]] == [["2026-10-29", "1.6"], ["2026-07-30", "1.6"]]
     for said in (then.isoformat(), str(then.date())):
-        past = cli("document", "AAPL", "--data-type", "company_earnings", "--as-of", said, "--json").json
+        past = cli("document", "show", "AAPL", "--type", "company_earnings", "--as-of", said, "--json").json
         assert {one["body"]["epsActual"] for one in past["documents"]} == {"1.5"}
-    nothing = cli("document", "AAPL", "--data-type", "company_earnings", "--as-of", "2020-01-01")
+    nothing = cli("document", "show", "AAPL", "--type", "company_earnings", "--as-of", "2020-01-01")
     assert "nothing is stored" in nothing.stderr
 
 
 def test_a10_a_missing_document_is_asked_for(cli: CommandLine, core: Core, profiles: str) -> None:
-    said = cli("document", "AAPL", "--data-type", profiles)
+    said = cli("document", "show", "AAPL", "--type", profiles)
     assert "It is asked for" in said.stderr
     assert [task.data_type for task in core.tasks("AAPL")] == [profiles]
-    assert "on its way" in cli("document", "AAPL", "--data-type", profiles).stderr
+    assert "on its way" in cli("document", "show", "AAPL", "--type", profiles).stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["AAPL", "--data-type", QUOTE], 1, "Types of documents are: company_earnings, company_profile"),
-        (["AAPL", "--data-type", "nonsense"], 1, "no active data type"),
-        (["WHO", "--data-type", "company_profile"], 1, "no equity instrument is called WHO"),
-        (["AAPL", "--data-type", "company_profile", "--as-of", "noon"], 2, "is not a time"),
+        (["AAPL", "--type", QUOTE], 1, "Types of documents are: company_earnings, company_profile"),
+        (["AAPL", "--type", "nonsense"], 1, "no active data type"),
+        (["WHO", "--type", "company_profile"], 1, "no equity instrument is called WHO"),
+        (["AAPL", "--type", "company_profile", "--as-of", "noon"], 2, "is not a time"),
     ],
 )
 def test_what_document_cannot_read(
     cli: CommandLine, profiles: str, arguments: list[str], code: int, words: str
 ) -> None:
-    said = cli("document", *arguments)
+    said = cli("document", "show", *arguments)
     assert said.exit_code == code
     assert words in " ".join(said.stderr.split())

@@ -219,7 +219,9 @@ def test_it_tells_what_it_can_while_the_database_is_away(cli: CommandLine) -> No
     assert "secret" not in said.stdout + said.stderr
 
 
-@pytest.mark.parametrize("command", [["status"], ["price", "AAPL"], ["db", "upgrade"], ["queue", "list"]])
+@pytest.mark.parametrize(
+    "command", [["status"], ["price", "show", "AAPL"], ["db", "upgrade"], ["task", "list"]]
+)
 def test_a_home_without_a_database_says_how_to_start_one(
     cli: CommandLine, tmp_path: Path, command: list[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""`subscribe` and `unsubscribe`: the subscription lives exactly as long as the command, outages included."""
+"""`subscription watch` and `end`: the subscription lives exactly as long as the command, outages included."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Self
 import pytest
 from sqlalchemy import Connection, Engine, make_url, text
 
-from pricing_pipeline.cli.watch import Watch
+from pricing_pipeline.cli.subscription import Watch
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
@@ -78,7 +78,20 @@ def watching(
 
 
 def test_b5_a_subscription_lasts_as_long_as_the_command(cli: CommandLine, core: Core) -> None:
-    said = cli("subscribe", "ann", QUOTE, "TSLA", "AAPL", "AAPL", "--minutes", "0.001", "--json")
+    said = cli(
+        "subscription",
+        "watch",
+        "TSLA",
+        "AAPL",
+        "AAPL",
+        "--type",
+        QUOTE,
+        "--user",
+        "ann",
+        "--minutes",
+        "0.001",
+        "--json",
+    )
     assert said.exit_code == 0
     assert said.events == [
         {"event": "subscribed", "user": "ann", "data_type": QUOTE, "symbols": ["TSLA", "AAPL"], "new": 2},
@@ -98,7 +111,15 @@ def test_b5_leaving_by_a_signal_unsubscribes(cli: CommandLine, core: Core, numbe
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
     process = cli.start(
-        "subscribe", "ann", QUOTE, "AAPL", "--json", preexec_fn=like_a_background_job_of_a_script
+        "subscription",
+        "watch",
+        "AAPL",
+        "--type",
+        QUOTE,
+        "--user",
+        "ann",
+        "--json",
+        preexec_fn=like_a_background_job_of_a_script,
     )
     assert process.stdout is not None
     assert json.loads(process.stdout.readline())["event"] == "subscribed"
@@ -253,17 +274,17 @@ def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["ann", "nope", "AAPL"], 1, "unknown data type(s): nope"),
-        (["ann", QUOTE, "A B"], 1, "A symbol has 1 to 40 letters"),
-        (["", QUOTE, "AAPL"], 1, "a user's name has 1 to 200 characters"),
-        (["ann", QUOTE, "AAPL", "--minutes", "0"], 2, "--minutes 0"),
-        (["ann", QUOTE], 2, "'SYMBOL'"),
+        (["AAPL", "--type", "nope"], 1, "unknown data type(s): nope"),
+        (["A B", "--type", QUOTE], 1, "A symbol has 1 to 40 letters"),
+        (["AAPL", "--type", QUOTE, "--user", ""], 1, "a user's name has 1 to 200 characters"),
+        (["AAPL", "--type", QUOTE, "--minutes", "0"], 2, "--minutes 0"),
+        (["--type", QUOTE], 2, "'SYMBOL'"),
     ],
 )
 def test_what_cannot_be_watched_is_said_in_one_sentence(
     cli: CommandLine, core: Core, arguments: list[str], code: int, words: str
 ) -> None:
-    said = cli("subscribe", *arguments)
+    said = cli("subscription", "watch", *arguments)
     assert said.exit_code == code
     assert words in said.error
     assert watchers(core) == []
@@ -272,12 +293,17 @@ def test_what_cannot_be_watched_is_said_in_one_sentence(
 def test_b5_unsubscribe_ends_what_is_watched(cli: CommandLine, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.heartbeat("bob", (QUOTE, "AAPL"))
-    said = cli("unsubscribe", "ann", QUOTE, "AAPL", "IBM", "FB", "--json")
+    said = cli("subscription", "end", "AAPL", "IBM", "FB", "--type", QUOTE, "--user", "ann", "--json")
     assert said.json == {"user": "ann", "data_type": QUOTE, "symbols": ["AAPL", "IBM", "FB"], "ended": 2}
     assert watchers(core) == [("bob", QUOTE, "AAPL")]
-    assert "nothing has changed" in cli("unsubscribe", "ann", QUOTE, "AAPL").stdout
-    assert "no longer watches" in cli("unsubscribe", "bob", QUOTE, "AAPL").stdout
-    assert "no active data type 'nope'" in cli("unsubscribe", "ann", "nope", "AAPL").error
+    assert (
+        "nothing has changed" in cli("subscription", "end", "AAPL", "--type", QUOTE, "--user", "ann").stdout
+    )
+    assert "no longer watches" in cli("subscription", "end", "AAPL", "--type", QUOTE, "--user", "bob").stdout
+    assert (
+        "no active data type 'nope'"
+        in cli("subscription", "end", "AAPL", "--type", "nope", "--user", "ann").error
+    )
 
 
 def test_b5_who_watches_is_told_that_a_symbol_failed_and_why(engine: Engine, core: Core) -> None:
@@ -295,12 +321,14 @@ def test_b5_who_watches_is_told_that_a_symbol_failed_and_why(engine: Engine, cor
 
 
 def test_b5_small_letters_watch_the_instrument_that_is_known(cli: CommandLine, core: Core) -> None:
-    said = cli("subscribe", "ann", QUOTE, "aapl", "--minutes", "0.001", "--json")
+    said = cli(
+        "subscription", "watch", "aapl", "--type", QUOTE, "--user", "ann", "--minutes", "0.001", "--json"
+    )
     assert said.events[0]["symbols"] == ["AAPL"]
     assert core.statuses() == {"AAPL": "pending"}
 
 
 def test_b5_a_symbol_that_fits_no_such_type_is_refused_with_what_is_meant(cli: CommandLine) -> None:
-    said = cli("subscribe", "ann", "fx_rate", "EURUSD", "--minutes", "0.001")
+    said = cli("subscription", "watch", "EURUSD", "--type", "fx_rate", "--user", "ann", "--minutes", "0.001")
     assert "EURUSD is no symbol of fx_rate: that is two known currencies" in said.error
     assert said.error.endswith("Did you mean EUR/USD?")

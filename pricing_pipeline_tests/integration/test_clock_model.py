@@ -1,7 +1,7 @@
 """The queue and its limits on a clock that jumps, against true times that a model keeps.
 
 Invariant, after any step of the database's clock, in whatever state tasks, demand, keys, breaker and limits are: a
-pause, lease or hold-off that would have lasted R seconds more lasts at most R + 60 s more, as soon as the step was
+pause, lease or back-off that would have lasted R seconds more lasts at most R + 60 s more, as soon as the step was
 noticed; so much of a limit is free as was not used in the last window and 60 s; and no window that the provider sees
 holds more than the limit and as much again for each step in it. Nobody is seen more than a minute ahead.
 """
@@ -38,7 +38,7 @@ WAITS = """
         CROSS JOIN LATERAL (VALUES (' run_after', run_after), (' lease', lease_until)) w (kind, at)
         UNION ALL
         SELECT kind || symbol, at FROM pricing.demand
-        CROSS JOIN LATERAL (VALUES ('hold-off ', held_until), ('due ', due_at)) w (kind, at)
+        CROSS JOIN LATERAL (VALUES ('back-off ', backoff_until), ('due ', due_at)) w (kind, at)
         UNION ALL
         SELECT kind || key_name, at FROM pricing.provider_keys
         CROSS JOIN LATERAL (VALUES ('pause ', blocked_until), ('others ', foreign_until)) w (kind, at)
@@ -156,7 +156,9 @@ class ClockMachine(RuleBasedStateMachine):
             " FROM pricing.active_subscriptions"
         )
         used = sum(units for at, units in self.calls if at > self.true - WINDOW - GRACE)
-        left = self._one("SELECT min(units_left) FROM pricing.key_room(%s, pricing.clock())", [TWELVEDATA])
+        left = self._one(
+            "SELECT min(units_left) FROM pricing.key_allowances(%s, pricing.clock())", [TWELVEDATA]
+        )
         assert left >= UNITS - used, f"{left} units left, {used} used, after {seconds} s"
         if work_goes_on:
             self._expect_work(before)

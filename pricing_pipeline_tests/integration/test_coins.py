@@ -30,12 +30,12 @@ def test_a9_a_price_in_a_coin_is_stored_and_shown(
     assert calls(sandbox, TWELVEDATA) == [("/quote", 1, 200)]
     assert core.one("SELECT currency FROM pricing.instruments WHERE symbol LIKE 'BTC/%'") == coin
     assert core.one("SELECT count(*) FROM pricing.quarantined_values") == 0
-    (price,) = cli("price", f"BTC/{coin}", "--json").json["prices"]
+    (price,) = cli("price", "show", f"BTC/{coin}", "--json").json["prices"]
     assert (price["currency"], price["provider"]) == (coin, TWELVEDATA)
     latest = core.latest(f"BTC/{coin}", COIN)
     assert latest is not None
     assert Decimal(price["price"]) == latest.price
-    assert coin in cli("price", f"BTC/{coin}").stdout.replace(f"BTC/{coin}", "")
+    assert coin in cli("price", "show", f"BTC/{coin}").stdout.replace(f"BTC/{coin}", "")
 
 
 @pytest.mark.parametrize("code", ["XXZ", "GBZ", "USDX"])

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.demand import schedules, staleness
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.errors import LockHeld, ReadReplica
+from pricing_pipeline.errors import LockUnavailable, ReadReplica
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.core import (
     DAILY,
@@ -73,7 +73,7 @@ def test_contract_01_two_claims_at_once_never_take_the_same_task(core: Core) -> 
     joined(*other)
     workers = Counter((task.status, task.worker) for task in core.tasks())
     assert workers == {("processing", "first"): 10, ("processing", "second"): 10, ("pending", None): 10}
-    assert core.held(mine[0]) == set(mine[0].task_ids)
+    assert core.lock_owned(mine[0]) == set(mine[0].task_ids)
 
 
 def test_contract_02_recovery_passes_over_what_is_being_finished(
@@ -84,7 +84,7 @@ def test_contract_02_recovery_passes_over_what_is_being_finished(
     slow, _ = core.claim(max_calls=2)
     clock.advance(61)
     with core.engine.begin() as worker:
-        assert task_queue.held(worker, slow) == set(slow.task_ids)
+        assert task_queue.lock_owned(worker, slow) == set(slow.task_ids)
         assert patient.execute(text("SELECT pricing.recover_tasks()")).scalar_one() == 1
         patient.commit()
         task_queue.complete(worker, slow.task_ids, slow.claim_token)
@@ -101,7 +101,7 @@ def test_contract_03_periodic_work_never_runs_beside_itself(core: Core, patient:
     assert "prune" in staleness.run_duties(patient), "the lock is free though the other one failed"
     with (
         advisory_lock(core.engine, "a sync"),
-        pytest.raises(LockHeld),
+        pytest.raises(LockUnavailable),
         advisory_lock(core.engine, "a sync"),
     ):
         pass

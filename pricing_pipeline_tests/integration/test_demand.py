@@ -150,7 +150,7 @@ def test_b5_an_unknown_or_retired_type_is_refused_by_name(
     with pytest.raises(DBAPIError) as refused:
         core.heartbeat("ann", *pairs)
     assert f"unknown data type(s): {data_type}" in reason(refused.value)
-    assert "registry list" in reason(refused.value)
+    assert "type list" in reason(refused.value)
     assert core.rows("SELECT FROM pricing.active_subscriptions") == []
 
 

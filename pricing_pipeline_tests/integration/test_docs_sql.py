@@ -13,6 +13,7 @@ import pytest
 from psycopg import errors
 from sqlalchemy import make_url
 
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.embedded import ask
@@ -88,10 +89,11 @@ def test_the_runbooks_release_lets_a_blocked_provider_be_called(
 
 
 def test_the_runbooks_limit_and_quota_count_from_the_next_claim(
-    core: Core, connection: psycopg.Connection[Any]
+    core: Core, connection: psycopg.Connection[Any], cli: CommandLine
 ) -> None:
     before = core.allowance()
-    connection.execute(remedy("SET units").encode())
+    (lower,) = re.findall(r"^ *pricing-pipeline (limit set \w+ minute 8)$", RUNBOOK.read_text(), re.MULTILINE)
+    assert cli(*lower.split()).exit_code == 0
     connection.execute(remedy("SET quota_bytes").encode())
     after = core.allowance()
     assert (before.units_left, after.units_left) == (2000, 8)

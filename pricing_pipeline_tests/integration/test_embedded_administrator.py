@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -23,24 +25,29 @@ def block(language: str, part: str) -> str:
     return found
 
 
-def administrator(home: str) -> tuple[str, dict[str, str]]:
-    """The address that the page prints, and the options that they set."""
-    recipe = block("sh", "ADMIN=")
-    (code,) = re.findall(r"ADMIN=\$\(python -c '(.+)'\)", recipe)
-    (options,) = re.findall(r"export PGOPTIONS='(.+)'", recipe)
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={"PRICING_HOME": home}, capture_output=True, text=True, check=True
+def administrator(home: Path, sql: str) -> str:
+    """What psql says to this, opened as the page tells."""
+    (recipe,) = re.findall(
+        r"^    pricing-pipeline (db psql .*administrator)$", PAGES[0].read_text(), re.MULTILINE
     )
-    return done.stdout.strip(), {"options": options}
+    command = [*recipe.split(), "--", "--no-psqlrc", "-At", "-v", "ON_ERROR_STOP=1", "--command", sql]
+    done = subprocess.run(
+        [sys.executable, "-m", "pricing_pipeline.cli", *command],
+        env={"PRICING_HOME": str(home), "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def test_an_administrator_gives_a_person_a_login(make_server: MakeServer) -> None:
     with make_server() as server:
         upgrade(server.url("pricing"))
-        url, options = administrator(str(server.home))
         login = block("text", "CREATE ROLE ann LOGIN")
-        with psycopg.connect(url, autocommit=True, **options) as admin:
-            admin.execute(login.encode())
+        administrator(server.home, login)
+        assert administrator(server.home, "SHOW search_path") == "pg_catalog,pg_temp"
         person = make_url(server.url("pricing")).set(username="ann", password="choose one")
         with psycopg.connect(person.render_as_string(hide_password=False).replace(" ", "%20")) as session:
             row = session.execute("SELECT user, pg_has_role('pricing_client', 'MEMBER')").fetchone()
@@ -53,14 +60,11 @@ def test_an_administrator_finds_and_ends_a_session_that_locks(make_server: MakeS
     find, end, *_ = block("sql", "pg_terminate_backend").replace("5 seconds", "0 seconds").split(";")
     with make_server() as server:
         upgrade(server.url("pricing"))
-        url, options = administrator(str(server.home))
         with psycopg.connect(server.url("pricing", "worker")) as session:
             session.execute("DELETE FROM pricing.active_subscriptions")
             assert ask(server.url("pricing"), find) is None, "an owner does not see it"
-            with psycopg.connect(url, autocommit=True, **options) as admin:
-                row = admin.execute(find.encode()).fetchone()
-                assert row is not None
-                assert row[:2] == (session.info.backend_pid, "pricing_worker")
-                admin.execute(re.sub(r"\d+", str(row[0]), end).encode())
+            row = administrator(server.home, find).split("|")
+            assert row[:2] == [str(session.info.backend_pid), "pricing_worker"]
+            administrator(server.home, re.sub(r"\d+", row[0], end))
             with pytest.raises(psycopg.OperationalError):
                 session.execute("SELECT 1")

@@ -98,7 +98,7 @@ def test_b4_the_command_line_says_that_the_provider_has_none(cli: CommandLine, c
     core.lift_limits()
     core.read("AAPL")
     answer(core)
-    assert "its provider answered that it has no price of AAPL" in cli("why", "AAPL").stdout
+    assert "its provider answered that it has no price of AAPL" in cli("price", "why", "AAPL").stdout
 
 
 @pytest.mark.usefixtures("only_quotes")

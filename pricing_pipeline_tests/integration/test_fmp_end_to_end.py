@@ -55,7 +55,7 @@ def test_b29_a_report_comes_out_and_what_was_believed_before_is_kept(
         audit(core)
 
         # The next report is announced, and then it is there.
-        said = cli("document", "IBM", "--data-type", EARNINGS, "--json").json
+        said = cli("document", "show", "IBM", "--type", EARNINGS, "--json").json
         ahead = min(
             date.fromisoformat(one["period"]) for one in said["documents"] if one["body"]["epsActual"] is None
         )
@@ -72,7 +72,7 @@ def test_b29_a_report_comes_out_and_what_was_believed_before_is_kept(
         work_until(refresher, lambda: len(sandbox.calls("fmp")) == 3 and all_done(core)())
 
     assert body_of(core, announced)["epsActual"] is not None
-    past = cli("document", "IBM", "--data-type", EARNINGS, "--as-of", before.isoformat(), "--json").json
+    past = cli("document", "show", "IBM", "--type", EARNINGS, "--as-of", before.isoformat(), "--json").json
     (then,) = (one["body"] for one in past["documents"] if one["period"] == str(announced))
     assert then["epsActual"] is None
     assert core.one("SELECT count(*) FROM pricing.document_revisions WHERE period = :day", day=announced) == 1
@@ -139,7 +139,7 @@ def test_f5_lists_of_dividends_and_splits_make_total_return_of_another_providers
     assert raw[0] == 2 * splits[0]
     assert raw[-1] == splits[-1]
     assert 0.9 * float(splits[0]) < float(total[0]) < float(splits[0]), "six small dividends were paid since"
-    said = cli("document", "AAPL", "--data-type", "dividends", "--json").json
+    said = cli("document", "show", "AAPL", "--type", "dividends", "--json").json
     assert said["documents"][-1]["body"]["frequency"] == "Quarterly"
     audit(core)
 

@@ -92,9 +92,7 @@ def test_f9_a_running_drain_takes_up_new_keys_and_lets_removed_ones_go(
     with working(core, settings) as refresher:
         why = "SELECT blocked_reason FROM pricing.provider_keys WHERE provider = 'twelvedata'"
         work_until(refresher, lambda: bool(core.rows(why)))
-        assert "no key 'default' of twelvedata. Store it with `pricing-pipeline provider set-key" in core.one(
-            why
-        )
+        assert "no key 'default' of twelvedata. Store it with `pricing-pipeline key set" in core.one(why)
         assert sandbox.calls(TWELVEDATA) == [], "nothing is asked without a key"
         client = refresher._clients[TWELVEDATA]
         put(core, settings, "default", f"{BASE}-first")
@@ -204,7 +202,7 @@ def test_f9_a_database_that_refuses_to_tell_costs_no_key(
     put(core, settings, "default", "the-secret")
     with open_clients(settings, core.engine, look_seconds=0.02) as clients:
         core.rows("REVOKE SELECT ON pricing.provider_credentials FROM pricing_worker")
-        wait_until(lambda: "the stored keys could not be looked at" in caplog.text)
+        wait_until(lambda: "the stored keys could not be read" in caplog.text)
         assert clients[TWELVEDATA].key_names == {"default"}
         put(core, settings, "second", "another-secret")
         core.rows("GRANT SELECT ON pricing.provider_credentials TO pricing_worker")

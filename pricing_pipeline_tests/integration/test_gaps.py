@@ -185,7 +185,7 @@ def test_f8_what_a_person_says_of_the_listing_counts(core: Core) -> None:
 
 def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
     store(core, "03-26", "03-27")
-    arguments = ("gaps", "AAPL", "--from", "2026-03-24")
+    arguments = ("price", "gaps", "AAPL", "--from", "2026-03-24")
     said = cli(*arguments, "--json")
     assert [
         (gap["data_type"], gap["from"], gap["to"], gap["sessions"], gap["kind"], gap["detail"])
@@ -198,9 +198,13 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
     assert said.json["market_closed"] == {DAILY: []}
     shown = cli(*arguments)
     assert "not_published" in shown.stdout
-    assert "backfill equity_daily --from 2026-03-24 --to 2026-03-30 --symbols AAPL" in shown.stderr
-    assert "only of daily values is known" in cli("gaps", "AAPL", "--data-type", QUOTE).error
-    assert "no data type of daily values applies to NOPE" in cli("gaps", "NOPE").error
+    assert "backfill start AAPL --type equity_daily --from 2026-03-24 --to 2026-03-30" in shown.stderr
+    assert cli(*arguments, "--csv", "-").stdout.splitlines()[:2] == [
+        "data_type,from,to,sessions,kind,detail",
+        f"{DAILY},2026-03-24,2026-03-25,2,not_asked,",
+    ]
+    assert "only of daily values is known" in cli("price", "gaps", "AAPL", "--type", QUOTE).error
+    assert "no data type of daily values applies to NOPE" in cli("price", "gaps", "NOPE").error
     core.pause("AAPL")
     assert (
         "AAPL is paused; first resume it: pricing-pipeline instrument resume AAPL. This fetches"
@@ -213,7 +217,7 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
 def test_f8_a_holiday_shows_as_such(cli: CommandLine, core: Core) -> None:
     """It is no gap, and whoever looks for its value is told so; weekends are not worth a line."""
     store(core, "03-17", "03-19")
-    arguments = ("gaps", "AAPL", "--from", "2026-03-14", "--to", "2026-03-22")
+    arguments = ("price", "gaps", "AAPL", "--from", "2026-03-14", "--to", "2026-03-22")
     assert cli(*arguments, "--json").json["market_closed"] == {DAILY: [HOLIDAY]}
     assert f"{DAILY}: the market was closed on {HOLIDAY}" in cli(*arguments).stdout.splitlines()
 
@@ -224,7 +228,7 @@ def test_f8_of_many_holidays_the_last_are_told(cli: CommandLine, core: Core) -> 
     core.rows(
         "DELETE FROM pricing.calendar_sessions WHERE opens_at::date BETWEEN '2026-03-05' AND '2026-03-13'"
     )
-    said = cli("gaps", "AAPL", "--from", "2026-03-01", "--to", "2026-03-22").stdout
+    said = cli("price", "gaps", "AAPL", "--from", "2026-03-01", "--to", "2026-03-22").stdout
     (line,) = [line for line in said.splitlines() if "the market was closed" in line]
     assert line == (
         f"{DAILY}: the market was closed on 8 days; the last were 2026-03-10, 2026-03-11, 2026-03-12, 2026-03-13, "
@@ -239,7 +243,7 @@ def test_f8_gaps_and_revisions_are_marked_where_a_history_is_drawn(cli: CommandL
         " recorded_at, revised_at, revised_by) SELECT data_type, symbol, observed_at, 999, 2, provider, 1, fetched_at,"
         " pricing.clock(), 2 FROM pricing.price_history WHERE observed_at = '2026-03-23T00:00Z'"
     )
-    arguments = ("history", "AAPL", "--data-type", DAILY, "--from", "2026-03-01", "--plot")
+    arguments = ("price", "history", "AAPL", "--type", DAILY, "--from", "2026-03-01", "--plot")
     title, *lines = cli(*arguments).stdout.splitlines()
     assert title == (
         "AAPL equity_daily, 3 values, USD; ┊ 2 trading days missing; closed on 1 holiday; • 1 revised"
@@ -360,7 +364,17 @@ def test_f10_long_spans_cost_a_call_for_each_piece(core: Core) -> None:
 
 
 def test_f10_what_would_be_refused_is_said(cli: CommandLine, core: Core) -> None:
-    arguments = ("backfill", DAILY, "--from", "2026-03-02", "--to", "2026-03-31", "--dry-run")
+    arguments = (
+        "backfill",
+        "start",
+        "--type",
+        DAILY,
+        "--from",
+        "2026-03-02",
+        "--to",
+        "2026-03-31",
+        "--dry-run",
+    )
     said = cli(*arguments, "--json")
     assert said.exit_code == 0
     assert {name: said.json[name] for name in ("tasks", "calls", "units", "fits", "minutes")} == {
@@ -383,7 +397,9 @@ def test_f10_what_would_be_refused_is_said(cli: CommandLine, core: Core) -> None
     assert "no active provider serves equity_daily of 5 symbols" in said.stderr
     assert core.tasks() == []
     cover(core, "2026-03-01", "2026-03-31", "AAPL", "IBM", "MSFT", "GOOG", "FB")
-    said = cli("backfill", DAILY, "--from", "2026-03-02", "--to", "2026-03-20", "--dry-run")
+    said = cli(
+        "backfill", "start", "--type", DAILY, "--from", "2026-03-02", "--to", "2026-03-20", "--dry-run"
+    )
     assert (
         "nothing from 2026-03-02 to 2026-03-20 is to be asked for: 5 known to have no values." in said.stdout
     )
@@ -400,20 +416,20 @@ def test_g6_backfills_are_listed_and_called_off(cli: CommandLine, core: Core) ->
     running = core.claim_one()
 
     def listed() -> dict[str, object]:
-        (row,) = cli("backfills", "list", "--json").json["backfills"]
+        (row,) = cli("backfill", "list", "--json").json["backfills"]
         assert row["backfill_id"] == str(backfill)
         return {name: row[name] for name in ("state", "tasks", "done", "failed", "cancelled", "open")}
 
     assert listed() == {"state": "running", "tasks": 5, "done": 1, "failed": 0, "cancelled": 0, "open": 4}
-    assert "running" in cli("backfills", "list").stdout
-    assert cli("backfills", "cancel", str(backfill), "--json").json["cancelled"] == 4
+    assert "running" in cli("backfill", "list").stdout
+    assert cli("backfill", "cancel", str(backfill), "--json").json["cancelled"] == 4
     assert not core.complete(running), "its finish is refused"
     assert core.claim() == []
     assert listed() == {"state": "cancelled", "tasks": 5, "done": 1, "failed": 0, "cancelled": 4, "open": 0}
-    assert cli("backfills", "cancel", str(backfill)).stdout.startswith("nothing to do: it was cancelled at ")
+    assert cli("backfill", "cancel", str(backfill)).stdout.startswith("nothing to do: it was cancelled at ")
     assert plan(core, symbols=["AAPL", "IBM", "MSFT", "GOOG", "FB"]) != []
-    assert "there is no backfill" in cli("backfills", "cancel", str(uuid4())).error
-    said = cli("backfills", "cancel", "999")
+    assert "there is no backfill" in cli("backfill", "cancel", str(uuid4())).error
+    said = cli("backfill", "cancel", "999")
     assert (said.exit_code, said.error.partition(".")[0]) == (
         2,
         "Invalid value: '999' is no id",
@@ -427,6 +443,6 @@ def test_g6_one_that_has_ended_cannot_be_called_off(cli: CommandLine, core: Core
     for _ in range(5):
         core.complete(core.claim_one())
     core.call("SELECT pricing.backfill_progress(:id)", id=backfill)
-    assert cli("backfills", "cancel", str(backfill)).stdout.startswith("nothing to do: it ended at ")
-    (row,) = cli("backfills", "list", "--json").json["backfills"]
+    assert cli("backfill", "cancel", str(backfill)).stdout.startswith("nothing to do: it ended at ")
+    (row,) = cli("backfill", "list", "--json").json["backfills"]
     assert row["state"] == "done"

@@ -176,7 +176,7 @@ def test_f3_the_command_tells_what_was_believed(core: Core, clock: Clock, cli: C
     then = core.clock()
     clock.advance(60)
     store(core, (date(2010, 3, 1), "10.60"))
-    asked = ("history", "AAPL", "--data-type", DAILY, "--from", "2010-03", "--to", "2010-03", "--json")
+    asked = ("price", "history", "AAPL", "--type", DAILY, "--from", "2010-03", "--to", "2010-03", "--json")
     (row,) = cli(*asked, "--as-of", then.astimezone(UTC).isoformat()).json["rows"]
     assert (row["date"], row["close"], row["adjustment"]) == ("2010-03-01", "10.50", "raw")
     (row,) = cli(*asked).json["rows"]

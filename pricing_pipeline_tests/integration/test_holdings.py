@@ -221,38 +221,51 @@ def test_b7_looks_are_written_once_in_ten_minutes(core: Core, clock: Clock) -> N
 
 
 def test_a7_the_commands_hold_and_release(cli: CommandLine, core: Core) -> None:
-    said = cli("hold", "ann", QUOTE, "AAPL", "TSLA", "--json")
+    said = cli("holding", "open", "AAPL", "TSLA", "--type", QUOTE, "--user", "ann", "--json")
     assert said.json == {"user": "ann", "data_type": QUOTE, "symbols": ["AAPL", "TSLA"], "new": 2}
     assert pending(core) == {"AAPL": 0, "TSLA": 0}
-    assert "holds equity_quote AAPL already" in cli("hold", "ann", QUOTE, "AAPL").stdout
-    assert "bob holds equity_quote AAPL. " in cli("hold", "bob", QUOTE, "AAPL").stdout
-    assert cli("release", "ann", QUOTE, "AAPL", "FB", "--json").json["ended"] == 1
-    assert "was not holding" in cli("release", "ann", QUOTE, "AAPL").stdout
-    assert "ann no longer holds equity_quote TSLA" in cli("release", "ann", QUOTE, "TSLA").stdout
+    assert (
+        "holds equity_quote AAPL already"
+        in cli("holding", "open", "AAPL", "--type", QUOTE, "--user", "ann").stdout
+    )
+    assert (
+        "bob holds equity_quote AAPL. "
+        in cli("holding", "open", "AAPL", "--type", QUOTE, "--user", "bob").stdout
+    )
+    assert (
+        cli("holding", "close", "AAPL", "FB", "--type", QUOTE, "--user", "ann", "--json").json["ended"] == 1
+    )
+    assert "was not holding" in cli("holding", "close", "AAPL", "--type", QUOTE, "--user", "ann").stdout
+    assert (
+        "ann no longer holds equity_quote TSLA"
+        in cli("holding", "close", "TSLA", "--type", QUOTE, "--user", "ann").stdout
+    )
 
 
-@pytest.mark.parametrize(("begin", "end"), [("hold", "release"), ("heartbeat", "unsubscribe")])
+@pytest.mark.parametrize(
+    ("begin", "end"), [("hold", ["holding", "close"]), ("heartbeat", ["subscription", "end"])]
+)
 def test_b1_what_is_of_a_retired_type_can_be_ended(
-    cli: CommandLine, core: Core, begin: str, end: str
+    cli: CommandLine, core: Core, begin: str, end: list[str]
 ) -> None:
     getattr(core, begin)("ann", (QUOTE, "AAPL"))
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
-    assert cli(end, "ann", QUOTE, "AAPL", "--json").json["ended"] == 1
-    assert "no active data type 'equity_quote'" in cli(end, "ann", QUOTE, "AAPL").error
-    assert "no active data type 'nope'" in cli(end, "ann", "nope", "AAPL").error
+    assert cli(*end, "AAPL", "--type", QUOTE, "--user", "ann", "--json").json["ended"] == 1
+    assert "no active data type 'equity_quote'" in cli(*end, "AAPL", "--type", QUOTE, "--user", "ann").error
+    assert "no active data type 'nope'" in cli(*end, "AAPL", "--type", "nope", "--user", "ann").error
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["ann", "nope", "AAPL"], "no active data type 'nope'"),
-        (["ann", QUOTE, "A B"], "A symbol has 1 to 40 letters"),
-        (["", QUOTE, "AAPL"], "a user's name has 1 to 200 characters"),
-        (["ann", QUOTE], "'SYMBOL'"),
+        (["AAPL", "--type", "nope"], "no active data type 'nope'"),
+        (["A B", "--type", QUOTE], "A symbol has 1 to 40 letters"),
+        (["AAPL", "--type", QUOTE, "--user", ""], "a user's name has 1 to 200 characters"),
+        (["--type", QUOTE], "'SYMBOL'"),
     ],
 )
 def test_a7_what_cannot_be_held_is_said_in_one_sentence(
     cli: CommandLine, core: Core, arguments: list[str], words: str
 ) -> None:
-    assert words in cli("hold", *arguments).error
+    assert words in cli("holding", "open", *arguments).error
     assert core.rows("SELECT FROM pricing.holdings") == []

@@ -72,7 +72,7 @@ def test_f5_a_person_confirms_a_split_of_2500_to_1_and_nothing_more_is_needed(co
     )
     assert failure.failure_kind == "misconfigured"
     assert (
-        "if it is true, enter it: pricing-pipeline actions add AAPL 2026-11-02 --split 1:2500" in failure.said
+        "if it is true, enter it: pricing-pipeline action add AAPL 2026-11-02 --split 1:2500" in failure.said
     )
     assert "asked for again" in failure.said
     core.rows("DELETE FROM pricing.api_call_queue_live")

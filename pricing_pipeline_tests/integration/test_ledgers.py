@@ -32,7 +32,7 @@ LEDGERS = (
 WRITERS = {
     "claim_calls",
     "claim_opinions",
-    "hold_call_log",
+    "lock_call",
     "settle_call",
     "note_unannounced",
     "expire_calls",
@@ -99,7 +99,7 @@ COUNTED = """
            (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
             WHERE (c.provider, c.key_name) = (l.provider, k.key_name)
               AND c.counted_at > pricing.limit_start(l, pricing.clock())) AS units,
-           (SELECT r.units_left FROM pricing.key_room(l.provider, pricing.clock()) r
+           (SELECT r.units_left FROM pricing.key_allowances(l.provider, pricing.clock()) r
             WHERE r.key_name = k.key_name) AS room
     FROM pricing.provider_limits l
     CROSS JOIN LATERAL (SELECT 'default' AS key_name
@@ -270,6 +270,7 @@ HOSTILE = {
     "pricing.user_name": ["'ann'", "NULL"],
     "pricing.call_allowance": ["json_populate_record(NULL::pricing.call_allowance, '{}')", "NULL"],
     "pricing.picked_task[]": ["ARRAY[json_populate_record(NULL::pricing.picked_task, '{}')]", "'{}'", "NULL"],
+    "pricing.due_pair[]": ["ARRAY[json_populate_record(NULL::pricing.due_pair, '{}')]", "'{}'", "NULL"],
     "timestamp with time zone": [
         "'-infinity'",
         "'infinity'",

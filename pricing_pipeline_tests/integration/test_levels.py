@@ -1,4 +1,4 @@
-"""One decision, or one action that is entered, settles a whole level of held values (F5, F6)."""
+"""One decision, or one action that is entered, settles a whole level of quarantined values (F5, F6)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_f6_one_decision_releases_805_days_of_another_face_value(core: Core) -> 
         "ann"
     }
     tally = bring(core, NAV, SCHEME, rows)
-    assert (tally.held, tally.revised) == (0, 0), "when they come again they are believed"
+    assert (tally.quarantined, tally.revised) == (0, 0), "when they come again they are believed"
     audit(core)
 
 
@@ -86,8 +86,8 @@ def test_f6_one_decision_releases_805_days_of_another_face_value(core: Core) -> 
 def test_f6_one_statement_of_sql_decides_on_a_level(core: Core, decision: str) -> None:
     bring(core, NAV, SCHEME, face_value_change())
     made = core.rows(
-        "SELECT outcome, count(*) AS values FROM pricing.decide_held(pricing.level_of(:id), :what, 'ann', 'known')"
-        " GROUP BY 1",
+        "SELECT outcome, count(*) AS values"
+        " FROM pricing.decide_quarantined(pricing.level_of(:id), :what, 'ann', 'known') GROUP BY 1",
         id=one_held(core),
         what=decision,
     )
@@ -100,9 +100,9 @@ def test_f6_the_command_line_decides_on_a_level(cli: CommandLine, core: Core) ->
     value_id = str(one_held(core))
     assert len(cli("quarantine", "show", value_id, "--json").json["level"]) == 805
     assert "and the 804 others on its level" in cli("quarantine", "show", value_id).stderr
-    done = cli("quarantine", "reject", value_id, "--level", "--by", "ann")
+    done = cli("quarantine", "reject", value_id, "--level", "--user", "ann")
     assert (done.exit_code, done.stdout) == (0, f"805 values on the level of {value_id}: rejected.\n")
-    done = cli("quarantine", "release", value_id, "--level", "--by", "bob", "--json")
+    done = cli("quarantine", "release", value_id, "--level", "--user", "bob", "--json")
     assert done.json["counts"] == {"released": 805}
     again = cli("quarantine", "release", value_id, "--level", "--json")
     assert (again.exit_code, again.json["counts"]) == (0, {"released_already": 805})
@@ -112,8 +112,8 @@ def test_f5_one_action_that_is_entered_settles_the_level(cli: CommandLine, core:
     """After a person has said what happened, nothing more is needed; adjusted, the history has no step."""
     rows = face_value_change()
     bring(core, NAV, SCHEME, rows)
-    done = cli("actions", "add", SCHEME, str(CHANGE), "--split", "100:1", "--by", "ann")
-    assert "805 held values are explained by it, and are prices now" in done.stdout
+    done = cli("action", "add", SCHEME, str(CHANGE), "--split", "100:1", "--user", "ann")
+    assert "805 quarantined values are explained by it, and are prices now" in done.stdout
     assert held(core) == 0
     assert stored(core) == {row.observed_at.date(): row.close for row in rows}
     (why,) = {row.resolution for row in core.rows("SELECT resolution FROM pricing.quarantined_values")}

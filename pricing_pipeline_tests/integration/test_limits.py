@@ -90,7 +90,9 @@ def test_a6_a_call_counts_from_when_it_may_have_arrived(core: Core) -> None:
     for units, ago, took in [(1, 60.2, 0.1), (2, 60.2, 0.3), (4, 60.9, 9), (8, 61.1, 9)]:
         charged(core, units, NOON - timedelta(seconds=ago), seconds=took)
     core.rows("UPDATE pricing.provider_limits SET units = 100 WHERE provider = 'twelvedata'")
-    assert core.one("SELECT units_left FROM pricing.key_room('twelvedata', :now)", now=NOON) == 100 - 2 - 4
+    assert (
+        core.one("SELECT units_left FROM pricing.key_allowances('twelvedata', :now)", now=NOON) == 100 - 2 - 4
+    )
 
 
 def test_a6_the_free_plans_day_holds_until_midnight(core: Core, clock: Clock) -> None:
@@ -177,7 +179,7 @@ def test_a6_counting_on_from_the_last_count_gives_what_the_log_gives(
                 # None has ended, so those that began a little before the window may still arrive in it.
                 "  - make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0))) AS logged"
                 " FROM (SELECT pricing.clock() AS at OFFSET 0) n"
-                " CROSS JOIN LATERAL pricing.key_room('twelvedata', n.at) GROUP BY n.at"
+                " CROSS JOIN LATERAL pricing.key_allowances('twelvedata', n.at) GROUP BY n.at"
             )
             ((left, counts, logged),) = both
             assert left == 1_000_000 - (logged or 0)

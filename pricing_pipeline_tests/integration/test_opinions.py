@@ -1,4 +1,4 @@
-"""F6: what a second provider says about held values, asked within its limits and never stored as a price."""
+"""F6: what a second provider says about quarantined values, asked within its limits and never stored as a price."""
 
 from __future__ import annotations
 

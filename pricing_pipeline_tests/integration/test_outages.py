@@ -37,7 +37,7 @@ def all_back_off(world: OutageWorld) -> None:
     world.core.rows("DELETE FROM pricing.api_call_queue_live")
     world.core.rows(
         "UPDATE pricing.demand SET became_due_at = NULL, owed_since = pricing.clock() - interval '4 min',"
-        " due_at = pricing.clock() + interval '9 min', held_until = pricing.clock() + interval '9 min'"
+        " due_at = pricing.clock() + interval '9 min', backoff_until = pricing.clock() + interval '9 min'"
     )
 
 
@@ -260,7 +260,7 @@ def test_a8_the_back_off_by_kind(core: Core, kind: FailureKind) -> None:
     own = core.one("SELECT pricing.is_symbol_fault(:kind)", kind=kind)
     assert own is (kind in (FailureKind.UNKNOWN_SYMBOL, FailureKind.PLAN_RESTRICTED))
     minutes = [
-        core.one("SELECT extract(epoch FROM pricing.back_off_for(:kind, :n)) / 60", kind=kind, n=n)
+        core.one("SELECT extract(epoch FROM pricing.backoff_interval(:kind, :n)) / 60", kind=kind, n=n)
         for n in range(7)
     ]
     if own:
@@ -273,7 +273,7 @@ def test_a8_a_cancel_by_hand_is_a_wish_and_counts_as_no_trouble(world: Make) -> 
     there = world(1)
     dies(there)
     there.core.rows("SELECT pricing.look_again('equity_quote')")
-    there.core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), held_until = NULL")
+    there.core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), backoff_until = NULL")
     there.core.enqueue_due()
     there.core.rows("SELECT pricing.cancel_tasks(array_agg(id)) FROM pricing.api_call_queue_live")
     assert there.states() == {"S0000": "refused"}

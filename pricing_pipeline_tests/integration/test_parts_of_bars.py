@@ -64,7 +64,7 @@ def test_b18_a_close_outside_its_range_is_stored_without_what_contradicts_it(
         latest=latest,
     )
     note = "high 10.30 is below the close 10.40"
-    assert (tally.added, tally.failed, tally.held, tally.trimmed) == (2, 0, 0, 1)
+    assert (tally.added, tally.failed, tally.quarantined, tally.trimmed) == (2, 0, 0, 1)
     assert stored(core) == [
         ("10.40", "10.30", "10.50", "10.20", None),
         ("10.40", "10.20", None, "10.10", note),
@@ -84,11 +84,14 @@ def test_b18_what_was_dropped_is_told_by_history_frames_and_why(
         bar(2, "10.40", "104", "10.50", "10.10"),
         latest=True,
     )
-    asked = ("AAPL", "--data-type", DAILY)
+    asked = ("AAPL", "--type", DAILY)
     span = ("--from", "2010-03-01", "--to", "2010-03-31")
-    assert f"dropped: {note}" in cli("history", *asked, *span).stdout
-    assert [row["quality"] for row in cli("history", *asked, *span, "--json").json["rows"]] == [None, note]
-    assert f"without parts of its bar ({note}): " in cli("why", *asked).stdout
+    assert f"dropped: {note}" in cli("price", "history", *asked, *span).stdout
+    assert [row["quality"] for row in cli("price", "history", *asked, *span, "--json").json["rows"]] == [
+        None,
+        note,
+    ]
+    assert f"without parts of its bar ({note}): " in cli("price", "why", *asked).stdout
     clock.advance(60)
     then = core.clock()
     clock.advance(60)
@@ -118,7 +121,7 @@ def test_b18_a_held_value_keeps_what_is_said_of_its_parts(core: Core) -> None:
 def test_b18_text_that_no_database_holds_costs_no_good_day(core: Core, text: str) -> None:
     rejected = RejectedValue("AAPL", midnight(date(2010, 3, 2)), f"close {text} is none", text)
     tally = bring(core, bar(1, "10.40"), rejected=(rejected,))
-    assert (tally.added, tally.held, tally.failed) == (1, 1, 0)
+    assert (tally.added, tally.quarantined, tally.failed) == (1, 1, 0)
     (held,) = core.rows("SELECT value, reason FROM pricing.quarantined_values")
     escaped = text.replace("\0", "\\x00").replace("\ud800", "\\ud800").replace("\udfff", "\\udfff")
     assert (held.value, held.reason) == (escaped, f"close {escaped} is none")
@@ -178,7 +181,7 @@ def test_b18_3500_values_that_nobody_asked_for_are_one_row(core: Core) -> None:
     for _ in range(2):
         answer = settle_days("AAPL", [*strangers, bar(1, "10.40")], Window(*MARCH))
         tally = bring(core, *answer.observations, rejected=answer.rejected)
-        assert tally.held == 1
+        assert tally.quarantined == 1
     (row,) = core.rows("SELECT times, reason FROM pricing.quarantined_values")
     assert row.times == 2
     assert row.reason.startswith(

@@ -91,7 +91,7 @@ def test_a7_what_a_worker_gives_back_of_a_paused_instrument_is_stopped(core: Cor
     core.heartbeat("ann", AAPL)
     call = core.claim_one()
     core.pause("AAPL")
-    core.release(call)
+    core.return_tasks(call)
     core.rows("SELECT pricing.reconcile_demand()")
     assert states(core) == {(QUOTE, "AAPL", "cancelled", "paused")}
 
@@ -132,13 +132,13 @@ def test_a7_the_command_pauses_and_resumes(cli: CommandLine, core: Core, clock: 
         "paused": [{"asset_class": "equity", "symbol": symbol, "changed": True} for symbol in ("AAPL", "IBM")]
     }
     assert cli("instrument", "pause", "AAPL").stdout == "AAPL (equity) is paused already.\n"
-    assert "paused" in cli("price", "AAPL").stdout
-    assert cli("price", "AAPL", "--json").json["prices"][0]["paused"] is True
+    assert "paused" in cli("price", "show", "AAPL").stdout
+    assert cli("price", "show", "AAPL", "--json").json["prices"][0]["paused"] is True
     content = cli("status", "--json").json
     assert (content["paused"], content["types"][QUOTE]["paused"]) == (2, 2)
     assert cli("instrument", "resume", "AAPL").stdout == "AAPL (equity) is resumed.\n"
     assert cli("instrument", "resume", "AAPL").stdout == "AAPL (equity) was not paused.\n"
-    assert cli("price", "AAPL", "--json").json["prices"][0]["paused"] is False
+    assert cli("price", "show", "AAPL", "--json").json["prices"][0]["paused"] is False
 
 
 def test_a7_the_command_names_what_it_does_not_know(cli: CommandLine, core: Core) -> None:
@@ -148,7 +148,7 @@ def test_a7_the_command_names_what_it_does_not_know(cli: CommandLine, core: Core
     )
     assert core.rows("SELECT FROM pricing.instruments WHERE update_mode <> 'api'") == []
     cli("instrument", "pause", "GBP/USD")
-    assert "GBP/USD has no price yet. It is paused" in cli("price", "GBP/USD").stderr
+    assert "GBP/USD has no price yet. It is paused" in cli("price", "show", "GBP/USD").stderr
 
 
 def test_b1_a_retired_types_tasks_stop_and_a_revived_ones_start(core: Core, clock: Clock) -> None:
@@ -175,6 +175,6 @@ def test_b1_what_a_worker_gives_back_of_a_retired_type_is_stopped(core: Core) ->
     core.heartbeat("ann", AAPL)
     call = core.claim_one()
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
-    core.release(call)
+    core.return_tasks(call)
     core.rows("SELECT pricing.reconcile_demand()")
     assert states(core) == {(QUOTE, "AAPL", "cancelled", "retired")}

@@ -250,7 +250,7 @@ STEPS = {
     "promote": "SELECT pricing.promote_tasks()",
     "recover": "SELECT pricing.recover_tasks()",
     "expire": "SELECT pricing.expire_calls()",
-    "hold": "SELECT pricing.hold_tasks('{1,2,3}', gen_random_uuid())",
+    "hold": "SELECT pricing.lock_tasks('{1,2,3}', gen_random_uuid())",
     "complete": "SELECT pricing.complete_tasks('{1,2,3}', gen_random_uuid())",
     "finish": "SELECT pricing.finish_call(1, '{1,2,3}', gen_random_uuid(), 200, 5)",
     "fail": "SELECT pricing.fail_tasks('{1,2,3}', gen_random_uuid(), 'provider_down', 'x', false)",
@@ -327,7 +327,7 @@ def test_b11_judging_and_storing_prices_reads_their_rows_only(reads: Callable[..
         "believable_actions('equity', 'twelvedata', '[]')",
         "longest_window('equity_daily', 'S1', 'daily_bars')",
         "price_of_kin('equity', 'equity_quote', 'S1', true)",
-        "said_by_others('equity_daily', 'fmp', NULL, 'nav', 'equity', 'S1', now(), now(), 'USD', true)",
+        "values_of_others('equity_daily', 'fmp', NULL, 'nav', 'equity', 'S1', now(), now(), 'USD', true)",
         "sessions_to_ask('equity_daily', 'S1', 'XNYS', '2020-01-01', '2020-02-01', now())",
     ],
 )

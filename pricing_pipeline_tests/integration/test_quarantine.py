@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pricing_pipeline.domain.answers import Adjust, Adjustment, Observation, RejectedValue
-from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -32,7 +32,7 @@ def test_f6_b18_a_value_in_another_unit_is_kept_and_its_neighbours_are_stored(co
     call = one_call(core, QUOTE, "AAPL", "IBM")
     wrong = quote(core, "7250")
     tally = bring(core, call, wrong, quote(core, "121", "IBM"))
-    assert (tally.held, tally.failed, tally.added) == (1, 1, 1)
+    assert (tally.quarantined, tally.failed, tally.added) == (1, 1, 1)
     assert str(core.latest("AAPL").price) == "72.50"  # type: ignore[union-attr]
     assert core.tasks("IBM")[-1].status == "completed"
     (row,) = held(core)
@@ -41,7 +41,7 @@ def test_f6_b18_a_value_in_another_unit_is_kept_and_its_neighbours_are_stored(co
     assert (row.status, row.times, row.resolved_at) == ("held", 1, None)
     assert row.bar == {"close": "7250", "currency": "USD", "adjustment": "raw"}
     with core.engine.connect() as connection:
-        assert held_values.body(connection, row.value_id) == BODY
+        assert quarantined_values.body(connection, row.value_id) == BODY
     audit(core)
 
 
@@ -87,7 +87,7 @@ def test_f6_what_a_parser_refuses_is_kept_as_it_was_spelled(core: Core) -> None:
     )
     good = observation("AAPL", "30.00", midnight(date(2010, 3, 1)))
     tally = bring(core, one_call(core, DAILY, "AAPL", days=MARCH), good, rejected=rejected)
-    assert (tally.held, tally.failed, tally.added) == (2, 0, 1)
+    assert (tally.quarantined, tally.failed, tally.added) == (2, 0, 1)
     assert [(row.kind, row.value, row.observed_at, row.bar) for row in held(core)] == [
         ("refused", "NaN", day, None),
         ("refused", "30.1", None, None),
@@ -99,9 +99,9 @@ def test_f6_a_lost_claim_keeps_nothing(core: Core) -> None:
     """The quarantine is behind the fence like prices."""
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50"))
     call = one_call(core, QUOTE, "AAPL")
-    core.release(call)
+    core.return_tasks(call)
     tally = bring(core, call, quote(core, "7250"))
-    assert (tally.held, held(core)) == (0, [])
+    assert (tally.quarantined, held(core)) == (0, [])
 
 
 def test_f6_a_newest_day_that_is_held_does_not_make_the_days_before_it_stale(core: Core) -> None:
@@ -236,7 +236,7 @@ def test_f6_a_body_is_cut_at_a_million_bytes(core: Core) -> None:
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250"), body=b"x" * 3_000_000)
     (row,) = held(core)
     with core.engine.connect() as connection:
-        assert held_values.body(connection, row.value_id) == b"x" * 1_000_000
+        assert quarantined_values.body(connection, row.value_id) == b"x" * 1_000_000
     assert core.one("SELECT size FROM pricing.quarantined_bodies") == 3_000_000
 
 
@@ -256,12 +256,12 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
     text = cli("quarantine", "show", value_id)
     assert all(part in text.stdout for part in ("unit: ", "factor of 100", "before it", BODY.decode()))
     assert f"quarantine release {value_id}" in text.stderr
-    assert "there is no held value 999999" in cli("quarantine", "show", "999999").error
-    assert "there is no held value 999999" in cli("quarantine", "show", "999999", "--body").error
+    assert "there is no quarantined value 999999" in cli("quarantine", "show", "999999").error
+    assert "there is no quarantined value 999999" in cli("quarantine", "show", "999999", "--body").error
     core.rows("DELETE FROM pricing.quarantined_bodies")
     assert "is not kept any more" in cli("quarantine", "show", value_id, "--body").error
-    assert "110" in cli("quarantine", "list", "--symbol", "EUR/USD").stdout
-    assert "no value is held" in cli("quarantine", "list", "--symbol", "AAPL").stdout
+    assert "110" in cli("quarantine", "list", "EUR/USD").stdout
+    assert "no value is held" in cli("quarantine", "list", "AAPL").stdout
     (count,) = cli("status", "--json").json["quarantine"]
     assert (count["data_type"], count["kind"], count["held"], count["symbols"]) == (FX, "unit", 1, 1)
     assert "not believed" in cli("status").stdout
@@ -285,7 +285,7 @@ def test_b18_f6_another_unit_from_a_real_server_is_held_with_its_real_body(
     assert after.price == before.price
     (row,) = held(core)
     with core.engine.connect() as connection:
-        body = held_values.body(connection, row.value_id)
+        body = quarantined_values.body(connection, row.value_id)
     assert body is not None
     assert json.loads(body)["AAPL"]["close"] == row.value
     assert b"sandbox-key" not in body

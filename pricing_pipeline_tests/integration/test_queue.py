@@ -118,10 +118,10 @@ def test_a5_without_a_route_a_task_dies_at_once_and_says_so(core: Core) -> None:
     assert core.enqueue(QUOTE, "AAPL") == 0
     dead = core.tasks("AAPL")[-1]
     assert (dead.status, dead.failure_kind) == ("failed", "misconfigured")
-    assert "provider_routing" in dead.errors[0]["message"]
+    assert "pricing-pipeline route add" in dead.errors[0]["message"]
     held = core.demand_of(QUOTE, "AAPL")
     assert held is not None
-    assert held.held_until > core.clock()
+    assert held.backoff_until > core.clock()
 
 
 # Reading

@@ -76,7 +76,7 @@ def test_a8_a_dead_pair_is_held_off_for_an_hour_doubling_to_a_day(core: Core, cl
         core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
         pair = core.demand_of(QUOTE, "AAPL")
         assert pair is not None
-        assert abs((pair.held_until - core.clock()).total_seconds() - hours * 3600) < 5
+        assert abs((pair.backoff_until - core.clock()).total_seconds() - hours * 3600) < 5
         assert pair.last_failure == "no such symbol"
         clock.advance(hours * 3600 - 10)
         core.heartbeat("ann", (QUOTE, "AAPL"))
@@ -95,13 +95,13 @@ def test_a8_success_ends_the_hold_off(core: Core, clock: Clock) -> None:
     core.finish(core.claim_one())
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert (pair.failures, pair.held_until, pair.last_failure) == (0, None, None)
+    assert (pair.failures, pair.backoff_until, pair.last_failure) == (0, None, None)
     clock.advance(61)
     core.enqueue_due()
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert (pair.held_until - core.clock()).total_seconds() <= 3600, (
+    assert (pair.backoff_until - core.clock()).total_seconds() <= 3600, (
         "the next episode begins with an hour again"
     )
 
@@ -155,11 +155,11 @@ def test_a8_messages_are_kept_short(core: Core) -> None:
 def test_b19_a_release_costs_no_attempt_and_is_at_once(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM")
     call = core.claim_one()
-    assert core.release(call) == 2
+    assert core.return_tasks(call) == 2
     assert [(task.status, task.attempt, task.claim_token) for task in core.tasks()] == [
         ("pending", 0, None)
     ] * 2
-    assert core.release(call) == 0
+    assert core.return_tasks(call) == 0
     assert [(error["kind"], error["attempt"]) for error in core.task("IBM").errors] == [("worker_stopped", 1)]
     assert sorted(core.claim_one().symbols) == ["AAPL", "IBM"]
 
@@ -220,7 +220,7 @@ def test_b11_a_task_that_kills_its_worker_every_time_dies(core: Core, clock: Clo
     assert core.claim() == []
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert pair.held_until > core.clock()
+    assert pair.backoff_until > core.clock()
 
 
 # History

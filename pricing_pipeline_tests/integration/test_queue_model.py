@@ -73,13 +73,13 @@ class Wanted:
 
     due_at: datetime | None = START
     failures: int = 0
-    held_until: datetime | None = None
+    backoff_until: datetime | None = None
 
     def rest(self, until: datetime) -> None:
-        self.due_at = self.held_until = until
+        self.due_at = self.backoff_until = until
 
     def forget(self, due_at: datetime | None) -> None:
-        self.due_at, self.failures, self.held_until = due_at, 0, None
+        self.due_at, self.failures, self.backoff_until = due_at, 0, None
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class QueueMachine(RuleBasedStateMachine):
     def release(self, data: st.DataObject) -> None:
         claim = self._any_claim(data)
         held = self._held(claim)
-        assert self._one("SELECT pricing.release_tasks(%s, %s)", [list(claim.ids), claim.token]) == len(held)
+        assert self._one("SELECT pricing.return_tasks(%s, %s)", [list(claim.ids), claim.token]) == len(held)
         for task in held.values():
             self._lose(task, "worker_stopped", "pending")
             task.attempt -= 1
@@ -289,12 +289,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(data_type=st.sampled_from([QUOTE, DAILY]))
     def change_route(self, data_type: str) -> None:
-        """Which ends the hold-off of its pairs, and settles what the old one did not know."""
+        """Which ends the back-off of its pairs, and settles what the old one did not know."""
         self.connection.execute(
             "UPDATE pricing.provider_routing SET provider = provider WHERE data_type = %s", [data_type]
         )
         for (kind, _), wanted in self.demand.items():
-            if kind == data_type and wanted.held_until is not None:
+            if kind == data_type and wanted.backoff_until is not None:
                 wanted.forget(self.now if wanted.due_at is None else min(wanted.due_at, self.now))
 
         for task in self.tasks.values():
@@ -312,7 +312,7 @@ class QueueMachine(RuleBasedStateMachine):
             if task.is_live and task.pair[0] == data_type:
                 self._withdraw(task, "retired")
         for (kind, _), wanted in self.demand.items():
-            if kind == data_type and (wanted.held_until is None or wanted.held_until <= self.now):
+            if kind == data_type and (wanted.backoff_until is None or wanted.backoff_until <= self.now):
                 wanted.due_at = self.now if wanted.due_at is None else min(wanted.due_at, self.now)
 
     @rule(days=st.sampled_from([0, 8, 50, 91]))
@@ -335,11 +335,14 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def the_pairs_are_as_the_model_has_them(self) -> None:
         rows = self._rows(
-            "SELECT data_type, symbol, CASE WHEN became_due_at IS NULL THEN due_at END AS due_at, failures, held_until"
-            " FROM pricing.demand"
+            "SELECT data_type, symbol, CASE WHEN became_due_at IS NULL THEN due_at END AS due_at, failures,"
+            " backoff_until FROM pricing.demand"
         )
-        assert {(row.data_type, row.symbol): (row.due_at, row.failures, row.held_until) for row in rows} == {
-            pair: (wanted.due_at, wanted.failures, wanted.held_until) for pair, wanted in self.demand.items()
+        assert {
+            (row.data_type, row.symbol): (row.due_at, row.failures, row.backoff_until) for row in rows
+        } == {
+            pair: (wanted.due_at, wanted.failures, wanted.backoff_until)
+            for pair, wanted in self.demand.items()
         }
 
     @invariant()

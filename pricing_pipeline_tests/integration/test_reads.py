@@ -191,14 +191,14 @@ def test_a10_a_read_of_a_read_only_session_answers_all_the_same(core: Core, data
 
 
 def test_a10_the_command_asks_for_what_it_does_not_find(cli: CommandLine, core: Core, clock: Clock) -> None:
-    said = cli("price", "AAPL")
+    said = cli("price", "show", "AAPL")
     assert "AAPL has no price yet. A newer price is asked for" in said.stderr
-    assert "AAPL has no price yet. It is on its way" in cli("price", "AAPL").stderr
+    assert "AAPL has no price yet. It is on its way" in cli("price", "show", "AAPL").stderr
     assert set(waiting(core)) == {AAPL, (DAILY, "AAPL")}
     core.refresh()
-    assert cli("price", "AAPL").stderr == ""
+    assert cli("price", "show", "AAPL").stderr == ""
     clock.advance(DAY)
-    assert "A newer price is asked for" in cli("price", "AAPL").stderr
+    assert "A newer price is asked for" in cli("price", "show", "AAPL").stderr
     assert set(waiting(core)) == {AAPL, (DAILY, "AAPL")}
 
 

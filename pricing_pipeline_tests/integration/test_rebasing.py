@@ -216,7 +216,7 @@ def test_f5_no_basis_changes_while_another_session_stores_days_on_the_old_one(co
     core.enqueue(DAILY, "AAPL", days=(DAYS[20], DAYS[29]))
     call = windowed(core.claim_one(), DAYS[20], DAYS[29])
     with core.engine.begin() as connection:
-        rebasing.share(connection, call)
+        rebasing.lock_basis(connection, call)
         bring(core, RAW, 0, 29)
     assert belief(core) == of(SPLITS, 0, 19)
     bring(core, RAW, 0, 29)

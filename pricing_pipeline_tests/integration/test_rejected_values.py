@@ -132,6 +132,6 @@ def test_f6_no_company_makes_a_rejected_value_believed(
         is_latest=is_latest,
     )
     assert list(verdict.good) == list(expected.good)
-    assert {one.observation.observed_at for one in verdict.held if one.kind is Doubt.REFUSED} == {
+    assert {one.observation.observed_at for one in verdict.doubted if one.kind is Doubt.REFUSED} == {
         at for at, _ in wrong
     }

@@ -55,7 +55,7 @@ def test_f5_a_past_that_comes_by_one_ratio_is_recorded_and_fetched_again_once(
 def test_f5_scattered_changes_are_corrections_and_leave_revisions(core: Core) -> None:
     bring(core, *(bar(on, close) for on, close in PAST.items()))
     tally = bring(core, *(bar(on, close) for on, close in (PAST | {2: "405.00", 4: "409.00"}).items()))
-    assert (tally.revised, tally.held) == (2, 0)
+    assert (tally.revised, tally.quarantined) == (2, 0)
     (one,) = restatements(core)
     assert (one.kind, one.ratio, one.days, one.first_on, one.last_on) == (
         "scattered",
@@ -97,7 +97,7 @@ def test_f5_yfinance_days_a_hundred_times_too_high_or_low_are_held(core: Core, f
     good = {on: str(100 + on) for on in (1, 2, 3, 4, 5, 8, 9, 10, 11, 12)}
     bad = {on: str(Decimal(good[on]) * Decimal(factor)) for on in (4, 11, 12)}
     tally = bring(core, *(bar(on, close) for on, close in (good | bad).items()), told=[])
-    assert tally.held == 3
+    assert tally.quarantined == 3
     assert set(closes(core)) == set(good) - set(bad)
     held = core.rows("SELECT kind, value FROM pricing.quarantined_values ORDER BY observed_at")
     assert [Decimal(row.value) for row in held] == [Decimal(bad[on]) for on in (4, 11, 12)]
@@ -132,6 +132,6 @@ def test_f5_yfinance_a_missing_dividend_shows_when_its_source_takes_it_off(core:
     bring(core, *(bar(on, close) for on, close in PAST.items()), told=[])
     lower = {on: str(round(Decimal(close) / Decimal("1.008"), 2)) for on, close in PAST.items() if on < 5}
     tally = bring(core, *(bar(on, close) for on, close in (PAST | lower).items()), told=[])
-    assert (tally.revised, tally.held) == (0, 4)
+    assert (tally.revised, tally.quarantined) == (0, 4)
     assert [row.kind for row in restatements(core)] == ["dividend"]
     assert stored(core) == [], "and no dividend is made up"

@@ -1,4 +1,4 @@
-"""What a person decides about held values: released ones are prices, rejected ones ask nobody again."""
+"""What a person decides about quarantined values: released ones are prices, rejected ones ask nobody again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import actions
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.quarantine import held_values, reviews
+from pricing_pipeline.quarantine import quarantined_values, reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
@@ -158,11 +158,11 @@ def test_f6_a_pair_that_was_held_off_is_due_when_its_value_is_released(core: Cor
     core.heartbeat("ann", (QUOTE, "AAPL"))
     value_id = held_quote(core)
     core.rows("DELETE FROM pricing.api_call_queue_live")
-    core.call("SELECT pricing.hold_off('equity_quote', ARRAY['AAPL'], 'implausible', 'not believed')")
+    core.call("SELECT pricing.back_off('equity_quote', ARRAY['AAPL'], 'implausible', 'not believed')")
     reviews.release(core.engine, value_id, "ann")
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert pair.held_until is None
+    assert pair.backoff_until is None
     assert pair.due_at <= core.clock()
 
 
@@ -176,8 +176,8 @@ def test_f6_a_rejected_value_that_comes_again_asks_nobody(core: Core, clock: Clo
     decided = row(core, value_id)
     assert (decided.status, decided.resolved_by, decided.times) == ("rejected", "ann", 3)
     with core.engine.connect() as connection:
-        assert held_values.counts(connection) == []
-        assert held_values.held(connection, None, None, 9) == []
+        assert quarantined_values.counts(connection) == []
+        assert quarantined_values.listed(connection, None, None, 9) == []
     assert str(core.latest("AAPL").price) == "72.50"  # type: ignore[union-attr]
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7251"))
     assert core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'held'") == 1
@@ -200,7 +200,7 @@ def test_f6_what_cannot_be_stored_is_refused_with_its_reason(cli: CommandLine, c
     good = observation("AAPL", "30", midnight(date(2010, 3, 3)))
     bring(core, one_call(core, DAILY, "AAPL", MARCH), good, rejected=rejected)
     value_id = str(core.one("SELECT value_id FROM pricing.quarantined_values"))
-    refused = cli("quarantine", "release", value_id, "999", "--by", "ann")
+    refused = cli("quarantine", "release", value_id, "999", "--user", "ann")
     assert refused.exit_code == 1
     assert f"value {value_id}: is not released: its answer gave no value" in refused.stdout
     assert "value 999: there is none" in refused.stdout
@@ -209,7 +209,7 @@ def test_f6_what_cannot_be_stored_is_refused_with_its_reason(cli: CommandLine, c
 
 def test_f6_people_decide_by_command(cli: CommandLine, core: Core) -> None:
     value_id = str(held_quote(core))
-    done = cli("quarantine", "release", value_id, "--by", "ann", "--why", "checked")
+    done = cli("quarantine", "release", value_id, "--user", "ann", "--reason", "checked")
     assert (done.exit_code, "7250 of AAPL is stored, and is the latest price" in done.stdout) == (0, True)
     again = cli("quarantine", "release", value_id, "--json")
     assert (again.exit_code, again.json["values"][0]["outcome"]) == (0, "released_already")
@@ -224,10 +224,10 @@ def test_f6_people_decide_by_command(cli: CommandLine, core: Core) -> None:
 
 def test_f6_a_decision_has_a_name(core: Core) -> None:
     with pytest.raises(Exception, match="needs the name") as refused:
-        core.call("SELECT pricing.decide_held(ARRAY[1]::bigint[], 'rejected', ' ')")
+        core.call("SELECT pricing.decide_quarantined(ARRAY[1]::bigint[], 'rejected', ' ')")
     assert not isinstance(refused.value, PricingError)
     with pytest.raises(Exception, match="released or rejected, not deleted"):
-        core.call("SELECT pricing.decide_held(ARRAY[1]::bigint[], 'deleted', 'ann')")
+        core.call("SELECT pricing.decide_quarantined(ARRAY[1]::bigint[], 'deleted', 'ann')")
 
 
 def test_f6_what_a_later_answer_has_confirmed_waits_no_more(
@@ -247,7 +247,7 @@ def test_f6_what_a_later_answer_has_confirmed_waits_no_more(
     bring(core, one_call(core, DAILY, "AAPL"), *rows[8:11])
     call_id = core.one("SELECT max(call_id) FROM pricing.price_history")
 
-    refused = cli("quarantine", "reject", str(first.value_id), "--by", "ann")
+    refused = cli("quarantine", "reject", str(first.value_id), "--user", "ann")
     assert refused.exit_code == 1
     assert f"is not rejected: it was released by call {call_id} and is believed now" in refused.stdout
     assert core.one("SELECT pricing.close_believed()") == 1, "the other one, by the duty"

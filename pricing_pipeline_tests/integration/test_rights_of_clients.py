@@ -191,7 +191,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "believable_actions",
             "longest_window",
             "price_of_kin",
-            "said_by_others",
+            "values_of_others",
             "same_bar",
             "sessions_to_ask",
         )

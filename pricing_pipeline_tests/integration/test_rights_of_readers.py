@@ -60,7 +60,7 @@ REPORTS = [
     "SELECT state FROM pricing.why_old('mf_nav', '118632')",
     "SELECT pricing.is_stale('mf_nav', '118632', pricing.clock(), 5)",
     "SELECT pricing.is_stale('equity_quote', 'AAPL', pricing.clock(), 5)",
-    "SELECT key_name, units_left FROM pricing.key_room('twelvedata', pricing.clock())",
+    "SELECT key_name, units_left FROM pricing.key_allowances('twelvedata', pricing.clock())",
 ]
 
 

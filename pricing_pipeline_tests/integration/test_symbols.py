@@ -189,7 +189,7 @@ def test_g3_a_price_that_failed_is_not_promised(core: Core, cli: CommandLine) ->
     core.heartbeat("ann", (QUOTE, "NOPE1"))
     core.lift_limits()
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "twelvedata has no value for NOPE1")
-    said = cli("price", "NOPE1").stderr
+    said = cli("price", "show", "NOPE1").stderr
     assert "twelvedata has no value for NOPE1" in said
     assert "instrument remove NOPE1" in said
     assert "in a moment" not in said
@@ -199,7 +199,7 @@ def test_g3_a_price_that_failed_is_not_promised(core: Core, cli: CommandLine) ->
 def test_g3_what_is_asked_for_and_has_not_failed_is_promised(core: Core, cli: CommandLine) -> None:
     with core.engine.begin() as connection:
         viewers.hold(connection, "ann", [(QUOTE, "NVDA")])
-    said = cli("price", "NVDA").stderr
+    said = cli("price", "show", "NVDA").stderr
     assert "on its way" in said or "in a moment" in said
 
 
@@ -247,7 +247,12 @@ def test_every_check_that_a_person_can_meet_is_put_into_words(core: Core) -> Non
 
 
 def test_no_rule_outlives_its_constraint(core: Core) -> None:
-    names = {row.conname for row in core.rows("SELECT conname FROM pg_constraint")}
+    names = {
+        row.conname
+        for row in core.rows(
+            "SELECT conname FROM pg_constraint UNION SELECT relname FROM pg_class WHERE relkind = 'i'"
+        )
+    }
     assert RULES.keys() - names == {"symbol_fits_class"}, "that one is a function's"
 
 

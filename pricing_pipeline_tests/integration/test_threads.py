@@ -145,7 +145,7 @@ def test_b8_a_provider_whose_state_somebody_has_locked_is_passed_over(
         for _ in range(4):
             look_again(refresher)
         assert in_flight(refresher) == {"omega": 3}
-    assert caplog.text.count("alpha is passed over, for another session has locked its row") == 1
+    assert caplog.text.count("alpha is passed over, because another session has locked its row") == 1
     look_again(refresher)
     assert in_flight(refresher) == {"alpha": 3, "omega": 3}
 

@@ -113,13 +113,13 @@ def test_f6_no_word_of_a_provider_steers_a_terminal(core: Core, cli: CommandLine
         settle_answer(core.engine, core.claim_one(), Fetched(answer, 200, len(body), body=body))
     (held,) = cli("quarantine", "list", "--json").json["values"]
     for command in (
-        ["document", "AAPL", "--data-type", "who"],
+        ["document", "show", "AAPL", "--type", "who"],
         ["quarantine", "show", str(held["value_id"])],
     ):
         said = cli(*command)
         assert "\\x1b" in said.stdout, command
         assert [char for char in STEERING if char in said.stdout and not char.isprintable()] == [], command
-    assert "Straße 1\u202f000" in cli("document", "AAPL", "--data-type", "who").stdout
+    assert "Straße 1\u202f000" in cli("document", "show", "AAPL", "--type", "who").stdout
 
 
 def test_a4_a_backup_tells_who_watches_what_and_no_secret(
@@ -127,7 +127,7 @@ def test_a4_a_backup_tells_who_watches_what_and_no_secret(
 ) -> None:
     """What anybody reads who unpacks the file. Roles and their passwords are not of the schema."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
-    assert cli("provider", "set-key", TWELVEDATA, stdin=CANARY, sandbox="false").exit_code == 0
+    assert cli("key", "set", TWELVEDATA, stdin=CANARY, sandbox="false").exit_code == 0
     master = (cli.home / "master.key").read_text().splitlines()[-1].partition(":")[2]
     path = tmp_path / "prices.dump"
     assert cli("db", "backup", str(path)).exit_code == 0
@@ -146,7 +146,7 @@ def test_f9_a_home_whose_master_key_is_elsewhere_opens_no_key(core: Core, cli: C
     master = new_key("elsewhere")
     prepare_home(cli.home)
     (cli.home / "control").write_text(master)
-    said = cli("provider", "set-key", TWELVEDATA, stdin=CANARY, sandbox="false", master_key=master)
+    said = cli("key", "set", TWELVEDATA, stdin=CANARY, sandbox="false", master_key=master)
     assert said.exit_code == 0, said
     of_home = [path for path in cli.home.rglob("*") if path.is_file()]
     holders = [path.name for path in of_home if master.partition(":")[2] in path.read_text(errors="replace")]
@@ -157,6 +157,6 @@ def test_f9_a_home_whose_master_key_is_elsewhere_opens_no_key(core: Core, cli: C
 
 def is_used(cli: CommandLine, master_key: str) -> bool:
     """Whether the stored key opens, in a home whose settings name this master key."""
-    listed = cli("provider", "keys", "--json", sandbox="false", master_key=master_key).json
+    listed = cli("key", "list", "--json", sandbox="false", master_key=master_key).json
     (one,) = (key for key in listed["keys"] if key["source"] == "database")
     return bool(one["is_used"])

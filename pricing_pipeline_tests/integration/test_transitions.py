@@ -178,9 +178,9 @@ TAKEN: dict[tuple[str, str, str], Step] = {
     ("processing", "pending", "fail_tasks"): refuse,
     ("scheduled", "pending", "reroute_tasks"): reroute,
     ("processing", "processing", "extend_tasks"): by_claim("extend_tasks(ARRAY[id], claim_token)"),
-    ("processing", "pending", "release_tasks"): by_claim("release_tasks(ARRAY[id], claim_token)"),
-    ("processing", "scheduled", "release_tasks"): by_claim(
-        "release_tasks(ARRAY[id], claim_token, pause => '10 s')"
+    ("processing", "pending", "return_tasks"): by_claim("return_tasks(ARRAY[id], claim_token)"),
+    ("processing", "scheduled", "return_tasks"): by_claim(
+        "return_tasks(ARRAY[id], claim_token, pause => '10 s')"
     ),
     ("processing", "pending", "recover_tasks"): RECOVER,
     ("processing", "failed", "recover_tasks"): last_attempt(RECOVER),
@@ -231,7 +231,7 @@ HISTORY: dict[str, tuple[Step, str]] = {
     "the last failure": (last_attempt(TAKEN["processing", "scheduled", "fail_tasks"]), "provider_down"),
     "a lost worker": (RECOVER, "worker_lost"),
     "a lost worker at the last attempt": (last_attempt(RECOVER), "worker_lost"),
-    "a worker that stops": (TAKEN["processing", "pending", "release_tasks"], "worker_stopped"),
+    "a worker that stops": (TAKEN["processing", "pending", "return_tasks"], "worker_stopped"),
     "a cancel": (by_id("cancel_tasks"), "cancelled"),
     "a retired type": (retire, "retired"),
 }
@@ -295,7 +295,7 @@ def test_a8_each_kind_has_its_consequence(core: Core, clock: Clock, kind: Failur
     elif CONSEQUENCE[kind] == AT_ONCE:
         call = core.claim_one()
         core.call(
-            "SELECT pricing.release_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, 'why')",
+            "SELECT pricing.return_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, 'why')",
             ids=call.task_ids,
             token=call.claim_token,
             kind=kind.value,
@@ -308,4 +308,4 @@ def test_a8_each_kind_has_its_consequence(core: Core, clock: Clock, kind: Failur
     assert (task.failure_kind is not None) is (task.status == "failed")
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert (pair.held_until is not None) is (task.status == "failed"), "only the dead back off"
+    assert (pair.backoff_until is not None) is (task.status == "failed"), "only the dead back off"

@@ -325,7 +325,7 @@ def test_f4_an_open_breaker_is_said_to_be_probed_when_it_is(world: Make) -> None
 
 def test_f4_attempts_are_counted_in_english(core: Core) -> None:
     said = [
-        core.one("SELECT pricing.said_ordinal(:n)", n=n)
+        core.one("SELECT pricing.format_ordinal(:n)", n=n)
         for n in (1, 2, 3, 4, 10, 11, 12, 13, 21, 22, 23, 101)
     ]
     assert said == [

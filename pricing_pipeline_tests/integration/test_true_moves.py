@@ -86,7 +86,7 @@ def test_f6_two_providers_that_see_one_move_confirm_each_other(core: Core) -> No
 
     def said(data_type: str, provider: str, price: str, at: datetime) -> Decimal | None:
         core.rows("DELETE FROM pricing.api_call_queue_live")
-        core.rows("UPDATE pricing.demand SET held_until = NULL, failures = 0")
+        core.rows("UPDATE pricing.demand SET backoff_until = NULL, failures = 0")
         core.enqueue(data_type, "AAPL")
         call = a_call(core.claim_one(), provider=provider)
         answer = Answer(observations=(observation("AAPL", price, at),))

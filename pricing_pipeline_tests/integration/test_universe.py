@@ -124,7 +124,7 @@ def test_g6_who_names_what_is_no_instrument_is_refused_before_anything_is_queued
     for names in (["AAPL", "NONE"], ["none"]):
         with pytest.raises(DBAPIError, match=f"no equity instrument is called {names[-1]}") as refused:
             core.rows(called, names=names)
-        assert reason(refused.value).endswith("pricing-pipeline subscribe YOU equity_daily NONE")
+        assert reason(refused.value).endswith("pricing-pipeline subscription watch NONE --type equity_daily")
     assert (live(core), core.one("SELECT count(*) FROM pricing.backfills")) == (set(), 0)
     core.heartbeat("ann", (DAILY, "AAPL"))
     core.rows("TRUNCATE pricing.api_call_queue")
@@ -134,15 +134,15 @@ def test_g6_who_names_what_is_no_instrument_is_refused_before_anything_is_queued
 
 def test_g6_of_many_unknown_symbols_some_are_named(core: Core) -> None:
     only(core, "AAPL")
-    known = "SELECT * FROM pricing.known_symbols(ARRAY['fx_rate', 'equity_daily'], ARRAY['aapl', {}])"
+    known = "SELECT * FROM pricing.symbols_by_type(ARRAY['fx_rate', 'equity_daily'], ARRAY['aapl', {}])"
     assert core.rows(known.format("'AAPL'")) == [("equity_daily", "AAPL")]
     with pytest.raises(
         DBAPIError, match="no equity or fx instrument is called A, B, C, D, E and 2 more"
     ) as refused:
         core.rows(known.format("'G', 'F', 'E', 'D', 'C', 'B', 'A'"))
-    assert "subscribe YOU equity_daily A" in str(refused.value)
+    assert "subscription watch A --type equity_daily" in str(refused.value)
     with pytest.raises(DBAPIError, match="Did you mean EUR/USD"):
-        core.rows("SELECT * FROM pricing.known_symbols(ARRAY['fx_rate'], ARRAY['EURUSD'])")
+        core.rows("SELECT * FROM pricing.symbols_by_type(ARRAY['fx_rate'], ARRAY['EURUSD'])")
 
 
 @given(
@@ -193,7 +193,9 @@ def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(
 def test_g6_a_backfill_over_no_instrument_is_refused(core: Core, cli: CommandLine) -> None:
     """It said that everything was stored already."""
     core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'equity'")
-    said = cli("backfill", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run")
+    said = cli(
+        "backfill", "start", "--type", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run"
+    )
     assert "there is no instrument of the asset class equity" in said.error
 
 
@@ -201,7 +203,7 @@ def test_g6_what_is_left_out_is_said_with_the_way_out(core: Core) -> None:
     assert backfills.left_out_words({}) is None
     assert backfills.left_out_words({"paused": 2, "unknown_symbol": 1}) == (
         "3 instruments are left out: 2 paused, 1 unknown to the provider (`pricing-pipeline instrument resume SYMBOL`"
-        " ends that; `pricing-pipeline queue list --status failed` names what it does not know; a retry or a new"
+        " ends that; `pricing-pipeline task list --status failed` names what it does not know; a retry or a new"
         " route asks again)"
     )
 
@@ -209,16 +211,16 @@ def test_g6_what_is_left_out_is_said_with_the_way_out(core: Core) -> None:
 def test_g6_a_dry_run_says_what_would_be_left_out(core: Core, cli: CommandLine) -> None:
     only(core, "AAPL", "IBM")
     core.pause("AAPL")
-    said = cli("backfill", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run")
+    said = cli(
+        "backfill", "start", "--type", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run"
+    )
     assert "1 instrument is left out: 1 paused" in said.stderr
 
 
-YEAR_2012 = ("backfill", DAILY, "--from", "2012-01-02", "--to", "2012-12-28")
+YEAR_2012 = ("backfill", "start", "--type", DAILY, "--from", "2012-01-02", "--to", "2012-12-28")
 
 
-@pytest.mark.parametrize(
-    "more", [(), ("--dry-run",), ("--symbols", "AAPL"), ("--symbols", "AAPL", "--dry-run")]
-)
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("AAPL",), ("AAPL", "--dry-run")])
 def test_g6_a_backfill_that_leaves_out_all_says_so_and_fails(
     core: Core, cli: CommandLine, sandbox: RunningSandbox, more: tuple[str, ...]
 ) -> None:
@@ -256,9 +258,9 @@ def test_g6_a_backfill_counts_why_it_asks_for_nothing(
         "not_listed": 1,
         "empty": 1,
     }
-    said = cli(*YEAR_2012, "--symbols", "AAPL", sandbox_url=sandbox.url)
+    said = cli(*YEAR_2012, "AAPL", sandbox_url=sandbox.url)
     assert (said.exit_code, "1 not listed yet on those days; no call was made" in said.stdout) == (0, True)
-    said = cli(*YEAR_2012, "--symbols", "IBM", sandbox_url=sandbox.url)
+    said = cli(*YEAR_2012, "IBM", sandbox_url=sandbox.url)
     assert "everything from 2012-01-02 to 2012-12-28 is stored already; no call was made" in said.stdout
 
 
@@ -268,5 +270,15 @@ def test_g6_a_backfill_of_a_day_that_is_not_over_says_so(
     clock.set(datetime(2026, 3, 7, 15, tzinfo=UTC))
     only(core, "AAPL")
     core.rows("UPDATE pricing.calendars SET sessions_from = '2026-01-01', sessions_to = '2026-12-31'")
-    said = cli("backfill", DAILY, "--from", "2026-03-07", "--to", "2026-03-08", sandbox_url=sandbox.url)
+    said = cli(
+        "backfill",
+        "start",
+        "--type",
+        DAILY,
+        "--from",
+        "2026-03-07",
+        "--to",
+        "2026-03-08",
+        sandbox_url=sandbox.url,
+    )
     assert "1 without a trading day that is over; no call was made" in said.stdout

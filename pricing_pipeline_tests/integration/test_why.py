@@ -11,7 +11,7 @@ import pytest
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.quarantine import held_values, reviews
+from pricing_pipeline.quarantine import quarantined_values, reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, TWELVEDATA, Core, observation
@@ -76,7 +76,10 @@ def queued(core: Core, clock: Clock) -> None:
 def test_f4_a_symbol_or_type_that_is_not_known(core: Core) -> None:
     assert why(core, "no_such_type").state == "unknown_type"
     found = why(core, symbol="NOPE")
-    assert (found.state, "subscribe YOU equity_quote NOPE" in found.sentence) == ("unknown_symbol", True)
+    assert (found.state, "subscription watch NOPE --type equity_quote" in found.sentence) == (
+        "unknown_symbol",
+        True,
+    )
 
 
 def test_f4_a_price_that_is_fresh(core: Core) -> None:
@@ -164,7 +167,10 @@ def test_f4_nobody_watches(core: Core, clock: Clock) -> None:
     core.unsubscribe("ann", (QUOTE, "AAPL"))
     core.rows("DELETE FROM pricing.api_call_queue_live")
     found = why(core)
-    assert (found.state, "subscribe YOU equity_quote AAPL" in found.sentence) == ("unwatched", True)
+    assert (found.state, "subscription watch AAPL --type equity_quote" in found.sentence) == (
+        "unwatched",
+        True,
+    )
 
 
 def test_f4_what_is_only_held_has_the_slow_ttl_and_must_be_looked_at(core: Core, clock: Clock) -> None:
@@ -179,7 +185,7 @@ def test_f4_what_is_only_held_has_the_slow_ttl_and_must_be_looked_at(core: Core,
     clock.advance(3 * 86_400)
     core.rows("DELETE FROM pricing.pair_views")
     found = why(core)
-    assert (found.state, "pricing-pipeline price AAPL" in found.sentence) == ("unseen", True)
+    assert (found.state, "pricing-pipeline price show AAPL" in found.sentence) == ("unseen", True)
 
 
 def test_f4_a_scheduled_type_waits_for_its_schedule(core: Core) -> None:
@@ -226,8 +232,8 @@ def test_f4_no_provider_is_routed(core: Core, clock: Clock) -> None:
     assert why(core).state == "misconfigured"
     core.enqueue_due()
     found = why(core)
-    assert (found.state, "pricing.provider_routing" in found.sentence) == ("misconfigured", True)
-    assert found.next_at == core.demand_of(QUOTE, "AAPL").held_until  # type: ignore[union-attr]
+    assert (found.state, "pricing-pipeline route add" in found.sentence) == ("misconfigured", True)
+    assert found.next_at == core.demand_of(QUOTE, "AAPL").backoff_until  # type: ignore[union-attr]
 
 
 def test_f4_waiting_in_the_queue(core: Core, clock: Clock) -> None:
@@ -257,7 +263,7 @@ def test_f4_a_failed_attempt_is_tried_again(core: Core, clock: Clock) -> None:
     task = core.tasks("AAPL")[-1]
     assert (found.state, found.next_at) == ("retrying", task.run_after)
     assert "provider_down (no answer in 10 s)" in found.sentence
-    assert f"queue show {task.id}" in found.sentence
+    assert f"task show {task.id}" in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -274,9 +280,9 @@ def test_f4_dead_tasks_hold_their_pair_off(core: Core, clock: Clock, kind: Failu
     found = why(core)
     assert found.state == state
     assert f"as {kind} (so it said)" in found.sentence
-    assert found.next_at == core.demand_of(QUOTE, "AAPL").held_until  # type: ignore[union-attr]
+    assert found.next_at == core.demand_of(QUOTE, "AAPL").backoff_until  # type: ignore[union-attr]
     if state == "failed":
-        assert f"queue retry {core.tasks('AAPL')[-1].id}" in found.sentence
+        assert f"task retry {core.tasks('AAPL')[-1].id}" in found.sentence
 
 
 def test_f4_cancelled_by_hand(core: Core, clock: Clock) -> None:
@@ -321,7 +327,7 @@ def test_f4_without_an_active_key(core: Core, clock: Clock) -> None:
         "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'a', false)"
     )
     found = why(core)
-    assert (found.state, "set-key twelvedata" in found.sentence) == ("key_refused", True)
+    assert (found.state, "key set twelvedata" in found.sentence) == ("key_refused", True)
 
 
 def test_f4_the_quota_is_spent(core: Core, clock: Clock) -> None:
@@ -345,7 +351,7 @@ def test_f4_what_came_is_not_believed(core: Core, clock: Clock) -> None:
     bring(core, "7250")
     found = why(core)
     with core.engine.connect() as connection:
-        (held,) = held_values.held(connection, None, None, 9)
+        (held,) = quarantined_values.listed(connection, None, None, 9)
     assert (found.state, found.since) == ("quarantined", held.last_seen_at)
     assert (
         f"(7250) is not believed: {held.reason}. Decide on it: pricing-pipeline quarantine show {held.value_id}"
@@ -361,14 +367,14 @@ def test_f4_what_came_is_not_believed(core: Core, clock: Clock) -> None:
 
 def test_f4_people_ask_by_command(cli: CommandLine, core: Core, clock: Clock) -> None:
     watched(core, clock)
-    said = cli("why", "AAPL", "--data-type", QUOTE)
+    said = cli("price", "why", "AAPL", "--type", QUOTE)
     assert said.exit_code == 0
     assert said.stdout.startswith("equity_quote: due. Last confirmed 6")
-    reasons: list[dict[str, Any]] = cli("why", "AAPL", "--json").json["reasons"]
+    reasons: list[dict[str, Any]] = cli("price", "why", "AAPL", "--json").json["reasons"]
     assert {one["data_type"]: one["state"] for one in reasons} == {DAILY: "unwatched", QUOTE: "due"}
-    assert "no instrument is called 'NOPE'" in cli("why", "NOPE").error
-    assert "no equity instrument is called NOPE" in cli("why", "NOPE", "--data-type", QUOTE).error
-    assert "there is no active data type" in cli("why", "AAPL", "--data-type", "nope").error
+    assert "no instrument is called 'NOPE'" in cli("price", "why", "NOPE").error
+    assert "no equity instrument is called NOPE" in cli("price", "why", "NOPE", "--type", QUOTE).error
+    assert "there is no active data type" in cli("price", "why", "AAPL", "--type", "nope").error
     assert core.one("SELECT count(*) FROM pricing.pair_views WHERE symbol = 'AAPL'") == 0, "asking is no look"
 
 

@@ -18,7 +18,7 @@ from dagster._daemon.auto_run_reexecution.auto_run_reexecution import should_ret
 
 from pricing_pipeline.cli import dagster_runs
 from pricing_pipeline.defs import reports
-from pricing_pipeline.defs.reports import Told, is_step
+from pricing_pipeline.defs.reports import Observed, is_step
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
@@ -135,8 +135,8 @@ def test_g6_thirteen_years_arrive_to_the_last_digit_and_only_once(
 
 
 def test_g6_progress_is_told_in_tenths_and_not_too_often() -> None:
-    def told(done: int, at: float) -> Told:
-        return Told(Progress(1000, 1000 - done, 0), at)
+    def told(done: int, at: float) -> Observed:
+        return Observed(Progress(1000, 1000 - done, 0), at)
 
     assert is_step(None, Progress(1000, 1000, 0), 0.0), "that it has begun"
     assert not is_step(told(0, 0.0), Progress(1000, 901, 0), 60.0)
@@ -223,7 +223,7 @@ def test_g6_days_never_reach_beyond_the_partitions(stage: Stage, core: Core, san
         (
             {"symbols": ["ZZZZNOTHING"]},
             "no equity instrument is called ZZZZNOTHING. Watching it makes it known: "
-            "pricing-pipeline subscribe YOU equity_daily ZZZZNOTHING. Nothing was asked for.",
+            "pricing-pipeline subscription watch ZZZZNOTHING --type equity_daily. Nothing was asked for.",
         ),
         (
             {"symbols": ["AAPL,IBM"]},
@@ -342,7 +342,7 @@ def test_g3_g6_the_current_month_means_what_is_watched_or_held_now(
     assert stage.backfill(QUOTE, first=month, last=month, config={"symbols": ["AAPL"]}).success
     assert [call["symbols"] for call in sandbox.calls()] == [["AAPL"]]
     run = stage.backfill(FX, first=month, last=month)
-    assert warnings(stage, run) == ["fx_rate: nobody watches or holds any that can be fetched now"]
+    assert warnings(stage, run) == ["fx_rate: no watched or held pair can be fetched now"]
     audit(core)
 
 
@@ -366,8 +366,8 @@ def test_g6_a_watched_symbol_that_cannot_be_fetched_fails_the_run_in_words(
     month = datetime.now(UTC).strftime("%Y-%m-01")
     run = stage.backfill(QUOTE, first=month, last=month, raise_on_error=False)
     assert why(run) == (
-        "1 of 2 of equity_quote that are watched or held could not be fetched:"
-        " `pricing-pipeline queue list --status failed` shows why."
+        "1 of 2 watched or held pairs of equity_quote could not be fetched:"
+        " `pricing-pipeline task list --status failed` shows why."
     )
     assert core.latest("AAPL") is not None
     # It backs off now, and is no fault of the next run.
@@ -419,7 +419,7 @@ def test_g6_b8_a_failed_symbol_fails_the_run_and_costs_the_others_nothing(
     run = stage.backfill(DAILY, first="2010-03-01", last="2010-03-01", raise_on_error=False)
     assert why(run) == (
         "1 of 6 tasks of equity_daily failed; the rest is stored."
-        " `pricing-pipeline queue list --status failed` shows why."
+        " `pricing-pipeline task list --status failed` shows why."
     )
     (failure,) = [event for event in run.all_events if event.is_step_failure]
     (row,) = plain(failure.step_failure_data.user_failure_data.metadata[f"failures_{DAILY}"])

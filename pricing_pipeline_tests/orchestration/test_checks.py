@@ -225,9 +225,7 @@ def test_f8_the_check_knows_what_pricing_gaps_knows(stage: Stage, core: Core) ->
     assert told["expected"] == 248, "before its first value nothing is missing"
     assert (told["symbols"], told["without_calendar"]) == (3, 1)
     assert told["what_to_do"].startswith("**A history has gaps** (docs/operations.md#a-history-has-gaps)")
-    assert "pricing-pipeline backfill equity_daily --from" in told["what_to_do"], (
-        "what to type, where it failed"
-    )
+    assert "pricing-pipeline backfill start" in told["what_to_do"], "what to type, where it failed"
     assert "](" not in told["what_to_do"], "links of the page lead nowhere in the UI"
 
     core.rows(
@@ -271,7 +269,7 @@ def test_f8_a_wrong_calendar_and_many_gaps_are_told(stage: Stage, core: Core) ->
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN), (
         "3 of 98, which is no accident"
     )
-    assert "follows a wrong calendar" in str(check.description)
+    assert "has a wrong calendar" in str(check.description)
     core.rows("DELETE FROM pricing.history_coverage")
     core.rows("DELETE FROM pricing.price_history WHERE observed_at < pricing.clock() - interval '90 days'")
     assert facts(evaluated(stage, "gaps")[DAILY])["missing"] == 3
@@ -343,7 +341,7 @@ def test_f6_what_a_second_provider_says_of_a_held_value_fails_the_check_until_a_
     assert (check.passed, facts(check)["compared"], facts(check)["worst_factor"]) == (False, 1, 100.0)
     assert facts(check)["examples"] == "AAPL: 7250 twelvedata, 72.5 yahoo"
     core.rows(
-        "SELECT pricing.decide_held(ARRAY[value_id], 'rejected', 'ann') FROM pricing.quarantined_values"
+        "SELECT pricing.decide_quarantined(ARRAY[value_id], 'rejected', 'ann') FROM pricing.quarantined_values"
     )
     assert evaluated(stage, "agreement")[QUOTE].passed
 
@@ -365,7 +363,7 @@ def test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not
         )
     check = evaluated(stage, "outliers")[DAILY]
     told = facts(check)
-    assert (check.passed, check.severity, told["held"], told["untold_splits"]) == (
+    assert (check.passed, check.severity, told["quarantined"], told["untold_splits"]) == (
         False,
         dg.AssetCheckSeverity.WARN,
         0,

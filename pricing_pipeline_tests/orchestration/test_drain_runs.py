@@ -65,7 +65,7 @@ def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
             "rows_revised": 0,
             "symbols": symbols,
             "failed": failed,
-            "held_as_implausible": 0,
+            "quarantined": 0,
             "bars_without_some_parts": 0,
             "calls": 1,
             "bytes": core.one(
@@ -182,7 +182,7 @@ def test_g3_b17_a_second_drain_ends_at_once_and_leaves_the_queue_alone(
     run = stage.drain(QUOTE, partition=month, tags={"pricing/drain": "true"})
     assert run.success
     log = [entry.user_message for entry in stage.instance.all_logs(run.run_id)]
-    assert "another drain is at work; it takes this run's tasks too" in log
+    assert "another drain is at work; it takes this run's tasks, too" in log
     assert sandbox.calls() == []
     assert core.statuses() == {"AAPL": "pending"}
     assert core.one("SELECT count(*) FROM pricing.drains") == 1

@@ -71,7 +71,7 @@ def test_g2_a_type_that_nobody_watches_gets_no_event(stage: Stage, core: Core, c
     tick = stage.tick(SENSOR, told_of.cursor)
     assert (told(tick), tick.skip_message) == ([], "nobody watches: 4 data types")
     said = stage.spec("latest_price", QUOTE).description
-    assert "nobody watches gets no events, so its freshness may read stale" in str(said)
+    assert "without viewers gets no events, so its freshness may read stale" in str(said)
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert told(stage.tick(SENSOR, tick.cursor)) == [QUOTE], "watched again and fresh: at once"
 
@@ -385,7 +385,7 @@ def test_g2_what_cannot_be_shown_keeps_no_type_from_being_reported(stage: Stage,
     core.rows("ALTER TABLE pricing.freshness_samples RENAME TO gone")
     tick = stage.tick(SENSOR)
     assert told(tick) == [QUOTE]
-    assert "refuses to show" in metadata(tick, QUOTE)["not_shown"]
+    assert "cannot show the plots" in metadata(tick, QUOTE)["not_shown"]
 
 
 @pytest.mark.parametrize("junk", ["2026-11-22", "[]", '{"equity_quote": 12.5}'])

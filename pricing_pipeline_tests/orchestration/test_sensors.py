@@ -85,7 +85,7 @@ def test_g3_what_is_held_leads_to_a_drain_too(stage: Stage, core: Core, clock: C
     core.refresh()
     clock.advance(3600)
     assert stage.tick(SENSOR).skip_message == (
-        "nobody watches anything and nothing is queued; what is held is fresh enough"
+        "nobody watches anything and nothing is queued; held pairs are fresh enough"
     )
     core.read("AAPL")
     core.refresh()
@@ -315,7 +315,7 @@ def test_f7_trading_days_are_written_by_a_sensor_that_lets_the_first_prices_pass
     )  # no exchange, no library
     sessions = "SELECT count(*) FROM pricing.calendar_sessions WHERE calendar = 'FX'"
     first = stage.tick("extend_calendars")
-    assert (first.skip_message, core.one(sessions)) == ("calendars are looked at from the next tick on", 0)
+    assert (first.skip_message, core.one(sessions)) == ("calendars are checked from the next tick on", 0)
     assert first.cursor is not None
     second = stage.tick("extend_calendars", first.cursor)
     assert second.skip_message == "wrote the sessions of FX"

@@ -167,7 +167,7 @@ def test_b1_a_run_worker_has_the_definitions_of_its_code_location(
         )
     (failure,) = [event for event in run.all_events if event.is_step_failure]
     assert failure.step_failure_data.user_failure_data.description == (
-        "unknown data type mf_nav. pricing-pipeline registry list shows the active ones."
+        "unknown data type mf_nav. pricing-pipeline type list shows the active ones."
     )
     assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = 'equity_daily'") == 4 * 23
 

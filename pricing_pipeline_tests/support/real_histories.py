@@ -39,7 +39,7 @@ def times(row: Observation, factor: Decimal) -> Observation:
 
 
 def held(verdict: Verdict) -> dict[datetime, Doubt]:
-    return {doubt.observation.observed_at: doubt.kind for doubt in verdict.held}
+    return {doubt.observation.observed_at: doubt.kind for doubt in verdict.doubted}
 
 
 def daily(known: Known, rows: Sequence[Observation]) -> Verdict:

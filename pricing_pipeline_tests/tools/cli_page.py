@@ -18,13 +18,19 @@ _HEAD = """\
 # Commands
 
 What `pricing-pipeline COMMAND --help` says, on one page. Written by `make pages`; a test compares it with the commands.
-Every command that prints something takes `--json`. Settings are variables of the environment, each with its default in
-[.env.example](../.env.example); a file `.env` in the current folder adds to them.
+
+A command is a verb to a noun. `up`, `status` and `sandbox` have no noun: they are about everything, or run until
+Ctrl-C. `--type` is the data type and `--user` the person everywhere, and symbols follow the verb. Every command that
+prints something takes `--json`; those that show times take `--zone`, and those with tables, which fit the terminal or
+80 columns, `--wide`. The tab key [completes](running.md#completion-in-the-shell) what is typed.
+
+Settings are variables of the environment, each with its default in [.env.example](../.env.example); a file `.env` in
+the current folder adds to them.
 """
 
 
 def leaves(group: TyperGroup, *path: str) -> dict[str, typer.core.TyperCommand]:
-    """Each command by its words, such as `queue list`."""
+    """Each command by its words, such as `task list`."""
     found = {}
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):

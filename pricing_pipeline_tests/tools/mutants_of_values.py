@@ -28,8 +28,8 @@ MUTANTS = (
     Mutant(
         "an answer that is cut short changes the basis of a history",
         "pricing_pipeline/prices/rebasing.py",
-        "_changed",
-        "one.is_asked and not is_restated",
+        "_has_changed",
+        "change.is_asked and not is_restated",
         "True",
         (_REBASING,),
     ),
@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         "another provider changes the basis of a history",
         "pricing_pipeline/prices/rebasing.py",
-        "turns",
+        "find_basis_changes",
         "if is_own",
         "if True",
         (_REBASING,),
@@ -69,7 +69,7 @@ MUTANTS = (
         "prices of a lost claim are stored at once",
         f"{_FUNCTIONS}/prices/prices.sql",
         "settle_prices",
-        "IF cardinality(held) < cardinality(ids) THEN",
+        "IF cardinality(owned) < cardinality(ids) THEN",
         "IF false THEN",
         (_QUOTES,),
     ),
@@ -150,7 +150,7 @@ MUTANTS = (
     Mutant(
         "what a later answer confirmed can be rejected",
         f"{_FUNCTIONS}/quarantine/quarantine.sql",
-        "decide_held",
+        "decide_quarantined",
         "PERFORM pricing.close_believed(wanted);",
         "NULL;",
         (f"{_TESTS}/integration/test_reviews.py",),
@@ -158,7 +158,7 @@ MUTANTS = (
     Mutant(
         "a high of ten times the close is believed",
         "pricing_pipeline/validation/fields.py",
-        "_alone",
+        "_fault_of_price",
         "if not least <= value <= most:",
         "if False:",
         (_FIELDS,),
@@ -167,8 +167,8 @@ MUTANTS = (
         "an open above its high is believed",
         "pricing_pipeline/validation/fields.py",
         "_sound",
-        'given["open"] > given["high"]',
-        'given["open"] > 100 * given["high"]',
+        'kept["open"] > kept["high"]',
+        'kept["open"] > 100 * kept["high"]',
         (_FIELDS,),
     ),
     Mutant(
@@ -190,7 +190,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "days that nobody asked for are held one by one",
+        "days that nobody asked for are quarantined one by one",
         "pricing_pipeline/providers/values.py",
         "_outside",
         "if not outside:",
@@ -336,7 +336,7 @@ MUTANTS = (
         (_MOVES,),
     ),
     Mutant(
-        "a rival's held word confirms nothing",
+        "a rival's quarantined value confirms nothing",
         "pricing_pipeline/quarantine/judgement.py",
         "with_proofs",
         "unsettled=rivals.get(symbol, {}), ",

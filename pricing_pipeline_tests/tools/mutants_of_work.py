@@ -29,7 +29,7 @@ MUTANTS = (
     Mutant(
         "the claim token is not asked for",
         f"{_FUNCTIONS}/queue/queue.sql",
-        "hold_tasks",
+        "lock_tasks",
         "q.status = 'processing' AND q.claim_token = token",
         "q.status = 'processing'",
         (_FENCE,),
@@ -37,7 +37,7 @@ MUTANTS = (
     Mutant(
         "whose claim it is is not asked before anything is stored",
         f"{_FUNCTIONS}/queue/queue.sql",
-        "hold_call",
+        "lock_call_tasks",
         "q.status = 'processing' AND q.claim_token = token AND q.call_id = asked",
         "q.status = 'processing'",
         (_FENCE,),
@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant(
         "a call finishes the tasks of its neighbour",
         f"{_FUNCTIONS}/queue/queue.sql",
-        "finish_held",
+        "finish_tasks",
         "AND (of_call IS NULL OR q.call_id = of_call)",
         "",
         (_FENCE,),
@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "whoever lost a claim may finish its tasks",
         f"{_FUNCTIONS}/queue/queue.sql",
-        "finish_held",
+        "finish_tasks",
         "(q.status = 'processing' AND q.claim_token = token)",
         "q.status = 'processing'",
         (_FENCE,),
@@ -118,16 +118,16 @@ MUTANTS = (
         "an enqueue that changes nothing locks all the same",
         f"{_FUNCTIONS}/queue/queue.sql",
         "raise_priorities",
-        " AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) keener\n    WHERE",
-        " ORDER BY x.id FOR UPDATE OF x) keener\n    WHERE q.priority < keener.priority AND",
+        " AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) higher\n    WHERE",
+        " ORDER BY x.id FOR UPDATE OF x) higher\n    WHERE q.priority < higher.priority AND",
         (_QUEUE,),
     ),
     Mutant(
         "an enqueue may lower a priority",
         f"{_FUNCTIONS}/queue/queue.sql",
         "raise_priorities",
-        " AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) keener",
-        " ORDER BY x.id FOR UPDATE OF x) keener",
+        " AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) higher",
+        " ORDER BY x.id FOR UPDATE OF x) higher",
         (f"{_CONTRACTS}::test_contract_11_what_two_sessions_queue_at_once_is_one_task",),
     ),
     Mutant(
@@ -197,7 +197,7 @@ MUTANTS = (
     Mutant(
         "a finish waits for demand that is locked",
         f"{_FUNCTIONS}/queue/queue.sql",
-        "finish_held",
+        "finish_tasks",
         "ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) free",
         "ORDER BY x.symbol FOR NO KEY UPDATE) free",
         (f"{_FENCE}::test_b19_a_finish_passes_over_demand_that_is_locked",),
@@ -387,7 +387,7 @@ MUTANTS = (
     Mutant(
         "a pair whose task died of trouble is excused",
         f"{_FUNCTIONS}/queue/queue.sql",
-        "hold_off",
+        "back_off",
         "CASE WHEN NOT pricing.is_symbol_fault(kind) THEN least(d.owed_since, d.became_due_at, d.due_at) END",
         "NULL",
         (_FRESHNESS_MODEL, f"{_FRESHNESS}::test_g2_a_pair_whose_task_died_of_trouble_stays_late"),
@@ -428,7 +428,7 @@ MUTANTS = (
         "a symbol that one provider could not be asked for is at fault",
         f"{_FUNCTIONS}/queue/queue.sql",
         "fail_tasks",
-        "PERFORM pricing.bury_by_trouble(held, entry, message);",
+        "PERFORM pricing.bury_by_trouble(locked, entry, message);",
         "",
         (_TROUBLE,),
     ),

@@ -245,8 +245,8 @@ def test_f6_columns_are_judged_as_their_bars_are_one_by_one(symbol: str) -> None
         short = judge(known, bars, Fetcher.DAILY_BARS, is_latest=False)
         long = judge(known, list(bars), Fetcher.DAILY_BARS, is_latest=False)
         assert list(short.good) == long.good
-        assert (short.held, short.other_basis, short.restatement) == (
-            long.held,
+        assert (short.doubted, short.other_basis, short.restatement) == (
+            long.doubted,
             long.other_basis,
             long.restatement,
         )
@@ -317,7 +317,7 @@ def test_f6_where_no_bar_is_left_there_is_nothing_to_compare() -> None:
     """All of them are on another basis, and a split of theirs is known."""
     known = Known(adjustment=Adjustment.SPLITS, splits=((date(2005, 2, 28), 2.0),))
     verdict = judge(known, years("IBM"), Fetcher.DAILY_BARS, is_latest=False)
-    assert (verdict.good, verdict.held, verdict.other_basis) == ([], [], len(years("IBM")))
+    assert (verdict.good, verdict.doubted, verdict.other_basis) == ([], [], len(years("IBM")))
 
 
 def test_f5_only_what_is_after_a_moment_counts_as_recent() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -16,9 +17,16 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-RUNTIME = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
+BASE = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
+OPTIONAL = {
+    name: [Requirement(line) for line in lines]
+    for name, lines in PROJECT["project"]["optional-dependencies"].items()
+}
+RUNTIME = [*BASE, *OPTIONAL["dagster"]]
+"""What `make install` installs."""
 GROUPS = {name: [Requirement(line) for line in lines] for name, lines in PROJECT["dependency-groups"].items()}
 DIRECT = [*RUNTIME, *GROUPS["build"], *GROUPS["test"]]
+EXTRAS = OPTIONAL["parquet"]
 LOCKS = ["requirements.lock", "requirements-test.lock"]
 
 
@@ -33,7 +41,7 @@ def pinned(requirements: list[Requirement]) -> dict[str, str]:
     return {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in requirements}
 
 
-@pytest.mark.parametrize("requirement", DIRECT, ids=lambda r: r.name)
+@pytest.mark.parametrize("requirement", [*DIRECT, *EXTRAS], ids=lambda r: r.name)
 def test_each_direct_dependency_has_one_exact_version(requirement: Requirement) -> None:
     assert re.fullmatch(r"==[0-9][^*,]*", str(requirement.specifier))
 
@@ -93,7 +101,7 @@ def test_the_dependencies_page_names_the_direct_dependencies_and_no_others() -> 
     explained = re.findall(
         r"^\| ([A-Za-z0-9_.-]+) \| \S", (ROOT / "docs/dependencies.md").read_text(), re.MULTILINE
     )
-    assert sorted(n for n in explained if n != "package") == sorted(r.name for r in DIRECT)
+    assert sorted(n for n in explained if n != "package") == sorted(r.name for r in [*DIRECT, *EXTRAS])
 
 
 def _imported(folder: str) -> Iterator[str]:
@@ -118,3 +126,26 @@ def test_the_code_imports_direct_dependencies_only(folder: str, allowed: list[Re
         if not {canonicalize_name(d) for d in distributions.get(module, [])} & pinned(allowed).keys()
     }
     assert stray == set()
+
+
+def test_all_but_what_dagster_loads_works_without_the_extra() -> None:
+    """A program that reads prices and sends heartbeats installs no Dagster; neither does the command line need it."""
+    extra = sorted(
+        module
+        for module, found in packages_distributions().items()
+        if {canonicalize_name(name) for name in found} & pinned(OPTIONAL["dagster"]).keys()
+    )
+    assert {"dagster", "psycopg2"} <= set(extra)
+    code = f"""
+import importlib, pkgutil, sys
+sys.modules |= dict.fromkeys({extra})
+import pricing_pipeline
+for found in pkgutil.walk_packages(pricing_pipeline.__path__, "pricing_pipeline.", onerror=lambda name: None):
+    if not found.name.startswith(("pricing_pipeline.defs", "pricing_pipeline.definitions")):
+        importlib.import_module(found.name)
+from pricing_pipeline.cli import app
+app(["up", "--no-demo"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    (sentence,) = done.stderr.splitlines()
+    assert "error: Dagster is not installed here" in sentence

@@ -103,7 +103,7 @@ def test_each_transition_is_in_the_function_it_is_ascribed_to() -> None:
             "bury",
             "withdraw",
             "bury_unrouted",
-            "finish_held",
+            "finish_tasks",
             "impossible_tasks",
             "pick_for_claim",
             "pick_tasks",
@@ -112,7 +112,7 @@ def test_each_transition_is_in_the_function_it_is_ascribed_to() -> None:
                 body += bodies[hand]
         assert end in ("gone", "pending") or f"'{end}'" in body, f"{name} makes nothing {end}"
         if start not in ("nothing", "completed", "failed", "cancelled"):
-            takes_it = f"'{start}'" in body or "hold_tasks(" in body or "pricing.withdraw(" in body
+            takes_it = f"'{start}'" in body or "lock_tasks(" in body or "pricing.withdraw(" in body
             assert takes_it, f"{name} does not begin from {start}"
 
 
@@ -122,7 +122,7 @@ def test_no_function_changes_a_tasks_state_unlisted() -> None:
         "bury": {"fail_tasks", "recover_tasks", "fail_impossible_tasks"},
         "bury_unrouted": {"enqueue_pairs"},
         "withdraw": {"cancel_tasks", "retire_tasks"},
-        "finish_held": {"complete_tasks"},
+        "finish_tasks": {"complete_tasks"},
     }
     for name, body in function_bodies().items():
         made = set(re.findall(r"SET status = '(\w+)'", body))
@@ -188,7 +188,7 @@ def data_types() -> set[str]:
         words[3]
         for page in PAGES
         for words in commands(page)
-        if words[1:3] == ["registry", "add"] and len(words) > 3
+        if words[1:3] == ["type", "add"] and len(words) > 3
     }
 
 

@@ -119,7 +119,7 @@ def test_b18_a_part_outside_its_symbols_bounds_is_dropped_and_a_close_outside_is
     assert [(one.close, one.high, one.low) for one in verdict.good] == [(Decimal("10.4"), None, None)]
     assert verdict.good[0].quality == "high 11.1 is above the bound of 11; low 9.9 is below the bound of 10"
     verdict = judge(known, [bar("12", "10.5", "10.9", "10.1")], Fetcher.DAILY_BARS, is_latest=True)
-    assert [doubt.kind for doubt in verdict.held] == [Doubt.BOUNDS]
+    assert [doubt.kind for doubt in verdict.doubted] == [Doubt.BOUNDS]
 
 
 def test_b18_the_close_is_judged_as_always() -> None:
@@ -127,7 +127,7 @@ def test_b18_the_close_is_judged_as_always() -> None:
     verdict = judge(
         believing("10.4"), [bar("1040", "10.4", "10.6", "10.1")], Fetcher.DAILY_BARS, is_latest=True
     )
-    (doubt,) = verdict.held
+    (doubt,) = verdict.doubted
     assert doubt.kind is Doubt.UNIT
     assert not verdict.good
 

@@ -21,7 +21,7 @@ def given(home: Path, value: str | None = None) -> Settings:
 
 def test_f9_the_first_master_key_is_made_in_the_home_for_its_owner_alone(tmp_path: Path) -> None:
     settings = given(tmp_path / "home")
-    with pytest.raises(NoMasterKey, match=r"home/master\.key does not exist.*provider set-key"):
+    with pytest.raises(NoMasterKey, match=r"home/master\.key does not exist.*key set"):
         master_keys.load(settings)
     keyring, made = master_keys.load_or_make(settings)
     assert made == tmp_path / "home/master.key"

@@ -12,6 +12,7 @@ RELEASED = {
     "0044_own_requests.sql": "31a11b7ac8051ec0",
     "0045_replaced_at.sql": "84d334cf9df6729e",
     "0046_due_pairs.sql": "521fc0d6310bd44a",
+    "0047_words.sql": "c0455cc85a7da2e2",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -104,7 +104,7 @@ def test_b18_whatever_is_a_factor_away_from_all_of_its_day_is_held(
         assert wrong.low is not None
         assert wrong.high is not None
         assume(wrong.low / true.close > 3 if is_above else true.close / wrong.high > 3)
-    assert judge(known, [wrong], fetcher, is_latest=True).held
+    assert judge(known, [wrong], fetcher, is_latest=True).doubted
 
 
 FIRST = bar_of("AAPL", 3000)
@@ -119,7 +119,9 @@ def test_b18_a_fault_is_held_also_where_the_last_stored_day_is_so_long_ago_that_
     old = Point(FIRST.observed_at - timedelta(days=13 * 365), FIRST.close)
     quote = quote_of(FIRST, FIRST.close)
     known = beside(quote, anchors=(old, Point(quote.observed_at, quote.close)))
-    assert [one.kind for one in judge(known, [bar], Fetcher.DAILY_BARS, is_latest=True).held] == [Doubt.JUMP]
+    assert [one.kind for one in judge(known, [bar], Fetcher.DAILY_BARS, is_latest=True).doubted] == [
+        Doubt.JUMP
+    ]
 
 
 def test_b18_another_currency_another_day_and_what_is_stored_are_not_compared() -> None:

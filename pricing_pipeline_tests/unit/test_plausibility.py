@@ -32,7 +32,7 @@ def test_f6_days_on_which_another_provider_differs_by_more_than_a_tenth_are_held
     rows = bars("IBM")[:30]
     told = {row.observed_at: Rival(row.observed_at, row.close, "yahoo") for row in rows}
     known = Known(currency="USD", others=told)
-    assert not daily(known, rows).held
+    assert not daily(known, rows).doubted
     odd, unfinished = rows[10], rows[20]
     told |= {
         row.observed_at: replace(told[row.observed_at], value=row.close / 2) for row in (odd, unfinished)
@@ -40,15 +40,15 @@ def test_f6_days_on_which_another_provider_differs_by_more_than_a_tenth_are_held
     known = replace(known, provisional=frozenset({unfinished.observed_at}))
     assert held(daily(known, rows)) == {odd.observed_at: Doubt.DISAGREEMENT}
     assert odd.observed_at not in {row.observed_at for row in daily(known, rows).good}
-    assert not daily(replace(known, are_jumps_trusted=True), rows).held, "a person knows better"
+    assert not daily(replace(known, are_jumps_trusted=True), rows).doubted, "a person knows better"
 
 
 # One value
 
 
 def test_b18_an_expensive_share_is_a_share_like_any_other() -> None:
-    assert not judge(believing("699000"), [quote("700123.45")], Fetcher.QUOTE, is_latest=True).held
-    assert not judge(Known(), [quote("700123.45")], Fetcher.QUOTE, is_latest=True).held
+    assert not judge(believing("699000"), [quote("700123.45")], Fetcher.QUOTE, is_latest=True).doubted
+    assert not judge(Known(), [quote("700123.45")], Fetcher.QUOTE, is_latest=True).doubted
 
 
 @pytest.mark.parametrize(
@@ -75,27 +75,27 @@ def test_b18_f6_a_quote_that_cannot_be_true_is_held(
 
 @pytest.mark.parametrize("price", ["72.50", "60", "100", "36.25", "145.00", "24.50", "210"])
 def test_b18_a_quote_within_three_times_the_last_is_believed(price: str) -> None:
-    assert not judge(believing("72.50"), [quote(price)], Fetcher.QUOTE, is_latest=True).held
+    assert not judge(believing("72.50"), [quote(price)], Fetcher.QUOTE, is_latest=True).doubted
 
 
 def test_b18_bounds_do_not_move_with_the_spelling_and_are_inclusive() -> None:
     known = replace(believing("72.50"), lowest=Decimal("72.5"), highest=Decimal("72.5"))
-    assert not judge(known, [quote("72.500")], Fetcher.QUOTE, is_latest=True).held
+    assert not judge(known, [quote("72.500")], Fetcher.QUOTE, is_latest=True).doubted
 
 
 def test_b18_a_source_without_a_currency_is_not_in_another_one() -> None:
-    assert not judge(believing("72.50"), [quote("73", currency=None)], Fetcher.QUOTE, is_latest=True).held
+    assert not judge(believing("72.50"), [quote("73", currency=None)], Fetcher.QUOTE, is_latest=True).doubted
 
 
 def test_b18_a_price_may_have_gone_far_in_a_year() -> None:
     known = believing("10", timedelta(days=365))
-    assert not judge(known, [quote("65")], Fetcher.QUOTE, is_latest=True).held
+    assert not judge(known, [quote("65")], Fetcher.QUOTE, is_latest=True).doubted
 
 
 def test_b18_what_a_person_trusts_is_believed_but_for_currency_and_bounds() -> None:
     known = replace(believing("72.50"), are_jumps_trusted=True)
-    assert not judge(known, [quote("7250")], Fetcher.QUOTE, is_latest=True).held
-    assert judge(known, [quote("7250", currency="GBP")], Fetcher.QUOTE, is_latest=True).held
+    assert not judge(known, [quote("7250")], Fetcher.QUOTE, is_latest=True).doubted
+    assert judge(known, [quote("7250", currency="GBP")], Fetcher.QUOTE, is_latest=True).doubted
 
 
 def test_b18_f6_a_day_that_comes_again_by_a_factor_is_held_and_a_correction_is_not() -> None:
@@ -103,7 +103,7 @@ def test_b18_f6_a_day_that_comes_again_by_a_factor_is_held_and_a_correction_is_n
     known = Known(stored={day.observed_at: day.close})
     for factor, kind in (("2", Doubt.SPLIT), ("100", Doubt.UNIT), ("1.5", Doubt.JUMP), ("1.05", None)):
         verdict = judge(known, [times(day, Decimal(factor))], Fetcher.DAILY_BARS, is_latest=True)
-        assert [doubt.kind for doubt in verdict.held] == ([] if kind is None else [kind])
+        assert [doubt.kind for doubt in verdict.doubted] == ([] if kind is None else [kind])
 
 
 # Repetition
@@ -118,18 +118,18 @@ def test_b18_quotes_that_stay_on_a_level_for_an_hour_are_believed() -> None:
     known = replace(
         believing("20", timedelta(hours=3)), witnesses=witnesses(["100", "101"], timedelta(minutes=31))
     )
-    assert not judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).held
+    assert not judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).doubted
     known = replace(known, witnesses=witnesses(["100", "101"], timedelta(minutes=20)))
-    assert judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).held, "not yet an hour"
+    assert judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).doubted, "not yet an hour"
     known = replace(known, witnesses=witnesses(["100", "20"], timedelta(minutes=31)))
-    assert judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).held, "they contradict each other"
+    assert judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).doubted, "they contradict each other"
 
 
 @pytest.mark.parametrize("price", ["2000", "0.2"])
 def test_b18_another_unit_is_not_believed_however_often_it_comes(price: str) -> None:
     repeated = witnesses([price] * 50, timedelta(hours=1))
     known = replace(believing("20", timedelta(hours=51)), witnesses=repeated)
-    assert judge(known, [quote(price)], Fetcher.QUOTE, is_latest=True).held
+    assert judge(known, [quote(price)], Fetcher.QUOTE, is_latest=True).doubted
 
 
 # Adjustment
@@ -139,7 +139,7 @@ def test_b18_a_history_has_one_basis() -> None:
     rows = bars("AAPL", Adjustment.SPLITS)[:5]
     known = Known(adjustment=Adjustment.RAW, newest_at=rows[-2].observed_at)
     span = judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
-    assert (span.good, span.held, span.other_basis) == ([], [], 5)
+    assert (span.good, span.doubted, span.other_basis) == ([], [], 5)
     newest = judge(known, rows, Fetcher.DAILY_BARS, is_latest=True)
     assert (newest.good, newest.other_basis) == (rows[-1:], 4), (
         "no split has come after the answer's newest day"
@@ -157,7 +157,7 @@ def test_b18_a_gap_is_not_filled_with_days_of_another_basis() -> None:
 
 
 def test_b18_a_reason_names_both_values_and_the_factor() -> None:
-    (doubt,) = judge(believing("72.50"), [quote("7250")], Fetcher.QUOTE, is_latest=True).held
+    (doubt,) = judge(believing("72.50"), [quote("7250")], Fetcher.QUOTE, is_latest=True).doubted
     assert "7250" in doubt.reason
     assert "72.5" in doubt.reason
     assert "factor of 100" in doubt.reason

@@ -36,7 +36,7 @@ def navs(code: str) -> list[Observation]:
 @pytest.mark.parametrize("adjustment", Adjustment)
 def test_b18_f6_no_day_of_thirteen_real_years_is_refused(symbol: str, adjustment: Adjustment) -> None:
     """Crashes of 2000 and 2008 and, raw, four splits included."""
-    assert daily(Known(), bars(symbol, adjustment)).held == []
+    assert daily(Known(), bars(symbol, adjustment)).doubted == []
 
 
 @pytest.mark.parametrize("code", SCHEMES)
@@ -65,7 +65,7 @@ def lived(
             witnesses=tuple(Point(row.observed_at, row.close) for row in doubted.values()),
         )
         verdict = judge(known, answer, fetcher, is_latest=True)
-        for doubt in verdict.held:
+        for doubt in verdict.doubted:
             doubted[doubt.observation.observed_at] = doubt.observation
         for row in verdict.good:
             believed[row.observed_at] = row
@@ -91,12 +91,12 @@ def test_b18_f6_day_by_day_only_splits_wait_two_days(symbol: str, splits: set[st
     for _, last in lived(bars(symbol), Fetcher.DAILY_BARS, 5):
         doubted |= {at.date().isoformat(): kind for at, kind in held(last).items()}
     assert doubted == dict.fromkeys(splits, Doubt.SPLIT)
-    assert not last.held
+    assert not last.doubted
 
 
 @pytest.mark.parametrize("code", SCHEMES)
 def test_b18_f6_day_by_day_no_nav_is_refused(code: str) -> None:
-    assert not [row for row, verdict in lived(navs(code), Fetcher.NAV, 1) if verdict.held]
+    assert not [row for row, verdict in lived(navs(code), Fetcher.NAV, 1) if verdict.doubted]
 
 
 # Faults put into real histories
@@ -126,7 +126,7 @@ def test_b18_f6_another_unit_in_all_of_an_answer_is_held_beside_what_is_stored(s
             known = Known(anchors=(Point(before.observed_at, before.close),), newest_at=before.observed_at)
             wrong = [times(row, Decimal(factor)) for row in rows[start : start + 5]]
             verdict = judge(known, wrong, Fetcher.DAILY_BARS, is_latest=True)
-            assert (len(verdict.held), verdict.good) == (5, [])
+            assert (len(verdict.doubted), verdict.good) == (5, [])
 
 
 @pytest.mark.parametrize("code", SCHEMES)
@@ -178,7 +178,7 @@ def test_b18_f6_a_span_around_a_split_needs_no_more_days_than_it_has(before: int
     """A true split of raw prices, at the beginning of an answer too: what comes after it shows that it stays."""
     rows = bars("AAPL")
     (split,) = (n for n, row in enumerate(rows) if row.observed_at.date().isoformat() == "2005-02-28")
-    assert daily(Known(), rows[split - before : split + after]).held == []
+    assert daily(Known(), rows[split - before : split + after]).doubted == []
 
 
 def test_b18_f6_a_spike_is_held_and_its_neighbours_are_not() -> None:

@@ -125,7 +125,7 @@ def test_f5_no_true_day_around_a_split_that_was_applied_is_held(symbol: str, rat
             for row in rows[max(0, first - 60) : first + 60]
         ]
         known = Known(splits=((ex_on, ratio),), are_splits_told=True)
-        assert daily(known, undone).held == [], (symbol, ratio, ex_on)
+        assert daily(known, undone).doubted == [], (symbol, ratio, ex_on)
 
 
 JAPAN = (

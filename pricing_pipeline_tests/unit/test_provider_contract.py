@@ -299,7 +299,7 @@ def test_fault_14_the_price_decides_and_nothing_is_stored_that_contradicts_it(
     assert isinstance(result, Answer)
     verdict = judge(Known(), result.observations, Fetcher.DAILY_BARS, is_latest=False)
     first, second = verdict.good
-    assert not verdict.held
+    assert not verdict.doubted
     assert not result.rejected
     assert (first.close, first.text, second.quality) == (Decimal("10.25"), "10.25", None)
     assert second.high == Decimal("11.5")

@@ -116,8 +116,8 @@ def test_f5_an_adjustment_that_is_not_known_is_held_however_small(ratio: str, ki
     before = walk(300)
     again = divided(before, ratio, 290)
     verdict = judge(known(before), rows(again), Fetcher.DAILY_BARS, is_latest=False)
-    assert {doubt.kind for doubt in verdict.held} == {kind}
-    assert [doubt.observation.observed_at for doubt in verdict.held] == [at(n) for n in range(285, 290)]
+    assert {doubt.kind for doubt in verdict.doubted} == {kind}
+    assert [doubt.observation.observed_at for doubt in verdict.doubted] == [at(n) for n in range(285, 290)]
     assert {row.observed_at for row in verdict.good} == {at(n) for n in range(290, 300)}
     assert verdict.restatement is not None
     assert len(verdict.restatement.times) == 290
@@ -127,6 +127,6 @@ def test_f5_corrections_pass() -> None:
     before = walk(30)
     again = [*before[:10], before[10] + 1, *before[11:]]
     verdict = judge(known(before), rows(again), Fetcher.DAILY_BARS, is_latest=False)
-    assert (verdict.held, len(verdict.good)) == ([], 30)
+    assert (verdict.doubted, len(verdict.good)) == ([], 30)
     assert verdict.restatement is not None
     assert verdict.restatement.kind is RestatementKind.SCATTERED

@@ -71,11 +71,11 @@ def day_by_day(rows: Sequence[Observation], stored: int, **known: bool) -> list[
 
 
 def _held(verdict: Verdict) -> list[Observation]:
-    return [doubt.observation for doubt in verdict.held]
+    return [doubt.observation for doubt in verdict.doubted]
 
 
 def kinds(verdict: Verdict) -> set[Doubt]:
-    return {doubt.kind for doubt in verdict.held}
+    return {doubt.kind for doubt in verdict.doubted}
 
 
 # Trading
@@ -170,7 +170,7 @@ def test_f6_what_has_no_splits_is_never_taken_for_split(
     known = Known(are_splits_told=True, has_splits=False)
     verdict = judge(known, rows, Fetcher.DAILY_BARS, is_latest=is_latest)
     assert kinds(verdict) <= {Doubt.JUMP}
-    assert not verdict.held or after < 3
+    assert not verdict.doubted or after < 3
 
 
 def test_f6_a_past_of_what_has_no_splits_that_comes_divided_is_of_another_unit() -> None:
@@ -191,7 +191,7 @@ def test_f6_two_providers_that_say_the_same_of_a_time_confirm_each_other(price: 
     row = Observation("AAPL", at, Decimal(price), price, "USD")
     old = Rival(at - timedelta(minutes=2), Decimal(100), "yahoo")
     alone = Known(anchors=(Point(at - timedelta(minutes=1), Decimal(100)),), others={old.at: old})
-    assert judge(alone, [row], Fetcher.QUOTE, is_latest=True).held
+    assert judge(alone, [row], Fetcher.QUOTE, is_latest=True).doubted
     for said, is_believed in ((Decimal(price), True), (Decimal(price) * Decimal("1.2"), False)):
         newest = Rival(at - timedelta(seconds=1), said, "yahoo")
         known = Known(anchors=alone.anchors, others=alone.others, unsettled={newest.at: newest})
@@ -202,4 +202,4 @@ def test_f6_what_one_provider_alone_says_and_is_held_doubts_nobody_else() -> Non
     row = Observation("AAPL", MONDAY, Decimal(101), "101", "USD")
     lie = Rival(MONDAY, Decimal(250), "yahoo")
     known = Known(anchors=(Point(MONDAY - timedelta(minutes=1), Decimal(100)),), unsettled={lie.at: lie})
-    assert not judge(known, [row], Fetcher.QUOTE, is_latest=True).held
+    assert not judge(known, [row], Fetcher.QUOTE, is_latest=True).doubted

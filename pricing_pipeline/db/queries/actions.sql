@@ -31,11 +31,11 @@ SELECT symbol, ex_on, cash, reason FROM pricing.doubted_dividends(:data_type, CA
 
 -- name: refuted
 -- Splits of an answer that a person has taken back or replaced.
-SELECT s.symbol, s.ex_on FROM pricing.said_actions(CAST(:actions AS jsonb)) s JOIN pricing.data_type_registry r ON r.data_type = :data_type
+SELECT s.symbol, s.ex_on FROM pricing.actions_of_answer(CAST(:actions AS jsonb)) s JOIN pricing.data_type_registry r ON r.data_type = :data_type
 WHERE pricing.is_refuted(r.asset_class, s.symbol, s.ex_on, s.kind, :provider, s.new_shares, s.old_shares, s.amount, s.scale);
 
 -- name: unjudged
--- Instruments of which a split is known that held values were not judged with yet: their daily data types, and until when.
+-- Instruments of which a split is known that quarantined values were not judged with yet: their daily data types, and until when.
 SELECT a.asset_class, a.symbol, max(a.recorded_at) AS until,
        (SELECT array_agg(r.data_type ORDER BY r.data_type) FROM pricing.data_type_registry r
         WHERE r.asset_class = a.asset_class AND r.is_active AND r.fetcher IN ('daily_bars', 'nav')) AS data_types,

@@ -50,7 +50,7 @@ WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_b
 -- name: outliers
 -- Values that wait for a person, by data type: how many, of how many symbols, since when, and the kinds; and steps of the last
 -- year's daily prices that look like a split of which nobody has told.
-SELECT r.data_type, count(q.value_id) AS held, count(DISTINCT q.symbol) AS symbols, min(q.recorded_at) AS oldest,
+SELECT r.data_type, count(q.value_id) AS quarantined, count(DISTINCT q.symbol) AS symbols, min(q.recorded_at) AS oldest,
        (array_agg(DISTINCT q.kind ORDER BY q.kind) FILTER (WHERE q.kind IS NOT NULL)) AS kinds,
        (SELECT count(*) FROM pricing.latest_prices l WHERE l.data_type = r.data_type)
          + (SELECT count(*) FROM pricing.document_pairs l WHERE l.data_type = r.data_type) AS priced,
@@ -112,7 +112,7 @@ WHERE k.data_type = ANY (CAST(:data_types AS text[])) AND k.fetcher IN ('daily_b
 SELECT EXISTS (SELECT FROM pricing.latest_prices) OR EXISTS (SELECT FROM pricing.price_history);
 
 -- name: fetched_types
--- Those of some data types of which anything was ever fetched, held values included.
+-- Those of some data types of which anything was ever fetched, quarantined values included.
 SELECT r.data_type FROM pricing.data_type_registry r
 WHERE r.data_type = ANY (CAST(:data_types AS text[]))
   AND (EXISTS (SELECT FROM pricing.latest_answers l WHERE l.data_type = r.data_type)

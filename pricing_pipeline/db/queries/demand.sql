@@ -62,9 +62,9 @@ ORDER BY i.asset_class, i.symbol LIMIT :at_most;
 -- Symbols of one data type as their instruments are spelled.
 SELECT pricing.spelled(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
 
--- name: known_symbols
+-- name: symbols_by_type
 -- The instruments that symbols mean, of each data type for which they are named; one that none of them has is refused.
-SELECT data_type, symbol FROM pricing.known_symbols(CAST(:data_types AS text[]), CAST(:symbols AS text[]));
+SELECT data_type, symbol FROM pricing.symbols_by_type(CAST(:data_types AS text[]), CAST(:symbols AS text[]));
 
 -- name: spelled_anywhere
 -- A symbol as its instruments are spelled, in whatever class they are.
@@ -89,7 +89,7 @@ GROUP BY 1, 2 ORDER BY 1;
 -- name: why
 -- Why the prices of a symbol are as old as they are: of one data type, or of each that applies to it.
 SELECT r.data_type, CAST(:symbol AS text) AS symbol, w.state,
-       w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.said_time(late.owed_since) || ', so it counts as late', '') AS sentence,
+       w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.format_time(late.owed_since) || ', so it counts as late', '') AS sentence,
        w.observed_at, w.fetched_at, w.since, w.next_at
 FROM (SELECT CAST(:data_type AS text) AS data_type WHERE CAST(:data_type AS text) IS NOT NULL
       UNION ALL
@@ -141,3 +141,45 @@ SELECT (SELECT count(*) FROM pricing.api_call_queue_live q WHERE q.id = ANY (CAS
 SELECT a.data_type, a.user_id, count(*) AS subscriptions, count(DISTINCT a.user_id) AS clients,
        count(DISTINCT (a.data_type, a.symbol)) AS pairs, max(a.last_seen_at) AS seen_at
 FROM pricing.active_subscriptions a GROUP BY GROUPING SETS ((a.data_type), (a.user_id), ()) ORDER BY 3 DESC, 1, 2;
+
+-- name: subscriptions
+-- Who watches what: of a user or all, of a data type or all, of some symbols or all.
+SELECT user_id, data_type, symbol, subscribed_at, last_seen_at FROM pricing.active_subscriptions
+WHERE (CAST(:user_id AS text) IS NULL OR user_id = :user_id) AND (CAST(:data_type AS text) IS NULL OR data_type = :data_type)
+  AND (CAST(:symbols AS text[]) IS NULL OR symbol = ANY (CAST(:symbols AS text[])))
+ORDER BY user_id, data_type, symbol LIMIT :at_most;
+
+-- name: holdings
+-- Who holds what: of a user or all, of a data type or all, of some symbols or all; closed ones too, if they are wanted.
+SELECT user_id, data_type, symbol, status, since, closed_at FROM pricing.holdings
+WHERE (CAST(:user_id AS text) IS NULL OR user_id = :user_id) AND (CAST(:data_type AS text) IS NULL OR data_type = :data_type)
+  AND (CAST(:symbols AS text[]) IS NULL OR symbol = ANY (CAST(:symbols AS text[]))) AND (:closed_too OR status = 'active')
+ORDER BY user_id, data_type, symbol LIMIT :at_most;
+
+-- name: type_of_class
+-- A data type that applies to an asset class; NULL = there is none.
+SELECT min(data_type) FROM pricing.data_type_registry WHERE asset_class = :asset_class;
+
+-- name: asset_classes
+-- The asset classes that data types apply to.
+SELECT DISTINCT asset_class FROM pricing.data_type_registry ORDER BY 1;
+
+-- name: check_new
+-- Refuses what no instrument can be called.
+SELECT pricing.check_symbols(CAST(:symbols AS text[])),
+       pricing.check_shapes(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
+
+-- name: add_instruments
+-- Make instruments known; returns those that are new.
+INSERT INTO pricing.instruments (asset_class, symbol, name, currency, calendar, listed_on, scale)
+SELECT x.asset_class, x.symbol, x.name, x.currency, x.calendar, x.listed_on, coalesce(x.scale, 2)
+FROM jsonb_to_recordset(CAST(:rows AS jsonb))
+    AS x (asset_class text, symbol text, name text, currency text, calendar text, listed_on date, scale smallint)
+ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING asset_class, symbol;
+
+-- name: about_instruments
+-- Everything about the instruments that a symbol names, one for each asset class.
+SELECT i.asset_class, i.symbol, i.name, i.currency, i.scale, i.calendar, i.listed_on, i.created_at, i.verified_at,
+       ARRAY(SELECT r.data_type FROM pricing.data_type_registry r WHERE r.asset_class = i.asset_class AND r.is_active ORDER BY 1) AS data_types
+FROM pricing.instruments i
+WHERE i.symbol = :symbol AND (CAST(:asset_class AS text) IS NULL OR i.asset_class = :asset_class) ORDER BY 1;

@@ -1,5 +1,5 @@
 -- name: settle
--- Close a call and book its wire bytes, once; what it says about its provider counts if its claim still held.
+-- Close a call and book its wire bytes, once; what it says about its provider counts if its claim still owned a task.
 SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :wire_bytes, CAST(:error AS text), CAST(:kind AS text)),
        CASE WHEN :is_owned THEN pricing.judge_call(:call_id, CAST(:units_left AS integer)) END;
 
@@ -17,7 +17,7 @@ SELECT p.provider, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_b
        CASE WHEN room.blocked_until > n.at THEN extract(epoch FROM room.blocked_until - n.at)::float8 END AS blocked_seconds,
        CASE WHEN room.blocked_until > n.at THEN room.blocked_reason END AS blocked_reason,
        s.breaker, CASE WHEN s.breaker <> 'closed' THEN greatest(extract(epoch FROM pricing.next_probe_at(s) - n.at), 0)::float8 END AS breaker_seconds,
-       s.breaker_reason, pricing.said_outages(p.provider) AS outages,
+       s.breaker_reason, pricing.describe_outages(p.provider) AS outages,
        (SELECT count(*) FROM pricing.collector_call_log c
         WHERE c.provider = p.provider AND c.is_unannounced AND c.started_at > n.at - interval '24 hours') AS unannounced_calls
 FROM pricing.data_collectors p JOIN pricing.provider_state s USING (provider)
@@ -28,7 +28,7 @@ CROSS JOIN LATERAL (
            sum(k.units_limit)::bigint AS units_limit,
            CASE WHEN bool_and(coalesce(k.blocked_until > n.at, false)) THEN min(k.blocked_until) END AS blocked_until,
            (array_agg(k.blocked_reason ORDER BY k.blocked_until))[1] AS blocked_reason
-    FROM pricing.key_room(p.provider, n.at) k WHERE k.is_active) room
+    FROM pricing.key_allowances(p.provider, n.at) k WHERE k.is_active) room
 WHERE p.is_active ORDER BY p.provider;
 
 -- name: note_unannounced
@@ -46,7 +46,7 @@ SELECT p.provider, k.key_name, k.is_active, k.units_left, k.units_limit,
        CASE WHEN k.blocked_until > n.at THEN k.blocked_reason END AS blocked_reason
 FROM pricing.data_collectors p
 CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) n
-CROSS JOIN LATERAL pricing.key_room(p.provider, n.at) k
+CROSS JOIN LATERAL pricing.key_allowances(p.provider, n.at) k
 WHERE p.is_active ORDER BY p.provider, k.key_name;
 
 -- name: budget
@@ -57,11 +57,11 @@ SELECT provider, pairs, units_needed, units_allowed, bytes_needed, bytes_allowed
 -- Of some providers: what stops them from being called for a viewer, in a sentence; how much of each limit and of the quota is used.
 SELECT p.provider, w.state,
        CASE w.state WHEN 'provider_off' THEN pg_catalog.format('%s is switched off in pricing.data_collectors', p.provider) ELSE w.sentence END AS sentence,
-       pricing.said_outages(p.provider) AS outages, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_bytes,
+       pricing.describe_outages(p.provider) AS outages, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_bytes,
        EXISTS (SELECT FROM pricing.provider_capabilities c WHERE c.provider = p.provider AND c.units_per_symbol > 0) AS is_in_credits,
        (SELECT jsonb_agg(jsonb_build_object('used', u.used, 'units', u.units, 'window_seconds', u.window_seconds) ORDER BY u.window_seconds NULLS LAST)
         FROM (SELECT l.window_seconds,
-                     (SELECT sum(coalesce(own.units, l.units)) FROM pricing.key_room(p.provider, n.at) k
+                     (SELECT sum(coalesce(own.units, l.units)) FROM pricing.key_allowances(p.provider, n.at) k
                       LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
                       WHERE k.is_active) AS units,
                      (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c

@@ -12,7 +12,7 @@ SELECT set_config('lock_timeout', :patience, true);
 SELECT pg_advisory_xact_lock(hashtextextended('pricing.migrate', 0));
 
 -- name: holders
--- The sessions that hold that lock, oldest first.
+-- The sessions with that lock, oldest first.
 SELECT a.pid, a.usename, a.backend_start
 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND a.datname = current_database()

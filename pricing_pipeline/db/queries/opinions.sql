@@ -1,20 +1,20 @@
 -- name: due
--- Providers that are to be asked about held values now.
+-- Providers that are to be asked about quarantined values now.
 SELECT provider FROM pricing.opinions_due();
 
 -- name: second_provider
--- Who is asked about a held value besides the provider that sent it; no row when there is no such value.
+-- Who is asked about a quarantined value besides the provider that sent it; no row when there is no such value.
 SELECT pricing.second_provider(q.data_type, q.symbol, q.provider) AS provider, q.provider AS sent_by, q.data_type
 FROM pricing.quarantined_values q WHERE q.value_id = :value_id;
 
 -- name: claim
--- Take one call about held values, or learn why nobody may be asked now.
+-- Take one call about quarantined values, or learn why nobody may be asked now.
 SELECT refusal, key_name, call_id, data_type, fetcher, day, claimed_at, value_ids, symbols
 FROM pricing.claim_opinions(:provider, :worker, CAST(:keys AS text[]), CAST(:run_id AS text), CAST(:only_value AS bigint));
 
 -- name: note
 -- Keep what another provider said.
-SELECT pricing.note_opinions(:call_id, CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:said AS numeric[]),
+SELECT pricing.note_opinions(:call_id, CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:amounts AS numeric[]),
                              CAST(:currencies AS text[]), CAST(:adjustments AS text[]), CAST(:failures AS text[]));
 
 -- name: fail
@@ -22,7 +22,7 @@ SELECT pricing.note_opinions(:call_id, CAST(:symbols AS text[]), CAST(:times AS 
 SELECT pricing.fail_opinions(:call_id, :failure);
 
 -- name: of
--- What other providers said about some held values.
+-- What other providers said about some quarantined values.
 SELECT value_id, provider, call_id, asked_at, answered_at, observed_at, value, currency, adjustment, ratio,
        pricing.agreement(ratio) AS verdict, failure
 FROM pricing.second_opinions WHERE value_id = ANY (CAST(:value_ids AS bigint[])) ORDER BY value_id, asked_at, provider;

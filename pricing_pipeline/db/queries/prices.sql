@@ -58,7 +58,8 @@ ORDER BY l.data_type, l.symbol;
 -- A read asks for what is missing or stale of a symbol, in every type of prices that applies to it; returns how many are queued.
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-WHERE i.symbol = :symbol AND r.is_active AND NOT pricing.is_document(r.fetcher);
+WHERE i.symbol = :symbol AND r.is_active AND NOT pricing.is_document(r.fetcher)
+  AND (CAST(:data_type AS text) IS NULL OR r.data_type = :data_type);
 
 -- name: history
 -- Values of one symbol between two days, both included, oldest first, as stored: now, or as believed at a time.

@@ -1,10 +1,10 @@
--- name: hold
+-- name: quarantine
 -- Keep values that are not believed, and the body that brought them; returns how many are new.
-SELECT pricing.quarantine(:data_type, :provider, :call_id, CAST(:held AS jsonb), CAST(:body AS bytea),
+SELECT pricing.quarantine(:data_type, :provider, :call_id, CAST(:doubted AS jsonb), CAST(:body AS bytea),
                           CAST(:body_size AS integer), CAST(:http_status AS integer));
 
 -- name: witnesses
--- Values of some symbols that were held for being far from the last one, within two weeks, oldest first.
+-- Values of some symbols that were quarantined because they are far from the last one, within two weeks, oldest first.
 SELECT q.symbol, q.observed_at, (q.bar ->> 'close')::numeric AS value
 FROM (SELECT pricing.clock() AS at OFFSET 0) n
 JOIN pricing.quarantined_values q ON q.last_seen_at > n.at - interval '14 days'
@@ -13,7 +13,7 @@ WHERE q.data_type = :data_type AND q.provider = :provider AND q.symbol = ANY (CA
 ORDER BY q.symbol, q.observed_at;
 
 -- name: rivals
--- What other providers said of the same times of some symbols, and was held: the newest word of each, on the same basis. Their
+-- What other providers said of the same times of some symbols, and was quarantined: the newest word of each, on the same basis. Their
 -- quotes are of a quarter of an hour around, and no later ones of them are believed.
 SELECT DISTINCT ON (q.symbol, q.data_type, q.provider, CASE WHEN NOT k.is_quote THEN q.observed_at END)
        q.symbol, q.observed_at, (q.bar ->> 'close')::numeric AS value, q.provider
@@ -56,9 +56,9 @@ SELECT value_id, data_type, symbol, provider, observed_at, kind, value, reason, 
 FROM pricing.quarantined_values q WHERE q.value_id = :value_id;
 
 -- name: neighbours
--- What is believed of the same pair just before, at and after the time of a held value, and what other data types last said.
-WITH held AS (SELECT q.data_type, q.symbol, q.observed_at FROM pricing.quarantined_values q WHERE q.value_id = :value_id)
-SELECT n.place, n.data_type, n.observed_at, n.amount, n.scale, n.currency, n.provider FROM held v CROSS JOIN LATERAL (
+-- What is believed of the same pair just before, at and after the time of a quarantined value, and what other data types last said.
+WITH doubted AS (SELECT q.data_type, q.symbol, q.observed_at FROM pricing.quarantined_values q WHERE q.value_id = :value_id)
+SELECT n.place, n.data_type, n.observed_at, n.amount, n.scale, n.currency, n.provider FROM doubted v CROSS JOIN LATERAL (
     (SELECT 'before' AS place, h.data_type, h.observed_at, h.amount, h.scale, h.currency, h.provider FROM pricing.price_history h
      WHERE h.data_type = v.data_type AND h.symbol = v.symbol AND h.observed_at < v.observed_at ORDER BY h.observed_at DESC LIMIT 1)
     UNION ALL
@@ -81,12 +81,12 @@ WHERE q.data_type = :data_type AND q.provider = :provider AND q.symbol = ANY (CA
   AND q.status = 'released' AND q.bar IS NOT NULL;
 
 -- name: level
--- The ids of the values that are held with one.
+-- The ids of the values that are quarantined with one.
 SELECT pricing.level_of(:value_id);
 
 -- name: decide
--- Release or reject held values; what became of each.
-SELECT value_id, outcome, is_latest, revised FROM pricing.decide_held(CAST(:ids AS bigint[]), :decision, :by_whom, CAST(:why AS text));
+-- Release or reject quarantined values; what became of each.
+SELECT value_id, outcome, is_latest, revised FROM pricing.decide_quarantined(CAST(:ids AS bigint[]), :decision, :by_whom, CAST(:why AS text));
 
 -- name: show_some
 -- Some values, whatever has become of them.
@@ -96,7 +96,7 @@ SELECT value_id, data_type, symbol, provider, observed_at, kind, value, reason, 
 FROM pricing.quarantined_values q WHERE q.value_id = ANY (CAST(:ids AS bigint[]));
 
 -- name: of_level
--- Values of a symbol in one data type that are held for their level, of each time the one that came last, oldest first.
+-- Values of a symbol in one data type that are quarantined because of their level, of each time the one that came last, oldest first.
 SELECT * FROM (
     SELECT DISTINCT ON (q.provider, q.observed_at)
            value_id, data_type, symbol, provider, observed_at, kind, value, reason, times, recorded_at, last_seen_at, call_id,
@@ -108,6 +108,6 @@ SELECT * FROM (
 ORDER BY observed_at, value_id;
 
 -- name: body
--- The answer that first brought a held value, packed by zlib, and how long it was.
+-- The answer that first brought a quarantined value, packed by zlib, and how long it was.
 SELECT b.body, b.size FROM pricing.quarantined_values q JOIN pricing.quarantined_bodies b USING (call_id)
 WHERE q.value_id = :value_id;

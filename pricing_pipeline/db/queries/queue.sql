@@ -8,45 +8,45 @@ FROM pricing.claim_calls(:provider, :worker, :max_calls, :run_id, CAST(:keys AS 
 SELECT pricing.await_disk();
 
 -- name: complete
--- Finish tasks that this claim still holds; returns their ids.
+-- Finish tasks that this claim still owns; returns their ids.
 SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: finish
--- Finish tasks that this claim still holds and settle their call; returns the tasks' ids.
+-- Finish tasks that this claim still owns and settle their call; returns the tasks' ids.
 SELECT pricing.finish_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes,
                            CAST(:kind AS text), CAST(:units_left AS integer), :is_owned);
 
 -- name: fail
--- Record why tasks brought nothing; retried, snoozed or dead. Returns the ids still held.
+-- Record why tasks brought nothing; retried, snoozed or dead. Returns the ids that the claim still owns.
 SELECT pricing.fail_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message, :is_permanent,
                           make_interval(secs => CAST(:retry_after AS float8)));
 
--- name: release
+-- name: return_tasks
 -- Give tasks back without costing an attempt, at once or after a pause in seconds.
-SELECT pricing.release_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message,
+SELECT pricing.return_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message,
                              make_interval(secs => CAST(:pause AS float8)));
 
 -- name: is_in_work
--- Whether a call's claim still has a task of it.
+-- Whether a call's claim still owns a task of it.
 SELECT EXISTS (SELECT FROM pricing.api_call_queue_live
                WHERE id = ANY (CAST(:ids AS bigint[])) AND status = 'processing' AND claim_token = CAST(:token AS uuid)
                  AND call_id = :call_id);
 
--- name: hold_log
+-- name: lock_call
 -- Lock the row of a call, so that what is stored for it can be settled.
-SELECT pricing.hold_call_log(:call_id);
+SELECT pricing.lock_call(:call_id);
 
--- name: be_brief
+-- name: limit_lock_wait
 -- How long this transaction waits for a lock of another session.
 SELECT set_config('lock_timeout', CAST(CAST(:milliseconds AS integer) AS text), true);
 
 -- name: extend
--- Renew the lease of tasks that this claim still holds; returns their ids.
+-- Renew the lease of tasks that this claim still owns; returns their ids.
 SELECT pricing.extend_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
--- name: held
--- Lock the tasks that this claim still holds, and return their ids: the fence before anything is stored.
-SELECT pricing.hold_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid));
+-- name: lock_owned
+-- Lock the tasks that this claim still owns, and return their ids: the fence before anything is stored.
+SELECT pricing.lock_call_tasks(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: promote
 -- Make pending what has waited long enough.
@@ -92,7 +92,7 @@ SELECT q.id, q.data_type, q.symbol, nullif(q.window_start, '-infinity') AS windo
        q.provider, q.status, q.priority, q.attempt, q.max_attempts, q.enqueued_at, q.run_after, q.claimed_at, q.lease_until,
        q.worker, q.backfill_id, q.finished_at, q.failure_kind, q.resolved_at, q.errors,
        q.call_id, c.outcome AS call_outcome, c.http_status, c.wire_bytes, c.run_id,
-       CASE WHEN d.held_until > n.at THEN d.held_until END AS held_until
+       CASE WHEN d.backoff_until > n.at THEN d.backoff_until END AS held_until
 FROM (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN pricing.api_call_queue q
 LEFT JOIN pricing.collector_call_log c USING (call_id)

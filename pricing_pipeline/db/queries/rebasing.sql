@@ -1,4 +1,4 @@
--- name: share
+-- name: lock_basis
 -- Keep the bases of some histories as they are until the transaction ends.
 SELECT pricing.share_basis(:data_type, CAST(:symbols AS text[]));
 

@@ -43,3 +43,104 @@ WHERE r.is_active AND p.is_active AND k.is_active GROUP BY 1 ORDER BY 1;
 -- One instrument of the sample; it is known, so it counts as verified.
 INSERT INTO pricing.instruments (asset_class, symbol, name, currency, scale, verified_at)
 VALUES (:asset_class, :symbol, :name, :currency, CAST(:scale AS smallint), pricing.clock()) ON CONFLICT DO NOTHING;
+
+-- name: retired
+-- Every retired data type.
+SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_minutes, refresh_strategy,
+       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner
+FROM pricing.data_type_registry WHERE NOT is_active ORDER BY data_type;
+
+-- name: one
+-- Everything about one data type, active or retired, with how many instruments are of its class.
+SELECT r.data_type, r.description, r.is_active, r.fetcher, r.asset_class, r.default_ttl_minutes AS ttl_minutes, r.background_ttl_minutes,
+       r.refresh_strategy AS strategy, r.refresh_schedule AS schedule, r.schedule_timezone AS timezone, r.history_from,
+       r.staleness_function, r.thin_after_days, r.thin_to_minutes, r.owner, r.created_at,
+       (SELECT count(*) FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active) AS instruments
+FROM pricing.data_type_registry r WHERE r.data_type = :data_type;
+
+-- name: set_ttl
+-- Change the TTLs of a data type; what is NULL stays.
+UPDATE pricing.data_type_registry SET
+    default_ttl_minutes = coalesce(CAST(:ttl_minutes AS integer), default_ttl_minutes),
+    background_ttl_minutes = coalesce(CAST(:background_ttl_minutes AS integer), background_ttl_minutes)
+WHERE data_type = :data_type RETURNING default_ttl_minutes, background_ttl_minutes;
+
+-- name: set_own_ttl
+-- Give pairs a TTL of their own, or none; returns the symbols that have a row to keep it in.
+WITH prices AS (
+    UPDATE pricing.latest_prices SET cache_ttl_minutes = CAST(:ttl_minutes AS integer)
+    WHERE data_type = :data_type AND symbol = ANY (CAST(:symbols AS text[])) RETURNING symbol),
+documents AS (
+    UPDATE pricing.document_pairs SET cache_ttl_minutes = CAST(:ttl_minutes AS integer)
+    WHERE data_type = :data_type AND symbol = ANY (CAST(:symbols AS text[])) RETURNING symbol)
+SELECT symbol FROM prices UNION SELECT symbol FROM documents ORDER BY 1;
+
+-- name: set_active
+-- Retire a data type or revive it; no row where it is so already.
+UPDATE pricing.data_type_registry SET is_active = :is_active WHERE data_type = :data_type AND is_active <> :is_active RETURNING data_type;
+
+-- name: rules_of_routes
+-- Who serves what, in the order in which they are asked.
+SELECT r.data_type, r.symbol, r.rank, r.provider, r.is_active, p.is_active AS provider_active
+FROM pricing.provider_routing r JOIN pricing.data_collectors p USING (provider)
+WHERE (CAST(:data_type AS text) IS NULL OR r.data_type = :data_type)
+  AND (CAST(:provider AS text) IS NULL OR r.provider = :provider)
+  AND (CAST(:symbols AS text[]) IS NULL OR r.symbol = ANY (CAST(:symbols AS text[])))
+ORDER BY r.data_type, r.symbol NULLS FIRST, r.rank;
+
+-- name: add_route
+-- Have a provider serve a data type, or a symbol of it: last in the order unless its place is given.
+INSERT INTO pricing.provider_routing (data_type, symbol, provider, rank)
+SELECT :data_type, CAST(:symbol AS text), :provider, coalesce(CAST(:rank AS smallint), (
+    SELECT coalesce(max(r.rank), 0) + 1 FROM pricing.provider_routing r
+    WHERE r.data_type = :data_type AND r.symbol IS NOT DISTINCT FROM CAST(:symbol AS text)))
+ON CONFLICT (data_type, symbol, provider) DO UPDATE
+SET rank = coalesce(CAST(:rank AS smallint), provider_routing.rank), is_active = true
+RETURNING rank;
+
+-- name: remove_route
+-- A provider serves a data type, or a symbol of it, no more.
+DELETE FROM pricing.provider_routing
+WHERE data_type = :data_type AND provider = :provider AND symbol IS NOT DISTINCT FROM CAST(:symbol AS text) RETURNING rank;
+
+-- name: rules_of_limits
+-- Rate limits of providers, and those of keys that differ.
+SELECT l.provider, l.name, k.key_name, coalesce(k.units, l.units) AS units, l.window_seconds, l.day_timezone
+FROM pricing.provider_limits l
+CROSS JOIN LATERAL (SELECT NULL::text AS key_name, NULL::integer AS units UNION ALL
+                    SELECT x.key_name, x.units FROM pricing.provider_key_limits x WHERE (x.provider, x.name) = (l.provider, l.name)) k
+WHERE CAST(:provider AS text) IS NULL OR l.provider = :provider
+ORDER BY l.provider, l.name, k.key_name NULLS FIRST;
+
+-- name: set_units
+-- Change how many units a limit allows; no row where there is none of this name.
+UPDATE pricing.provider_limits SET units = :units WHERE provider = :provider AND name = :name RETURNING name;
+
+-- name: set_limit
+-- Write a limit with its window.
+INSERT INTO pricing.provider_limits (provider, name, units, window_seconds, day_timezone)
+VALUES (:provider, :name, :units, CAST(:window_seconds AS integer), CAST(:day_timezone AS text))
+ON CONFLICT (provider, name) DO UPDATE
+SET units = EXCLUDED.units, window_seconds = EXCLUDED.window_seconds, day_timezone = EXCLUDED.day_timezone
+RETURNING name;
+
+-- name: set_key_limit
+-- Write what a limit allows to one key.
+INSERT INTO pricing.provider_key_limits (provider, key_name, name, units) VALUES (:provider, :key_name, :name, :units)
+ON CONFLICT (provider, key_name, name) DO UPDATE SET units = EXCLUDED.units RETURNING name;
+
+-- name: remove_limit
+-- A limit holds no more.
+DELETE FROM pricing.provider_limits WHERE provider = :provider AND name = :name RETURNING name;
+
+-- name: remove_key_limit
+-- A key has the limit that all keys have.
+DELETE FROM pricing.provider_key_limits WHERE provider = :provider AND key_name = :key_name AND name = :name RETURNING name;
+
+-- name: about_providers
+-- Providers, switched off ones too: what each can, and what it serves.
+SELECT p.provider, p.description, p.base_url, p.is_active, p.max_in_flight, p.request_delay_ms, p.quota_bytes,
+       ARRAY(SELECT c.fetcher FROM pricing.provider_capabilities c WHERE c.provider = p.provider ORDER BY 1) AS fetchers,
+       ARRAY(SELECT DISTINCT r.data_type FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
+             WHERE r.provider = p.provider AND r.is_active AND k.is_active ORDER BY 1) AS data_types
+FROM pricing.data_collectors p WHERE CAST(:provider AS text) IS NULL OR p.provider = :provider ORDER BY 1;

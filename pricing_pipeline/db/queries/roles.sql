@@ -53,7 +53,7 @@ FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner
 WHERE n.nspname = 'pricing' AND r.rolname <> current_user AND pg_catalog.pg_has_role(r.oid, 'MEMBER');
 
 -- name: faults
--- Why this session's role is not held to a worker's rights: each fault with the SQL by which an administrator ends it.
+-- Why this session's role has more than a worker's rights: each fault with the SQL by which an administrator ends it.
 SELECT fault, remedy
 FROM (
     SELECT 1 AS place, pg_catalog.format('the role %s is missing', missing.name) AS fault,

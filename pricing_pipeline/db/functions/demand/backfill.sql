@@ -9,7 +9,7 @@ BEGIN
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     IF kind IS NULL OR NOT kind.is_active THEN
         RAISE EXCEPTION 'unknown data type %', wanted_type
-            USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'pricing-pipeline type list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     ELSIF kind.history_from IS NULL THEN
         RAISE EXCEPTION 'data type % keeps no history that could be backfilled', wanted_type
             USING HINT = 'Set history_from in the registry if its provider has history.', ERRCODE = 'invalid_parameter_value';
@@ -179,7 +179,7 @@ DECLARE
 BEGIN
     SELECT s.from_day, s.to_day INTO from_day, to_day FROM pricing.backfill_span(wanted_type, from_day, to_day) s;
     IF only_symbols IS NOT NULL THEN
-        only_symbols := ARRAY(SELECT k.symbol FROM pricing.known_symbols(ARRAY[wanted_type], only_symbols) k);
+        only_symbols := ARRAY(SELECT k.symbol FROM pricing.symbols_by_type(ARRAY[wanted_type], only_symbols) k);
     END IF;
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     RETURN QUERY
@@ -241,7 +241,7 @@ DECLARE
 BEGIN
     SELECT s.from_day, s.to_day INTO from_day, to_day FROM pricing.backfill_span(wanted_type, from_day, to_day) s;
     IF only_symbols IS NOT NULL THEN
-        only_symbols := ARRAY(SELECT k.symbol FROM pricing.known_symbols(ARRAY[wanted_type], only_symbols) k);
+        only_symbols := ARRAY(SELECT k.symbol FROM pricing.symbols_by_type(ARRAY[wanted_type], only_symbols) k);
     END IF;
     -- Two plans at once would both find the same gaps.
     PERFORM pricing.await_turn('plan_backfill ' || wanted_type);
@@ -318,7 +318,7 @@ DECLARE
 BEGIN
     IF wanted_type IS NULL THEN
         RAISE EXCEPTION 'there is no backfill %', wanted
-            USING HINT = 'pricing-pipeline backfills list shows them.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'pricing-pipeline backfill list shows them.', ERRCODE = 'invalid_parameter_value';
     END IF;
     -- A plan that is made meanwhile would count on tasks that are about to go.
     PERFORM pricing.await_turn('plan_backfill ' || wanted_type);

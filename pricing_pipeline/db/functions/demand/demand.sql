@@ -120,7 +120,7 @@ BEGIN
        OR NOT EXISTS (SELECT FROM pricing.data_type_registry a WHERE a.is_active AND a.data_type = ANY (data_types));
     IF unknown IS NOT NULL THEN
         RAISE EXCEPTION 'unknown data type(s): %', left(unknown, 400)
-            USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'pricing-pipeline type list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_pairs(text[], text[]) IS
@@ -391,11 +391,11 @@ BEGIN
     IF removed > 0 THEN
         PERFORM pricing.note_views(gone_types, gone_symbols);
     END IF;
-    -- A pair that is held off stays, so that leaving and coming back does not start it again.
-    WITH taken AS (
+    -- A pair that is backing off stays, so that leaving and coming back does not start it again.
+    WITH removed_pairs AS (
         DELETE FROM pricing.demand d USING (
             SELECT x.ctid AS place FROM pricing.demand x
-            WHERE x.created_at < now_ - interval '1 minute' AND (x.held_until IS NULL OR x.held_until <= now_)
+            WHERE x.created_at < now_ - interval '1 minute' AND (x.backoff_until IS NULL OR x.backoff_until <= now_)
               AND x.read_at IS NULL
               AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
                               WHERE a.data_type = x.data_type AND a.symbol BETWEEN x.symbol AND x.symbol ORDER BY a.symbol OFFSET 0)
@@ -404,7 +404,7 @@ BEGIN
             FOR UPDATE SKIP LOCKED) unwanted
         WHERE d.ctid = unwanted.place
         RETURNING d.data_type, d.symbol)
-    SELECT array_agg(t.data_type) AS types, array_agg(t.symbol) AS symbols INTO idle FROM taken t;
+    SELECT array_agg(t.data_type) AS types, array_agg(t.symbol) AS symbols INTO idle FROM removed_pairs t;
     -- Whoever came before that is seen by this statement, and has the pair back. Whoever comes after it waits a tenth of a
     -- second in add_demand; what that passes over, adopt_pairs finds.
     INSERT INTO pricing.demand (data_type, symbol, due_at)
@@ -426,7 +426,7 @@ BEGIN
     PERFORM pricing.stop_tasks(waiting, 'unwatched', 'nobody watches or holds the pair any more');
     RETURN removed;
 END $$;
-COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.';
+COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, demand nobody has (unless it is backing off), and tasks that wait for it. Never touches last_seen_at.';
 
 
 CREATE OR REPLACE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer
@@ -444,7 +444,7 @@ BEGIN
     WHERE r.data_type = ANY (data_types) AND NOT r.is_active;
     IF retired IS NOT NULL THEN
         RAISE EXCEPTION 'unknown data type(s): %', retired
-            USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'pricing-pipeline type list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM pricing.lock_allowance(user_id);
     WITH opened AS (

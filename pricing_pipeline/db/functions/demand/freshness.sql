@@ -14,7 +14,7 @@ BEGIN
                 -- Whoever has no price, or comes back to one of another day, waits for the first.
                 WHEN owed.since <= now_ - CASE WHEN l.fetched_at IS NULL OR old.is_outdated THEN interval '30 seconds' ELSE owed.grace END THEN 'late'
                 WHEN owed.since <= now_ THEN 'due'
-                WHEN d.held_until > now_ THEN 'refused'
+                WHEN d.backoff_until > now_ THEN 'refused'
                 -- A time ahead of the clock is no knowledge: the clock was set back.
                 WHEN l.fetched_at <= now_ + interval '1 minute' IS NOT TRUE THEN 'due'
                 ELSE 'fresh' END,
@@ -29,7 +29,7 @@ BEGIN
         SELECT known.grace, CASE
             -- What nobody has judged for a viewer, and what is older than its TTL whatever its due_at says, is owed since
             -- somebody looks at it.
-            WHEN known.told > now_ AND coalesce(d.held_until <= now_, true)
+            WHEN known.told > now_ AND coalesce(d.backoff_until <= now_, true)
                  AND CASE WHEN d.is_background THEN pricing.is_pair_stale(d.data_type, d.symbol)
                           ELSE known.ends_at <= now_ AND r.staleness_function = 'is_data_stale' AND r.table_name = 'latest_price_' || r.data_type END
             THEN greatest(known.ends_at, (SELECT min(a.subscribed_at) FROM pricing.active_subscriptions a

@@ -95,7 +95,7 @@ DECLARE
     reads bigint[] := pricing.admitted_reads();
 BEGIN
     FOR asked IN
-        WITH taken AS (
+        WITH served AS (
             DELETE FROM pricing.pair_requests r USING (
                 SELECT x.request_id FROM pricing.pair_requests x
                 WHERE x.kind NOT IN ('scheduled', 'read') OR x.request_id = ANY (reads)
@@ -104,10 +104,10 @@ BEGIN
             WHERE r.request_id = mine.request_id RETURNING r.data_type, r.symbol, r.kind, r.user_id),
         charged AS (
             INSERT INTO pricing.read_charges AS s (user_id, charged_at, pairs)
-            SELECT t.user_id, pricing.clock(), count(*) FROM taken t WHERE t.user_id IS NOT NULL GROUP BY 1 ORDER BY 1
+            SELECT t.user_id, pricing.clock(), count(*) FROM served t WHERE t.user_id IS NOT NULL GROUP BY 1 ORDER BY 1
             ON CONFLICT ON CONSTRAINT read_charges_pkey DO UPDATE SET pairs = s.pairs + excluded.pairs)
         SELECT t.kind, array_agg(t.data_type) AS data_types, array_agg(t.symbol) AS symbols
-        FROM taken t JOIN pricing.data_type_registry k USING (data_type) WHERE k.is_active
+        FROM served t JOIN pricing.data_type_registry k USING (data_type) WHERE k.is_active
         GROUP BY 1 ORDER BY array_position(ARRAY['watched', 'held', 'read', 'seen'], t.kind)
     LOOP
         BEGIN
@@ -169,7 +169,7 @@ BEGIN
     RETURN pricing.serve_reads(data_types, symbols);
 END $$;
 COMMENT ON FUNCTION pricing.request_prices(text[], text[]) IS
-    'What a worker''s read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.';
+    'What a worker''s read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that back off, are passed over. Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer
@@ -233,7 +233,7 @@ BEGIN
                                                                           = (u.data_type, u.symbol, '-infinity', 'infinity') OFFSET 0)
                 AND NOT EXISTS (SELECT FROM pricing.demand d
                                 -- By a range of one value, in the order that only the right index has.
-                                WHERE d.data_type = u.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.held_until > now_
+                                WHERE d.data_type = u.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.backoff_until > now_
                                 ORDER BY d.symbol OFFSET 0)
               OFFSET 0) p
         WHERE pricing.is_pair_stale(p.data_type, p.symbol)
@@ -262,7 +262,7 @@ BEGIN
         WHERE r.is_active AND NOT EXISTS (
             -- By a look into the right index for each pair, also where a session planned this when there were none.
             SELECT FROM pricing.demand d WHERE d.data_type = w.data_type AND d.symbol BETWEEN w.symbol AND w.symbol
-                                           AND (NOT w.is_watched OR NOT d.is_background OR d.became_due_at IS NOT NULL OR d.held_until > now_)
+                                           AND (NOT w.is_watched OR NOT d.is_background OR d.became_due_at IS NOT NULL OR d.backoff_until > now_)
             ORDER BY d.symbol OFFSET 0)
         LIMIT 5000) o;
     IF orphans.symbols IS NULL THEN

@@ -143,7 +143,7 @@ COMMENT ON FUNCTION pricing.schedule_rooms(text) IS
 CREATE OR REPLACE FUNCTION pricing.schedule_stop(wanted_type text, OUT room integer, OUT reason text, OUT is_trouble boolean)
 LANGUAGE sql VOLATILE SET search_path = '' AS $$
     SELECT coalesce(max(r.room), 0), CASE WHEN count(*) = 0
-               THEN 'no rule names a provider; add a row to pricing.provider_routing, or make one active'
+               THEN 'no rule names a provider; add a route with `pricing-pipeline route add`, or make one active'
                ELSE string_agg(r.reason, '; ' ORDER BY r.provider) END,
            coalesce(bool_or(r.is_trouble), true)
     FROM pricing.schedule_rooms(wanted_type) r
@@ -168,7 +168,7 @@ BEGIN
         SELECT array_agg(DISTINCT s) FROM unnest(symbols) AS s
         WHERE (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (wanted_type, s)) IS NULL
           AND NOT pricing.is_forgotten(wanted_type, s)
-          AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, s) AND d.held_until > now_)
+          AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, s) AND d.backoff_until > now_)
           AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q
                           WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (wanted_type, s, '-infinity', 'infinity'))
           -- However many slots were missed, one answer since the last of them serves all.

@@ -1,13 +1,13 @@
 -- What people are told of a price that is old: sentences, and how times, spans and places are said in them. Nothing is decided here.
 
-CREATE OR REPLACE FUNCTION pricing.said_time(at timestamptz) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.format_time(at timestamptz) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT pg_catalog.to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC'
 $$;
-COMMENT ON FUNCTION pricing.said_time(timestamptz) IS 'A time for people, in UTC, to the second.';
+COMMENT ON FUNCTION pricing.format_time(timestamptz) IS 'A time for people, in UTC, to the second.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_span(span interval) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.format_span(span interval) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT CASE WHEN s.seconds < 120 THEN s.seconds || ' s'
                 WHEN s.seconds < 7200 THEN s.seconds / 60 || ' min'
@@ -15,30 +15,30 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
                 ELSE s.seconds / 86400 || ' days' END
     FROM (SELECT greatest(floor(extract(epoch FROM span)), 0)::bigint AS seconds) s
 $$;
-COMMENT ON FUNCTION pricing.said_span(interval) IS 'A span for people, in one unit, rounded down.';
+COMMENT ON FUNCTION pricing.format_span(interval) IS 'A span for people, in one unit, rounded down.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_ordinal(place integer) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.format_ordinal(place integer) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT place || CASE WHEN place % 100 BETWEEN 11 AND 13 THEN 'th'
                          ELSE coalesce((ARRAY['st', 'nd', 'rd'])[nullif(place % 10, 0)], 'th') END
 $$;
-COMMENT ON FUNCTION pricing.said_ordinal(integer) IS 'A place in a row for people: 1st, 2nd, 3rd, 4th.';
+COMMENT ON FUNCTION pricing.format_ordinal(integer) IS 'A place in a row for people: 1st, 2nd, 3rd, 4th.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_within(message text) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.without_full_stop(message text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT nullif(pg_catalog.rtrim(message, '. '), '')
 $$;
-COMMENT ON FUNCTION pricing.said_within(text) IS 'A message as a part of another sentence: without its own full stop.';
+COMMENT ON FUNCTION pricing.without_full_stop(text) IS 'A message as a part of another sentence: without its own full stop.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_sentence(said text, VARIADIC words text[] DEFAULT '{}') RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT pg_catalog.format(t.template, VARIADIC words) FROM (VALUES
         -- Of the pair as a whole.
-        ('unknown_type', 'there is no data type %s. `pricing-pipeline registry list` shows those there are'),
-        ('unknown_symbol', 'no %1$s instrument is called %2$s. Watching it makes it known: pricing-pipeline subscribe YOU %3$s %2$s'),
+        ('unknown_type', 'there is no data type %s. `pricing-pipeline type list` shows those there are'),
+        ('unknown_symbol', 'no %1$s instrument is called %2$s. Watching it makes it known: pricing-pipeline subscription watch %2$s --type %3$s'),
         ('retired', 'the data type %s is retired (is_active is false in pricing.data_type_registry)'),
         ('paused', '%1$s %2$s. This resumes it: pricing-pipeline instrument resume %1$s'),
         ('no_newer_value', 'no newer value can exist: its market (%s) %s, and the next value should be there at %s. Nothing is to be done'),
@@ -46,17 +46,17 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         -- Of its provider.
         ('provider_off', 'its provider %s is switched off, and no other serves it. Switch one on in pricing.data_collectors, or add a route'),
         ('breaker_open', 'the breaker of %s is %s since %s (%s); %s. It closes by itself when the provider is well'),
-        ('no_key', 'no key of %1$s is active. `pricing-pipeline provider set-key %1$s` stores one'),
-        ('key_refused', '%1$s does not accept the key (%2$s); it is asked again at %3$s. `pricing-pipeline provider set-key %1$s` stores another one'),
+        ('no_key', 'no key of %1$s is active. `pricing-pipeline key set %1$s` stores one'),
+        ('key_refused', '%1$s does not accept the key (%2$s); it is asked again at %3$s. `pricing-pipeline key set %1$s` stores another one'),
         ('throttled', '%s has refused calls for speed (%s) and is left alone until %s. If that keeps coming back, lower its row in pricing.provider_limits'),
         ('no_quota', 'the quota of %s is spent: %s of the %s bytes that such work may use in 30 days are used, and it needs %s. They come back hour by hour; raise quota_bytes if your plan allows it'),
         ('rate_limited', 'the rate limit of %s is used up for the moment (%s). Nothing is to be done, unless that is so all the time: `pricing-pipeline status` says whether what is watched fits'),
         -- Of its task.
         ('asking', '%s is being asked since %s. Look again in some seconds'),
         ('stopped', 'it waits since %s, and %s'),
-        ('retrying', 'its last attempt failed as %s (%s)%s; it is tried again at %s, for the %s time of %s. All failures: pricing-pipeline queue show %s'),
+        ('retrying', 'its last attempt failed as %s (%s)%s; it is tried again at %s, for the %s time of %s. All failures: pricing-pipeline task show %s'),
         ('no_worker', 'it waits since %s, and no worker is at the queue. One starts within seconds while the pipeline runs; does it? pricing-pipeline status'),
-        ('queued', 'it waits since %s, and %s tasks of %s go before it. The queue: pricing-pipeline queue list'),
+        ('queued', 'it waits since %s, and %s tasks of %s go before it. The queue: pricing-pipeline task list'),
         ('left_alone', '%s, so it is left alone until %s. %s'),
         ('owed_and_stopped', 'owed since %s, it is tried again at %s; %s, and %s'),
         ('owed', 'owed since %s, it is tried again at %s%s; %s%s. %s'),
@@ -70,13 +70,13 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('not_due', 'pricing.%s judges it fresh enough; it is looked at again at %s. Nothing is to be done'),
         ('fresh', 'it is fresh for %s, until %s'),
         -- Of one that nobody has queued.
-        ('no_route', 'no active provider serves %s %s. Add a row to pricing.provider_routing'),
-        ('forgotten', '%s does not know it, so the schedule %s. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline queue list --status failed'),
+        ('no_route', 'no active provider serves %s %s. Add a route with `pricing-pipeline route add`'),
+        ('forgotten', '%s does not know it, so the schedule %s. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline task list --status failed'),
         ('walk_waits', 'nobody watches it, and the slot of its schedule at %s has not queued it yet: %s. It is queued as soon as there is room'),
         ('scheduled', 'nobody watches it, so it is refreshed by its schedule (%s, %s), which was last served at %s. To queue all now: SELECT pricing.enqueue_scheduled(%L)'),
-        ('unwatched', 'nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline subscribe YOU %s %s'),
-        ('background', 'it is held and nobody watches it, so it is refreshed every %s, next after %s. Watching is quicker: pricing-pipeline subscribe YOU %s %s'),
-        ('unseen', 'it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price %s'),
+        ('unwatched', 'nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline subscription watch %2$s --type %1$s'),
+        ('background', 'it is held and nobody watches it, so it is refreshed every %1$s, next after %2$s. Watching is quicker: pricing-pipeline subscription watch %4$s --type %3$s'),
+        ('unseen', 'it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price show %s'),
         ('no_room', 'it is due since %s and not queued: what the quota of %s leaves viewers is used, or wanted by what waits. Bytes come back hour by hour; raise quota_bytes if your plan allows it'),
         ('due', 'it is due %s and not queued yet; the next staleness check does that, within seconds while the pipeline runs. Does it? pricing-pipeline status')
     ) AS t (said, template) WHERE t.said = why_sentence.said

@@ -139,7 +139,7 @@ BEGIN
             SELECT named_due.* FROM unnest(wanted) AS u (symbol) CROSS JOIN LATERAL (
                 SELECT d.ctid AS place, d.symbol, d.read_at FROM pricing.demand d
                 WHERE d.data_type = kind.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.became_due_at IS NULL AND (
-                    d.due_at <= now_ OR (d.is_background AND coalesce(d.held_until, '-infinity') <= now_))
+                    d.due_at <= now_ OR (d.is_background AND coalesce(d.backoff_until, '-infinity') <= now_))
                 ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) named_due),
         watched AS (
             -- A reader counts as a viewer until it is served.
@@ -335,7 +335,7 @@ LANGUAGE sql SET search_path = '' AS $$
         became_due_at = NULL
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
           WHERE x.data_type = wanted_type AND (only_symbol IS NULL OR x.symbol = only_symbol)
-            AND (x.held_until IS NULL OR x.held_until <= pricing.clock())
+            AND (x.backoff_until IS NULL OR x.backoff_until <= pricing.clock())
             AND (x.became_due_at IS NULL OR NOT EXISTS (
                 SELECT FROM pricing.api_call_queue_live q
                 WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity')))
@@ -371,7 +371,7 @@ BEGIN
                     CROSS JOIN LATERAL (
                         SELECT coalesce(%4$s, $2) AS at) stale
                     WHERE x.data_type = $1 AND x.due_at > $2 + interval '1 minute' AND x.became_due_at IS NULL AND stale.at < x.due_at
-                      AND (x.held_until IS NULL OR x.held_until <= $2) AND ($4 OR l.cache_ttl_minutes IS NOT NULL)
+                      AND (x.backoff_until IS NULL OR x.backoff_until <= $2) AND ($4 OR l.cache_ttl_minutes IS NOT NULL)
                       AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
                     ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) early
                 WHERE (d.data_type, d.symbol) = (early.data_type, early.symbol)

@@ -30,7 +30,7 @@ COMMENT ON FUNCTION pricing.fits_class(text, text) IS
     'Whether a symbol can be one of an asset class: equities by tickers, funds by numbers, coins and exchange rates as pairs. Any symbol fits a class of one''s own.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_shape(asset_class text) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.describe_shape(asset_class text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT CASE asset_class
         WHEN 'equity' THEN 'a ticker without a slash, such as AAPL or BRK.B'
@@ -38,7 +38,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
         WHEN 'crypto' THEN 'a coin and what it is priced in, such as BTC/USD'
         WHEN 'fx' THEN 'two known currencies, such as EUR/USD' END
 $$;
-COMMENT ON FUNCTION pricing.said_shape(text) IS 'How symbols of an asset class look, for people; NULL = any way.';
+COMMENT ON FUNCTION pricing.describe_shape(text) IS 'How symbols of an asset class look, for people; NULL = any way.';
 
 
 CREATE OR REPLACE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text
@@ -67,9 +67,9 @@ BEGIN
       AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)
     ORDER BY 1, 2 LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION '% is no symbol of %: that is %', left(odd.symbol, 60), odd.data_type, pricing.said_shape(odd.asset_class)
+        RAISE EXCEPTION '% is no symbol of %: that is %', left(odd.symbol, 60), odd.data_type, pricing.describe_shape(odd.asset_class)
             USING HINT = coalesce('Did you mean ' || odd.meant || '?',
-                                  '`pricing-pipeline registry list` shows the data types; another one may be meant.'),
+                                  '`pricing-pipeline type list` shows the data types; another one may be meant.'),
                   ERRCODE = 'check_violation', CONSTRAINT = 'symbol_fits_class';
     END IF;
 END $$;
@@ -99,7 +99,7 @@ BEGIN
             WHEN u.symbol = upper(u.symbol) OR r.asset_class IS NULL
               OR EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0) THEN u.symbol
             -- Of the classes that we know no symbol has small letters.
-            WHEN (pricing.said_shape(r.asset_class) IS NOT NULL AND pricing.fits_class(r.asset_class, upper(u.symbol)))
+            WHEN (pricing.describe_shape(r.asset_class) IS NOT NULL AND pricing.fits_class(r.asset_class, upper(u.symbol)))
               OR EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, upper(u.symbol)) OFFSET 0)
                 THEN upper(u.symbol)
             ELSE u.symbol END ORDER BY u.place)
@@ -119,7 +119,7 @@ $$;
 COMMENT ON FUNCTION pricing.spelled(text) IS 'A symbol as its instruments are spelled, in whatever class they are.';
 
 
-CREATE OR REPLACE FUNCTION pricing.known_symbols(data_types text[], symbols text[])
+CREATE OR REPLACE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[])
 RETURNS TABLE (data_type text, symbol text)
 LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
 #variable_conflict use_column
@@ -142,8 +142,8 @@ BEGIN
             (SELECT string_agg(DISTINCT r.asset_class, ' or ') FROM pricing.data_type_registry r WHERE r.data_type = ANY (data_types)),
             array_to_string(odd.some, ', ') || CASE WHEN odd.count > 5 THEN format(' and %s more', odd.count - 5) ELSE '' END
             USING HINT = (
-                SELECT CASE WHEN h.fits THEN format('Watching it makes it known: pricing-pipeline subscribe YOU %s %s', r.data_type, h.symbol)
-                            ELSE format('A symbol of %s is %s', r.data_type, pricing.said_shape(r.asset_class))
+                SELECT CASE WHEN h.fits THEN format('Watching it makes it known: pricing-pipeline subscription watch %s --type %s', h.symbol, r.data_type)
+                            ELSE format('A symbol of %s is %s', r.data_type, pricing.describe_shape(r.asset_class))
                                  || coalesce('. Did you mean ' || h.meant || '?', '') END
                 FROM pricing.data_type_registry r
                 CROSS JOIN LATERAL (SELECT (pricing.spelled(ARRAY[r.data_type::text], ARRAY[odd.first]))[1] AS symbol) s
@@ -155,7 +155,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT DISTINCT k.data_type, k.symbol FROM unnest(known.types, known.symbols) AS k (data_type, symbol) ORDER BY 1, 2;
 END $$;
-COMMENT ON FUNCTION pricing.known_symbols(text[], text[]) IS
+COMMENT ON FUNCTION pricing.symbols_by_type(text[], text[]) IS
     'The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A symbol that no one of the types has is refused, in words that say the way out.';
 
 

@@ -22,7 +22,7 @@ BEGIN
             state := 'key_refused';
         END IF;
         next_at := keys.free_at;
-        sentence := pricing.why_sentence(state, wanted_provider, pricing.said_within(keys.reason), pricing.said_time(next_at));
+        sentence := pricing.why_sentence(state, wanted_provider, pricing.without_full_stop(keys.reason), pricing.format_time(next_at));
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_no_key(text) IS
@@ -50,9 +50,9 @@ BEGIN
         next_at := greatest(pricing.next_probe_at(provider_), now_);
         sentence := pricing.why_sentence(
             'breaker_open', wanted_provider, CASE provider_.breaker WHEN 'open' THEN 'open' ELSE 'half open' END,
-            pricing.said_time(provider_.breaker_since), pricing.said_within(provider_.breaker_reason),
+            pricing.format_time(provider_.breaker_since), pricing.without_full_stop(provider_.breaker_reason),
             CASE WHEN provider_.breaker = 'half_open' THEN 'a probe is under way'
-                 WHEN next_at > now_ THEN 'the next probe is made at ' || pricing.said_time(next_at) || ' at the latest'
+                 WHEN next_at > now_ THEN 'the next probe is made at ' || pricing.format_time(next_at) || ' at the latest'
                  ELSE 'the next task is the probe' END);
         RETURN;
     END IF;
@@ -69,7 +69,7 @@ BEGIN
         state := 'rate_limited';
         sentence := pricing.why_sentence('rate_limited', wanted_provider, (
             SELECT string_agg(pg_catalog.format('%s units in %s', l.units,
-                                                coalesce(pricing.said_span(make_interval(secs => l.window_seconds)), 'a day')), ', ' ORDER BY l.name)
+                                                coalesce(pricing.format_span(make_interval(secs => l.window_seconds)), 'a day')), ', ' ORDER BY l.name)
             FROM pricing.provider_limits l WHERE l.provider = wanted_provider));
     END IF;
 END $$;
@@ -81,16 +81,16 @@ CREATE OR REPLACE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pri
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     stop record;
-    failed text := pg_catalog.format('its task failed at %s as %s (%s)', coalesce(pricing.said_time(dead.finished_at), 'some time'),
-                                     coalesce(dead.failure_kind, 'unknown'), coalesce(pricing.said_within(pair.last_failure), 'no reason is kept'));
-    at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline queue retry %s', dead.id), 'It is tried again then');
+    failed text := pg_catalog.format('its task failed at %s as %s (%s)', coalesce(pricing.format_time(dead.finished_at), 'some time'),
+                                     coalesce(dead.failure_kind, 'unknown'), coalesce(pricing.without_full_stop(pair.last_failure), 'no reason is kept'));
+    at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline task retry %s', dead.id), 'It is tried again then');
 BEGIN
     IF pair.owed_since IS NULL THEN
         state := CASE WHEN dead.failure_kind IN ('unknown_symbol', 'plan_restricted', 'cancelled') THEN dead.failure_kind ELSE 'failed' END;
         sentence := pricing.why_sentence(
             'left_alone',
-            CASE state WHEN 'cancelled' THEN 'its task was cancelled by hand at ' || pricing.said_time(dead.finished_at) ELSE failed END,
-            pricing.said_time(pair.held_until),
+            CASE state WHEN 'cancelled' THEN 'its task was cancelled by hand at ' || pricing.format_time(dead.finished_at) ELSE failed END,
+            pricing.format_time(pair.backoff_until),
             CASE state WHEN 'unknown_symbol' THEN 'Correct the symbol, or route it to a provider that knows it'
                        WHEN 'plan_restricted' THEN 'Change the plan, or route it elsewhere' ELSE at_once END);
         RETURN;
@@ -100,17 +100,17 @@ BEGIN
     SELECT w.* INTO stop FROM pricing.why_not_called(dead.provider, 1, coalesce(dead.est_bytes, 0)) w WHERE dead.provider IS NOT NULL;
     IF state = 'backing_off' AND stop.state <> 'rate_limited' THEN
         state := stop.state;
-        sentence := pricing.why_sentence('owed_and_stopped', pricing.said_time(pair.owed_since), pricing.said_time(pair.held_until),
+        sentence := pricing.why_sentence('owed_and_stopped', pricing.format_time(pair.owed_since), pricing.format_time(pair.backoff_until),
                                          failed, stop.sentence);
         RETURN;
     END IF;
     sentence := pricing.why_sentence(
-        'owed', pricing.said_time(pair.owed_since), pricing.said_time(pair.held_until),
+        'owed', pricing.format_time(pair.owed_since), pricing.format_time(pair.backoff_until),
         CASE WHEN pricing.is_outage(dead.failure_kind) AND dead.provider IS NOT NULL
              THEN pg_catalog.format(', or at once when %s answers', dead.provider) ELSE '' END, failed,
-        coalesce('; ' || dead.provider || ': ' || pricing.said_outages(dead.provider, pair.data_type), ''),
+        coalesce('; ' || dead.provider || ': ' || pricing.describe_outages(dead.provider, pair.data_type), ''),
         CASE state WHEN 'endpoint_restricted' THEN 'Change the plan or the key, or route the data type elsewhere'
-                   WHEN 'misconfigured' THEN 'Add a row to pricing.provider_routing, or mend what the message names' ELSE at_once END);
+                   WHEN 'misconfigured' THEN 'Add a route with `pricing-pipeline route add`, or mend what the message names' ELSE at_once END);
 END $$;
 COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead) IS
     'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.';
@@ -164,35 +164,35 @@ BEGIN
     IF kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale') AND kind.table_name = 'latest_price_' || kind.data_type
             AND pricing.is_stale(kind.data_type, fetched_at, (extract(epoch FROM ttl) / 60)::integer) THEN
         state := 'unjudged';
-        sentence := pricing.why_sentence('unjudged', kind.staleness_function, pricing.said_time(next_at));
+        sentence := pricing.why_sentence('unjudged', kind.staleness_function, pricing.format_time(next_at));
     ELSIF price IS NULL AND NOT pricing.is_document(kind.fetcher) THEN
         state := 'provider_has_none';
-        sentence := pricing.why_sentence('provider_has_none', thing.symbol, pricing.said_time(next_at));
+        sentence := pricing.why_sentence('provider_has_none', thing.symbol, pricing.format_time(next_at));
     ELSIF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN
         state := 'source_frozen';
         since := price.changed_at;
-        sentence := pricing.why_sentence('source_frozen', price.provider, pricing.said_time(since), thing.symbol);
+        sentence := pricing.why_sentence('source_frozen', price.provider, pricing.format_time(since), thing.symbol);
     ELSIF price.observed_at < pricing.newest_expected(kind, thing, fetched_at, ttl) THEN
         state := 'source_old';
         since := price.observed_at;
-        sentence := pricing.why_sentence('source_old', price.provider, pricing.said_time(since), pricing.said_time(next_at), thing.symbol);
+        sentence := pricing.why_sentence('source_old', price.provider, pricing.format_time(since), pricing.format_time(next_at), thing.symbol);
     ELSIF market.opens_at > now_ AND kind.fetcher = 'quote'
           AND (fetched_at + ttl <= now_ OR price.observed_at <= market.closed_at + interval '20 minutes') THEN
         state := 'market_closed';
         since := market.closed_at;
         next_at := market.opens_at;
-        sentence := pricing.why_sentence('market_closed', thing.calendar, pricing.said_time(since), pricing.said_time(next_at));
+        sentence := pricing.why_sentence('market_closed', thing.calendar, pricing.format_time(since), pricing.format_time(next_at));
     ELSIF fetched_at + ttl <= now_ AND next_at > now_ THEN
         state := 'market_closed';
         since := market.closed_at;
-        sentence := pricing.why_sentence('no_trading_day', pricing.said_time(next_at), thing.calendar);
+        sentence := pricing.why_sentence('no_trading_day', pricing.format_time(next_at), thing.calendar);
     ELSIF next_at <= now_ THEN
         state := 'not_due';
         next_at := CASE WHEN pair.became_due_at IS NULL THEN pair.due_at END;
-        sentence := pricing.why_sentence('not_due', kind.staleness_function, coalesce(pricing.said_time(next_at), 'the next look'));
+        sentence := pricing.why_sentence('not_due', kind.staleness_function, coalesce(pricing.format_time(next_at), 'the next look'));
     ELSE
         state := 'fresh';
-        sentence := pricing.why_sentence('fresh', pricing.said_span(next_at - fetched_at), pricing.said_time(next_at));
+        sentence := pricing.why_sentence('fresh', pricing.format_span(next_at - fetched_at), pricing.format_time(next_at));
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry, pricing.instruments, pricing.latest_prices, pricing.demand, timestamptz, interval) IS
@@ -214,8 +214,8 @@ BEGIN
     IF doubt.value_id IS NOT NULL THEN
         since := doubt.last_seen_at;
         sentence := pricing.why_sentence(
-            'quarantined', doubt.provider, pricing.said_time(since),
-            coalesce(nullif(doubt.value, ''), 'no value'), pricing.said_within(doubt.reason),
+            'quarantined', doubt.provider, pricing.format_time(since),
+            coalesce(nullif(doubt.value, ''), 'no value'), pricing.without_full_stop(doubt.reason),
             CASE doubt.status
                 WHEN 'held' THEN pg_catalog.format('Decide on it: pricing-pipeline quarantine show %s', doubt.value_id)
                 ELSE pg_catalog.format('%s has rejected it; route %s elsewhere if that goes on', doubt.resolved_by, wanted_symbol) END);
@@ -234,28 +234,28 @@ BEGIN
     since := task.enqueued_at;
     IF task.status = 'processing' THEN
         state := 'asking';
-        sentence := pricing.why_sentence('asking', task.provider, pricing.said_time(task.claimed_at));
+        sentence := pricing.why_sentence('asking', task.provider, pricing.format_time(task.claimed_at));
         RETURN;
     END IF;
     SELECT w.* INTO stop FROM pricing.why_not_called(task.provider, task.priority, task.est_bytes) w;
     IF stop.state IS NOT NULL AND NOT (stop.state = 'rate_limited' AND task.status = 'scheduled') THEN
         state := stop.state;
         next_at := stop.next_at;
-        sentence := pricing.why_sentence('stopped', pricing.said_time(since), stop.sentence);
+        sentence := pricing.why_sentence('stopped', pricing.format_time(since), stop.sentence);
     ELSIF task.status = 'scheduled' THEN
         state := 'retrying';
         next_at := task.run_after;
         sentence := pricing.why_sentence(
-            'retrying', task.errors -> -1 ->> 'kind', pricing.said_within(task.errors -> -1 ->> 'message'),
-            coalesce('; ' || task.provider || ': ' || pricing.said_outages(task.provider, task.data_type), ''),
-            pricing.said_time(next_at), pricing.said_ordinal(task.attempt + 1), task.max_attempts::text, task.id::text);
+            'retrying', task.errors -> -1 ->> 'kind', pricing.without_full_stop(task.errors -> -1 ->> 'message'),
+            coalesce('; ' || task.provider || ': ' || pricing.describe_outages(task.provider, task.data_type), ''),
+            pricing.format_time(next_at), pricing.format_ordinal(task.attempt + 1), task.max_attempts::text, task.id::text);
     ELSIF NOT EXISTS (SELECT FROM pricing.drains d WHERE d.finished_at IS NULL AND d.lease_until > now_) THEN
         state := 'no_worker';
-        sentence := pricing.why_sentence('no_worker', pricing.said_time(since));
+        sentence := pricing.why_sentence('no_worker', pricing.format_time(since));
     ELSE
         state := 'queued';
         sentence := pricing.why_sentence(
-            'queued', pricing.said_time(since),
+            'queued', pricing.format_time(since),
             (SELECT count(*)::text FROM (SELECT FROM pricing.api_call_queue_live q
                                    WHERE q.provider = task.provider AND q.status = 'pending'
                                      AND (-q.priority, q.cadence_minutes, q.id) < (-task.priority, task.cadence_minutes, task.id)
@@ -286,14 +286,14 @@ BEGIN
         since := served_at;
         next_at := stop.next_at;
         sentence := pricing.why_sentence(
-            'walk_waits', pricing.said_time(since),
+            'walk_waits', pricing.format_time(since),
             coalesce(CASE WHEN state <> 'scheduled' THEN stop.sentence END,
                      (SELECT r.reason FROM pricing.schedule_rooms(kind.data_type) r WHERE r.provider = wanted_provider),
                      'it goes over the instruments bit by bit'));
     ELSE
         state := 'scheduled';
         sentence := pricing.why_sentence('scheduled', kind.refresh_schedule, kind.schedule_timezone,
-                                         coalesce(pricing.said_time(served_at), 'no time yet'), kind.data_type);
+                                         coalesce(pricing.format_time(served_at), 'no time yet'), kind.data_type);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_scheduled(pricing.data_type_registry, text, text, bigint, timestamptz) IS
@@ -330,7 +330,7 @@ BEGIN
     ELSIF NOT is_watched AND fetched_at BETWEEN now_ - background AND now_ + interval '1 minute' THEN
         state := 'background';
         next_at := fetched_at + background;
-        sentence := pricing.why_sentence('background', pricing.said_span(background), pricing.said_time(next_at), kind.data_type, thing.symbol);
+        sentence := pricing.why_sentence('background', pricing.format_span(background), pricing.format_time(next_at), kind.data_type, thing.symbol);
     ELSIF NOT is_watched AND fetched_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (kind.data_type, thing.symbol) AND v.viewed_at > now_ - interval '48 hours') THEN
         state := 'unseen';
@@ -339,15 +339,15 @@ BEGIN
           AND EXISTS (SELECT FROM pricing.unqueued_pairs() u WHERE (u.provider, u.data_type) = (provider_, kind.data_type)) THEN
         state := 'quota_spent';
         since := least(pair.owed_since, pair.due_at);
-        sentence := pricing.why_sentence('no_room', pricing.said_time(since), provider_);
+        sentence := pricing.why_sentence('no_room', pricing.format_time(since), provider_);
     ELSIF pair.due_at > now_ AND NOT (pair.is_background AND is_watched) THEN
         state := 'not_due';
-        sentence := pricing.why_sentence('not_due', kind.staleness_function, pricing.said_time(next_at));
+        sentence := pricing.why_sentence('not_due', kind.staleness_function, pricing.format_time(next_at));
     ELSE
         state := 'due';
         since := CASE WHEN pair.due_at <= now_ THEN pair.due_at END;
         next_at := NULL;
-        sentence := pricing.why_sentence('due', coalesce('since ' || pricing.said_time(since), 'now'));
+        sentence := pricing.why_sentence('due', coalesce('since ' || pricing.format_time(since), 'now'));
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_queued(pricing.data_type_registry, pricing.instruments, pricing.demand, timestamptz) IS
@@ -368,7 +368,7 @@ DECLARE
 BEGIN
     SELECT * INTO task FROM pricing.api_call_queue_live q
     WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (kind.data_type, thing.symbol, '-infinity', 'infinity');
-    IF pair.held_until > now_ THEN
+    IF pair.backoff_until > now_ THEN
         SELECT * INTO dead FROM pricing.api_call_queue_dead q
         WHERE q.data_type = kind.data_type AND q.symbol = thing.symbol AND q.window_end = 'infinity' ORDER BY q.finished_at DESC LIMIT 1;
     END IF;
@@ -377,15 +377,15 @@ BEGIN
         SELECT w.sentence, w.since INTO sentence, since FROM pricing.why_not_believed(kind.data_type, thing.symbol, failure, fetched_at) w;
         IF sentence IS NOT NULL THEN
             state := 'quarantined';
-            next_at := coalesce(task.run_after, pair.held_until);
+            next_at := coalesce(task.run_after, pair.backoff_until);
             RETURN;
         END IF;
     END IF;
     IF task.id IS NOT NULL THEN
         SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at FROM pricing.why_queued(task) w;
         RETURN;
-    ELSIF pair.held_until > now_ THEN
-        SELECT w.state, w.sentence, dead.finished_at, pair.held_until INTO state, sentence, since, next_at
+    ELSIF pair.backoff_until > now_ THEN
+        SELECT w.state, w.sentence, dead.finished_at, pair.backoff_until INTO state, sentence, since, next_at
         FROM pricing.why_backing_off(pair, dead) w;
         RETURN;
     END IF;
@@ -397,8 +397,8 @@ BEGIN
             since := market.closed_at;
             sentence := pricing.why_sentence(
                 'no_newer_value', thing.calendar,
-                CASE WHEN market.opens_at > now_ THEN 'is closed since ' || pricing.said_time(market.closed_at) ELSE 'has not closed yet' END,
-                pricing.said_time(next_at));
+                CASE WHEN market.opens_at > now_ THEN 'is closed since ' || pricing.format_time(market.closed_at) ELSE 'has not closed yet' END,
+                pricing.format_time(next_at));
             RETURN;
         END IF;
     END IF;
@@ -409,21 +409,21 @@ COMMENT ON FUNCTION pricing.why_stale(pricing.data_type_registry, pricing.instru
     'Why a pair that counts as stale has no newer value: what was sent is not believed, its task has not ended, it backs off, its market is closed, or it has no task.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_confirmed(wanted_type text, wanted_symbol text, fetched_at timestamptz, quality text) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.describe_confirmation(wanted_type text, wanted_symbol text, fetched_at timestamptz, quality text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     IF fetched_at > now_ + interval '1 minute' THEN
-        RETURN pg_catalog.format('last confirmed at %s, by a clock that was set back since: ', pricing.said_time(fetched_at));
+        RETURN pg_catalog.format('last confirmed at %s, by a clock that was set back since: ', pricing.format_time(fetched_at));
     ELSIF fetched_at IS NOT NULL THEN
-        RETURN pg_catalog.format('last confirmed %s ago%s: ', pricing.said_span(now_ - fetched_at), coalesce(' without parts of its bar (' || quality || ')', ''));
+        RETURN pg_catalog.format('last confirmed %s ago%s: ', pricing.format_span(now_ - fetched_at), coalesce(' without parts of its bar (' || quality || ')', ''));
     ELSIF EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol) THEN
         RETURN 'its past is stored, and no latest price is: ';
     END IF;
     RETURN 'nothing was ever fetched: ';
 END $$;
-COMMENT ON FUNCTION pricing.said_confirmed(text, text, timestamptz, text) IS
+COMMENT ON FUNCTION pricing.describe_confirmation(text, text, timestamptz, text) IS
     'How a sentence about a pair begins: when it was last confirmed, or that it never was.';
 
 
@@ -471,7 +471,7 @@ BEGIN
         SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
         FROM pricing.why_stale(kind, thing, pair, fetched_at, ttl) w;
     END IF;
-    sentence := pricing.said_confirmed(wanted_type, wanted_symbol, fetched_at, price.quality) || sentence;
+    sentence := pricing.describe_confirmation(wanted_type, wanted_symbol, fetched_at, price.quality) || sentence;
 END $$;
 COMMENT ON FUNCTION pricing.why_old(text, text) IS
     'Why a pair''s price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states.';

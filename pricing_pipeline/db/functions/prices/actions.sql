@@ -1,6 +1,6 @@
 -- Storing splits and dividends. They are written in the transaction that stores the prices they came with.
 
-CREATE OR REPLACE FUNCTION pricing.said_actions(actions jsonb)
+CREATE OR REPLACE FUNCTION pricing.actions_of_answer(actions jsonb)
 RETURNS TABLE (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text)
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT a.symbol, a.ex_on, a.kind, a.new_shares, a.old_shares, (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint,
@@ -8,13 +8,13 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     FROM jsonb_to_recordset(actions)
         AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)
 $$;
-COMMENT ON FUNCTION pricing.said_actions(jsonb) IS 'The splits and dividends of an answer as they would be stored.';
+COMMENT ON FUNCTION pricing.actions_of_answer(jsonb) IS 'The splits and dividends of an answer as they would be stored.';
 
 
 CREATE OR REPLACE FUNCTION pricing.believable_actions(wanted_class text, from_provider text, actions jsonb)
 RETURNS TABLE (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text)
 LANGUAGE sql STABLE AS $$
-    SELECT a.* FROM pricing.said_actions(actions) a
+    SELECT a.* FROM pricing.actions_of_answer(actions) a
     WHERE NOT pricing.is_refuted(wanted_class, a.symbol, a.ex_on, a.kind, from_provider, a.new_shares, a.old_shares, a.amount, a.scale)
 $$;
 COMMENT ON FUNCTION pricing.believable_actions(text, text, jsonb) IS
@@ -22,14 +22,14 @@ COMMENT ON FUNCTION pricing.believable_actions(text, text, jsonb) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.is_one_action(
-    believed pricing.corporate_actions, day date, said_kind text, new_ numeric, old_ numeric, said_amount bigint, said_scale smallint,
-    said_currency text) RETURNS boolean
+    believed pricing.corporate_actions, day date, stated_kind text, new_ numeric, old_ numeric, stated_amount bigint, stated_scale smallint,
+    stated_currency text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     -- Some funds pay the same cash every week.
-    SELECT believed.kind = said_kind AND abs(believed.ex_on - day) <= CASE said_kind WHEN 'split' THEN 7 ELSE 6 END
-       AND CASE said_kind WHEN 'split' THEN believed.new_shares * old_ = new_ * believed.old_shares
-                ELSE pricing.same_amount(believed.amount, believed.scale, said_amount, said_scale)
-                     AND (believed.currency = said_currency) IS NOT FALSE END
+    SELECT believed.kind = stated_kind AND abs(believed.ex_on - day) <= CASE stated_kind WHEN 'split' THEN 7 ELSE 6 END
+       AND CASE stated_kind WHEN 'split' THEN believed.new_shares * old_ = new_ * believed.old_shares
+                ELSE pricing.same_amount(believed.amount, believed.scale, stated_amount, stated_scale)
+                     AND (believed.currency = stated_currency) IS NOT FALSE END
 $$;
 COMMENT ON FUNCTION pricing.is_one_action(pricing.corporate_actions, date, text, numeric, numeric, bigint, smallint, text) IS
     'Whether what is said of one day may be what is believed of another: a split of the same ratio within 7 days, or a dividend of the same cash within 6. Sources differ about the first day without it.';
@@ -64,7 +64,7 @@ BEGIN
         JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.provider) = (wanted_class, s.symbol, from_provider)
              AND c.ex_on > t.since AND c.ex_on <= (now_ AT TIME ZONE 'UTC')::date
         WHERE pricing.is_one_action(c, s.ex_on, s.kind, s.new_shares, s.old_shares, s.amount, s.scale, s.currency)
-          AND NOT EXISTS (SELECT FROM pricing.said_actions(actions) x WHERE (x.symbol, x.ex_on, x.kind) = (c.symbol, c.ex_on, c.kind))
+          AND NOT EXISTS (SELECT FROM pricing.actions_of_answer(actions) x WHERE (x.symbol, x.ex_on, x.kind) = (c.symbol, c.ex_on, c.kind))
         ORDER BY s.symbol, s.kind, abs(c.ex_on - s.ex_on), s.ex_on, c.ex_on
     LOOP
         BEGIN
@@ -228,7 +228,7 @@ BEGIN
                           WHERE x.data_type = r.data_type AND x.symbol = wanted_symbol AND x.ratio IS NOT NULL)));
 END $$;
 COMMENT ON FUNCTION pricing.is_to_judge(text, text, text) IS
-    'Whether values of an instrument are held, or its past came by one ratio, so that a new split may say why.';
+    'Whether values of an instrument are quarantined, or its history came divided by one ratio, so that a new split may explain it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_judged(wanted_class text, wanted_symbol text, until timestamptz) RETURNS void
@@ -236,7 +236,7 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
-    -- What came by one ratio is asked for once more: of such a past only some values are held.
+    -- A history that came divided by one ratio is fetched again: only some of its values are quarantined.
     UPDATE pricing.restatements x SET backfill_id = NULL, reopened_at = now_
     FROM pricing.data_type_registry r
     WHERE r.data_type = x.data_type AND r.asset_class = wanted_class AND x.symbol = wanted_symbol AND x.ratio IS NOT NULL

@@ -301,7 +301,7 @@ COMMENT ON FUNCTION pricing.verify_instruments(text, text[], text[]) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.settle_prices(
-    ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer,
+    ids bigint[], token uuid, http_status integer, wire_bytes bigint, stated_left integer,
     wanted_type text, from_provider text, from_call bigint,
     symbols text[], times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
     scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[])
@@ -309,10 +309,10 @@ RETURNS TABLE (added bigint, revised bigint)
 -- Planned once, with all that it calls: a session would plan the first five of each of a dozen statements anew.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET lock_timeout = '500ms' AS $$
 DECLARE
-    held bigint[] := pricing.hold_call(from_call, ids, token);
+    owned bigint[] := pricing.lock_call_tasks(from_call, ids, token);
     late text;
 BEGIN
-    IF cardinality(held) < cardinality(ids) THEN
+    IF cardinality(owned) < cardinality(ids) THEN
         RETURN;
     END IF;
     SELECT sum(m.added), sum(m.revised), min(m.symbol) FILTER (WHERE m.outcome <> 'stored') INTO added, revised, late
@@ -322,7 +322,7 @@ BEGIN
         RAISE EXCEPTION 'the price of % is older than the one that is stored', late
             USING HINT = 'Store the others without it.', ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    PERFORM pricing.finish_call(from_call, held, token, http_status, wire_bytes, said_left => said_left);
+    PERFORM pricing.finish_call(from_call, owned, token, http_status, wire_bytes, stated_left => stated_left);
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION pricing.settle_prices(bigint[], uuid, integer, bigint, integer, text, text, bigint, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[]) IS

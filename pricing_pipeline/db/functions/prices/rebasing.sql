@@ -56,7 +56,7 @@ BEGIN
         RETURNING h AS old)
     SELECT array_agg(g.old) INTO were FROM gone g;
     PERFORM pricing.keep_revisions(were, now_, from_call) WHERE were IS NOT NULL;
-    -- Released, these would be stored as if they were on the new basis. What is still doubted is held anew, by this call.
+    -- Released, these would be stored as if they were on the new basis. Values that are still doubted are quarantined again, by this call.
     DELETE FROM pricing.quarantined_values q
     WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'held' AND q.bar ->> 'adjustment' <> basis;
     -- The newest price is the same on every basis.

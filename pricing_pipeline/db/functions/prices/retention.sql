@@ -47,7 +47,7 @@ CREATE OR REPLACE FUNCTION pricing.sample_freshness() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    taken integer;
+    samples integer;
 BEGIN
     -- It only looks: who is in the way is not waited for, and the next sample is five minutes off.
     PERFORM pg_catalog.set_config('lock_timeout', '100ms', true);
@@ -56,8 +56,8 @@ BEGIN
            now_ - min(w.fetched_at)
     FROM pricing.watched_pairs() w GROUP BY 1 ORDER BY 1
     ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS taken = ROW_COUNT;
-    RETURN taken;
+    GET DIAGNOSTICS samples = ROW_COUNT;
+    RETURN samples;
 END $$;
 COMMENT ON FUNCTION pricing.sample_freshness() IS
     'Notes how each watched type serves its viewers now. Returns of how many types.';

@@ -1,5 +1,5 @@
--- Second opinions: another provider is asked about held values, within the same limits, quota and breaker as by every
--- other call. Lock order: held values, then provider_state, as where answers are settled.
+-- Second opinions: another provider is asked about quarantined values, within the same limits, quota and breaker as by every
+-- other call. Lock order: quarantined values, then provider_state, as where answers are settled.
 
 CREATE OR REPLACE FUNCTION pricing.second_provider(wanted_type text, wanted_symbol text, besides text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -20,7 +20,7 @@ COMMENT ON FUNCTION pricing.second_provider(text, text, text) IS
     'Who is asked about a value besides the provider that sent it: the next of the pair''s routes that serves it. NULL = nobody.';
 
 
-CREATE OR REPLACE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.ask_about_quarantined(wanted_type text, wanted_symbol text) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -37,7 +37,7 @@ BEGIN
     GET DIAGNOSTICS asked_ = ROW_COUNT;
     RETURN asked_;
 END $$;
-COMMENT ON FUNCTION pricing.ask_about_held(text, text) IS
+COMMENT ON FUNCTION pricing.ask_about_quarantined(text, text) IS
     'A rule has changed: of values of the last three days on which nobody has an opinion, workers ask again. Returns how many.';
 
 
@@ -62,7 +62,7 @@ BEGIN
     ORDER BY asked;
 END $$;
 COMMENT ON FUNCTION pricing.opinions_due() IS
-    'Providers that are to be asked about held values now. Values whose pair has no second provider (any more) are asked about no more.';
+    'Providers that are to be asked about quarantined values now. Values whose pair has no second provider (any more) are asked about no more.';
 
 
 CREATE OR REPLACE FUNCTION pricing.next_to_ask(wanted_provider text, only_value bigint, OUT chosen pricing.quarantined_values, OUT refusal text)
@@ -86,7 +86,7 @@ BEGIN
         SELECT * INTO chosen FROM pricing.quarantined_values q WHERE q.value_id = only_value FOR UPDATE;
     END IF;
     IF chosen.value_id IS NULL THEN
-        refusal := 'no held value waits for an opinion';
+        refusal := 'no quarantined value waits for an opinion';
     ELSIF chosen.observed_at IS NULL
           AND (SELECT r.fetcher FROM pricing.data_type_registry r WHERE r.data_type = chosen.data_type) <> 'quote' THEN
         refusal := 'the value names no day that another provider could be asked about';
@@ -121,7 +121,7 @@ CREATE OR REPLACE FUNCTION pricing.key_to_ask(wanted_provider text, keys text[],
 RETURNS TABLE (key_name text, units_left bigint)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT r.key_name, r.units_left
-    FROM pricing.key_room(wanted_provider, at) r JOIN pricing.data_collectors p ON p.provider = wanted_provider
+    FROM pricing.key_allowances(wanted_provider, at) r JOIN pricing.data_collectors p ON p.provider = wanted_provider
     WHERE r.is_usable AND r.units_left >= needed AND (keys IS NULL OR r.key_name = ANY (keys))
       AND NOT coalesce(last_call > at - make_interval(
             secs => p.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END), false)
@@ -236,11 +236,11 @@ BEGIN
         run, worker_name, value_ids, now_);
 END $$;
 COMMENT ON FUNCTION pricing.claim_opinions(text, text, text[], text, bigint) IS
-    'Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.';
+    'Takes one call of a provider about quarantined values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_opinions(
-    from_call bigint, said_symbols text[], times timestamptz[], said numeric[], currencies text[], adjustments text[], failures text[])
+    from_call bigint, asked_symbols text[], times timestamptz[], amounts numeric[], currencies text[], adjustments text[], failures text[])
 RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -252,18 +252,18 @@ BEGIN
           WHERE o.call_id = from_call ORDER BY 1 FOR UPDATE OF x) mine
     WHERE q.value_id = mine.value_id;
     UPDATE pricing.second_opinions o
-    SET answered_at = now_, observed_at = s.at, value = s.said, currency = s.currency, adjustment = s.adjustment,
+    SET answered_at = now_, observed_at = s.at, value = s.amount, currency = s.currency, adjustment = s.adjustment,
         failure = left(s.failure, 500),
-        ratio = CASE WHEN (q.bar ->> 'close')::numeric > 0 AND s.said > 0
+        ratio = CASE WHEN (q.bar ->> 'close')::numeric > 0 AND s.amount > 0
                           AND coalesce(q.bar ->> 'currency' = s.currency, true)
                           AND q.observed_at BETWEEN s.at - interval '36 hours' AND s.at + interval '36 hours'
                           AND coalesce(split.shares, 1) < 'Infinity'
                      -- On one basis: prices as traded are so many times those that splits have divided.
-                     THEN round((q.bar ->> 'close')::numeric / s.said
+                     THEN round((q.bar ->> 'close')::numeric / s.amount
                           * CASE WHEN q.bar ->> 'adjustment' = s.adjustment THEN 1
                                  WHEN s.adjustment = 'splits' THEN 1 / split.shares ELSE split.shares END, 12) END
-    FROM unnest(said_symbols, times, said, currencies, adjustments, failures)
-             AS s (symbol, at, said, currency, adjustment, failure)
+    FROM unnest(asked_symbols, times, amounts, currencies, adjustments, failures)
+             AS s (symbol, at, amount, currency, adjustment, failure)
     JOIN pricing.quarantined_values q ON q.symbol = s.symbol
     JOIN pricing.data_type_registry r ON r.data_type = q.data_type
     CROSS JOIN LATERAL (
@@ -273,7 +273,7 @@ BEGIN
     WHERE o.call_id = from_call AND o.value_id = q.value_id;
 END $$;
 COMMENT ON FUNCTION pricing.note_opinions(bigint, text[], timestamptz[], numeric[], text[], text[], text[]) IS
-    'Keeps what another provider said about held values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.';
+    'Keeps what another provider said about quarantined values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_opinions(from_call bigint, why text) RETURNS void
@@ -281,7 +281,7 @@ LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.second_opinions o SET answered_at = pricing.clock(), failure = left(why, 500) WHERE o.call_id = from_call
 $$;
 COMMENT ON FUNCTION pricing.fail_opinions(bigint, text) IS
-    'Keeps why a call about held values brought nothing. Workers ask again later, four times in all.';
+    'Keeps why a call about quarantined values brought nothing. Workers ask again later, four times in all.';
 
 
 CREATE OR REPLACE FUNCTION pricing.agreement(ratio numeric) RETURNS text

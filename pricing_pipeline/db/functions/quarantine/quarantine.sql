@@ -13,7 +13,7 @@ COMMENT ON FUNCTION pricing.price_of_kin(text, text, text, boolean) IS
     'The newest price that another data type knows of the same instrument, with which the first price of a pair is compared; of others nothing.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_by_others(
+CREATE OR REPLACE FUNCTION pricing.values_of_others(
     wanted_type text, besides text, alike text[], fetcher text, wanted_class text, wanted_symbol text, first_at timestamptz, last_at timestamptz,
     wanted_currency text, are_own_of_others boolean)
 RETURNS TABLE (times timestamptz[], given numeric[], providers text[])
@@ -35,7 +35,7 @@ LANGUAGE sql STABLE AS $$
           WHERE a.asset_class = wanted_class AND a.symbol = wanted_symbol AND a.kind = 'split'
             AND a.ex_on > (o.at AT TIME ZONE 'UTC')::date))
 $$;
-COMMENT ON FUNCTION pricing.said_by_others(text, text, text[], text, text, text, timestamptz, timestamptz, text, boolean) IS
+COMMENT ON FUNCTION pricing.values_of_others(text, text, text[], text, text, text, timestamptz, timestamptz, text, boolean) IS
     'What other providers say of the same times: of the pair itself, or of the instrument in a data type like this one.';
 
 
@@ -93,7 +93,7 @@ BEGIN
         FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at BETWEEN w.first_at AND w.last_at
           AND kind.fetcher <> 'quote') same ON true
-    LEFT JOIN LATERAL pricing.said_by_others(
+    LEFT JOIN LATERAL pricing.values_of_others(
         wanted_type, from_provider, alike, kind.fetcher, kind.asset_class, w.symbol, w.first_at, w.last_at, coalesce(i.currency, l.currency),
         same.is_of_others) other ON true;
 END $$;
@@ -160,7 +160,7 @@ COMMENT ON FUNCTION pricing.types_alike(text) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.quarantine(
-    wanted_type text, from_provider text, from_call bigint, held jsonb, packed bytea, body_size integer, status_code integer)
+    wanted_type text, from_provider text, from_call bigint, doubted jsonb, packed bytea, body_size integer, status_code integer)
 RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -168,9 +168,9 @@ DECLARE
     is_quote boolean := (SELECT r.fetcher = 'quote' FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
     added integer;
 BEGIN
-    WITH said AS MATERIALIZED (
+    WITH sent AS MATERIALIZED (
         SELECT DISTINCT ON (h.symbol, h.observed_at, h.kind, h.value) h.*
-        FROM jsonb_to_recordset(held) AS h (symbol text, observed_at timestamptz, kind text, value text, reason text, bar jsonb)
+        FROM jsonb_to_recordset(doubted) AS h (symbol text, observed_at timestamptz, kind text, value text, reason text, bar jsonb)
         ORDER BY h.symbol, h.observed_at, h.kind, h.value),
     -- What a person has rejected comes before nobody again: not for another reason, and no quote under a newer time.
     judged AS MATERIALIZED (
@@ -181,7 +181,7 @@ BEGIN
               AND (q.value = s.value OR (q.bar ->> 'close')::numeric = (s.bar ->> 'close')::numeric)
               AND q.status = 'rejected' AND (q.observed_at IS NOT DISTINCT FROM s.observed_at OR (s.value <> '' AND is_quote))
             ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 1) AS rejected_id
-        FROM said s),
+        FROM sent s),
     counted AS (
         UPDATE pricing.quarantined_values q SET times = q.times + again.times, last_seen_at = now_, last_call_id = from_call
         FROM (SELECT x.value_id, j.times
@@ -216,14 +216,14 @@ CREATE OR REPLACE FUNCTION pricing.is_of_level(kind text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT kind IN ('unit', 'jump', 'spike', 'split')
 $$;
-COMMENT ON FUNCTION pricing.is_of_level(text) IS 'Whether a value is held for standing on another level than those around it.';
+COMMENT ON FUNCTION pricing.is_of_level(text) IS 'Whether a value is quarantined because it is on another level than those around it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_unreadable(kind text, bar jsonb) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT kind = 'refused' AND bar IS NULL
 $$;
-COMMENT ON FUNCTION pricing.is_unreadable(text, jsonb) IS 'Whether nothing could be read of a held value that could be stored: it is no price, or two contradict each other.';
+COMMENT ON FUNCTION pricing.is_unreadable(text, jsonb) IS 'Whether nothing could be read of a quarantined value that could be stored: it is no price, or two contradict each other.';
 
 
 CREATE OR REPLACE FUNCTION pricing.level_of(wanted bigint) RETURNS bigint[]
@@ -251,7 +251,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM parted p WHERE p.level = (SELECT x.level FROM parted x WHERE x.value_id = wanted)
 $$;
 COMMENT ON FUNCTION pricing.level_of(bigint) IS
-    'The values that are held with this one: of one pair and provider, in one state, one after the other on one level, with no believed value between them.';
+    'The values that are quarantined with this one: of one pair and provider, in one state, one after the other on one level, with no believed value between them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.store_released(ids bigint[]) RETURNS void
@@ -291,7 +291,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.store_released(bigint[]) IS
-    'Stores held values in the history exactly as they were sent, with the provider and call that brought each; of several of one time the one that came last.';
+    'Stores quarantined values in the history exactly as they were sent, with the provider and call that brought each; of several of one time the one that came last.';
 
 
 CREATE OR REPLACE FUNCTION pricing.show_released(wanted_type text, wanted_symbol text, ids bigint[]) RETURNS bigint
@@ -351,10 +351,10 @@ BEGIN
     RETURN closed;
 END $$;
 COMMENT ON FUNCTION pricing.close_believed(bigint[]) IS
-    'Closes held values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.';
+    'Closes quarantined values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.';
 
 
-CREATE OR REPLACE FUNCTION pricing.decide_held(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION pricing.decide_quarantined(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL)
 RETURNS TABLE (value_id bigint, outcome text, is_latest boolean, revised boolean)
 LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
@@ -366,9 +366,9 @@ DECLARE
     pair record;
 BEGIN
     IF decision IS NULL OR decision NOT IN ('released', 'rejected') THEN
-        RAISE EXCEPTION 'a held value is released or rejected, not %', decision USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'a quarantined value is released or rejected, not %', decision USING ERRCODE = 'invalid_parameter_value';
     ELSIF coalesce(btrim(by_whom), '') = '' THEN
-        RAISE EXCEPTION 'a decision on a held value needs the name of whoever makes it' USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'a decision on a quarantined value needs the name of whoever makes it' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF decision = 'rejected' THEN
         -- What was confirmed a moment ago is a price already.
@@ -378,10 +378,10 @@ BEGIN
     WHERE q.value_id = ANY (wanted) AND q.status NOT IN ('released', decision)
       AND (decision = 'rejected' OR (r.is_active AND q.bar IS NOT NULL AND q.observed_at IS NOT NULL));
     IF decision = 'released' THEN
-        -- Demand is locked before prices, and those before held values: here as everywhere.
+        -- Demand is locked before prices, and those before quarantined values: here as everywhere.
         FOR pair IN SELECT q.data_type, array_agg(DISTINCT q.symbol) AS symbols FROM pricing.quarantined_values q
                     WHERE q.value_id = ANY (ids) GROUP BY 1 ORDER BY 1 LOOP
-            PERFORM pricing.end_hold_off(pair.data_type, pair.symbols);
+            PERFORM pricing.end_backoff(pair.data_type, pair.symbols);
         END LOOP;
         SELECT array_agg(q.value_id) INTO in_the_way FROM pricing.quarantined_values q
         WHERE q.value_id = ANY (ids) AND EXISTS (
@@ -410,8 +410,8 @@ BEGIN
     FROM (SELECT x.id, min(x.place) AS place FROM unnest(wanted) WITH ORDINALITY AS x (id, place) GROUP BY 1) w
     LEFT JOIN pricing.quarantined_values q ON q.value_id = w.id LEFT JOIN decided d ON d.value_id = w.id ORDER BY w.place;
 END $$;
-COMMENT ON FUNCTION pricing.decide_held(bigint[], text, text, text) IS
-    'What a person decides on held values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value''s outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.';
+COMMENT ON FUNCTION pricing.decide_quarantined(bigint[], text, text, text) IS
+    'What a person decides on quarantined values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value''s outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prune_quarantine() RETURNS integer
@@ -446,7 +446,7 @@ BEGIN
     RETURN pruned;
 END $$;
 COMMENT ON FUNCTION pricing.prune_quarantine() IS
-    'Forgets values 90 days after a person decided on them and they last came, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days, or beyond the newest 100 MB of a provider. Returns how many values.';
+    'Forgets values 90 days after a person decided on them and they last came, quarantined ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days, or beyond the newest 100 MB of a provider. Returns how many values.';
 
 
 CREATE OR REPLACE FUNCTION pricing.warn_frozen() RETURNS integer

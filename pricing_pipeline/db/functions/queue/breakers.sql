@@ -9,7 +9,7 @@ COMMENT ON FUNCTION pricing.is_provider_fault(text) IS
     'Whether a failed call counts against its provider. Not: a wrong key, symbol, plan or request, which are ours, and single values that cannot be true.';
 
 
-CREATE OR REPLACE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '500ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -26,7 +26,7 @@ BEGIN
     LEFT JOIN pricing.provider_keys k ON (k.provider, k.key_name) = (c.provider, c.key_name)
     WHERE c.call_id = judged;
     is_fault := pricing.is_provider_fault(call.failure_kind);
-    IF call.probe_call IS DISTINCT FROM judged AND NOT is_fault AND NOT call.is_noted AND said_left IS NULL
+    IF call.probe_call IS DISTINCT FROM judged AND NOT is_fault AND NOT call.is_noted AND stated_left IS NULL
        AND call.throttles IS NOT DISTINCT FROM 0 THEN
         RETURN;
     END IF;
@@ -60,8 +60,8 @@ BEGIN
             UPDATE pricing.provider_keys k SET throttles = 0, blocked_reason = NULL
             WHERE (k.provider, k.key_name) = (call.provider, call.key_name) AND k.throttles > 0 AND k.blocked_until <= now_;
         END IF;
-        IF said_left IS NOT NULL THEN
-            PERFORM pricing.heed_units_left(call.provider, call.key_name, said_left, now_);
+        IF stated_left IS NOT NULL THEN
+            PERFORM pricing.heed_units_left(call.provider, call.key_name, stated_left, now_);
         END IF;
     EXCEPTION WHEN lock_not_available THEN
         -- The answer is worth more than what it says of its provider, and the next call says it again.
@@ -150,14 +150,14 @@ COMMENT ON FUNCTION pricing.throttle(text, text, interval, text) IS
     'Stops all workers'' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider''s keys is free, or this one if none is active.';
 
 
-CREATE OR REPLACE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, said_left integer, now_ timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     span interval;
     unseen integer := 0;
     known pricing.provider_keys;
 BEGIN
-    SELECT pricing.limit_window(l.window_seconds), coalesce(own.units, l.units) - said_left - (
+    SELECT pricing.limit_window(l.window_seconds), coalesce(own.units, l.units) - stated_left - (
                SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                WHERE c.provider = l.provider AND c.key_name = wanted_key AND c.counted_at > now_ - pricing.limit_window(l.window_seconds))
     INTO span, unseen
@@ -166,12 +166,12 @@ BEGIN
     WHERE l.provider = wanted_provider AND l.window_seconds IS NOT NULL
     ORDER BY l.window_seconds DESC LIMIT 1;
     SELECT * INTO known FROM pricing.provider_keys k WHERE (k.provider, k.key_name) = (wanted_provider, wanted_key);
-    IF coalesce(unseen, 0) <= 0 AND said_left > 5 AND known.reported_left IS NULL THEN
+    IF coalesce(unseen, 0) <= 0 AND stated_left > 5 AND known.reported_left IS NULL THEN
         RETURN;
     END IF;
     -- More than we believed is never believed. Of two reports the gloomier one counts until it is a window old.
     INSERT INTO pricing.provider_keys AS k (provider, key_name, reported_left, reported_at, foreign_units, foreign_until)
-    VALUES (wanted_provider, wanted_key, CASE WHEN said_left <= 5 THEN greatest(said_left, 0) END, now_,
+    VALUES (wanted_provider, wanted_key, CASE WHEN stated_left <= 5 THEN greatest(stated_left, 0) END, now_,
             greatest(unseen, 0), CASE WHEN unseen > 0 THEN now_ + span END)
     ON CONFLICT ON CONSTRAINT provider_keys_pkey DO UPDATE
     SET reported_left = excluded.reported_left, reported_at = excluded.reported_at,

@@ -1,22 +1,22 @@
 -- What a person, or a change of the registry, does to tasks: retry, cancel, retire. Lock order: see queue.sql; dead
 -- tasks come after demand and before live ones.
 
-CREATE OR REPLACE FUNCTION pricing.end_hold_off(wanted_type text, symbols text[] DEFAULT NULL) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.end_backoff(wanted_type text, symbols text[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     ended integer;
 BEGIN
     UPDATE pricing.demand d
-    SET failures = 0, held_until = NULL, last_failure = NULL, due_at = least(d.due_at, now_)
+    SET failures = 0, backoff_until = NULL, last_failure = NULL, due_at = least(d.due_at, now_)
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
-          WHERE x.data_type = wanted_type AND (symbols IS NULL OR x.symbol = ANY (symbols)) AND x.held_until IS NOT NULL
-          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) held
-    WHERE (d.data_type, d.symbol) = (held.data_type, held.symbol);
+          WHERE x.data_type = wanted_type AND (symbols IS NULL OR x.symbol = ANY (symbols)) AND x.backoff_until IS NOT NULL
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) pairs
+    WHERE (d.data_type, d.symbol) = (pairs.data_type, pairs.symbol);
     GET DIAGNOSTICS ended = ROW_COUNT;
     RETURN ended;
 END $$;
-COMMENT ON FUNCTION pricing.end_hold_off(text, text[]) IS
+COMMENT ON FUNCTION pricing.end_backoff(text, text[]) IS
     'What made pairs fail has changed: those that back off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.';
 
 
@@ -76,7 +76,7 @@ BEGIN
         SELECT q.data_type, array_agg(q.symbol) AS symbols FROM pricing.api_call_queue_live q
         WHERE q.id = ANY (revived) AND q.window_end = 'infinity' GROUP BY 1 ORDER BY 1
     LOOP
-        PERFORM pricing.end_hold_off(pair.data_type, pair.symbols);
+        PERFORM pricing.end_backoff(pair.data_type, pair.symbols);
         UPDATE pricing.demand d SET became_due_at = now_
         WHERE d.data_type = pair.data_type AND d.symbol = ANY (pair.symbols); -- locked above
     END LOOP;
@@ -145,12 +145,12 @@ BEGIN
     withdrawn := pricing.withdraw(wanted, 'cancelled', reason);
     -- Without a pause the next staleness check would start the work again.
     UPDATE pricing.demand d
-    SET due_at = now_ + interval '1 hour', held_until = now_ + interval '1 hour', became_due_at = NULL, owed_since = NULL,
+    SET due_at = now_ + interval '1 hour', backoff_until = now_ + interval '1 hour', became_due_at = NULL, owed_since = NULL,
         last_failure = left(reason, 500)
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
           WHERE q.id = ANY (withdrawn) AND q.window_end = 'infinity'
-          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x) held
-    WHERE (d.data_type, d.symbol) = (held.data_type, held.symbol);
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x) pairs
+    WHERE (d.data_type, d.symbol) = (pairs.data_type, pairs.symbol);
 
     RETURN QUERY
     SELECT w.id, CASE WHEN w.id = ANY (withdrawn) THEN 'cancelled' WHEN q.id IS NULL THEN 'unknown' ELSE 'finished' END
@@ -211,10 +211,10 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     judged AS (
         SELECT q.id, q.data_type, c.fetcher IS NULL OR NOT p.is_active AS is_misrouted, CASE
             WHEN NOT p.is_active THEN pg_catalog.format(
-                '%s is switched off, and no other provider serves %s. Switch it on in pricing.data_collectors, or add a route in pricing.provider_routing',
+                '%s is switched off, and no other provider serves %s. Switch it on in pricing.data_collectors, or add a route with `pricing-pipeline route add`',
                 q.provider, q.data_type)
             WHEN c.fetcher IS NULL THEN pg_catalog.format(
-                '%s cannot fetch %s, which the data type %s is made of. Route it to another provider in pricing.provider_routing',
+                '%s cannot fetch %s, which the data type %s is made of. Route it to another provider with `pricing-pipeline route add`',
                 q.provider, r.fetcher, q.data_type)
             WHEN c.units_per_call + c.units_per_symbol > w.units THEN pg_catalog.format(
                 'one symbol costs %s units of %s, and its limit "%s" allows %s. If your plan allows more, raise units in pricing.provider_limits; else route %s to another provider',
@@ -242,14 +242,14 @@ DECLARE
     wanted record;
 BEGIN
     IF only_symbols IS NOT NULL THEN
-        only_symbols := ARRAY(SELECT k.symbol FROM pricing.known_symbols(ARRAY[wanted_type], only_symbols) k);
+        only_symbols := ARRAY(SELECT k.symbol FROM pricing.symbols_by_type(ARRAY[wanted_type], only_symbols) k);
     END IF;
     SELECT array_agg(d.symbol ORDER BY d.symbol) AS symbols, array_agg(seen.viewers ORDER BY d.symbol) AS viewers INTO found
     FROM pricing.demand d JOIN pricing.data_type_registry k ON k.data_type = d.data_type AND k.is_active
     CROSS JOIN LATERAL (SELECT count(*)::integer AS viewers FROM pricing.active_subscriptions a
                         WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) seen
     WHERE d.data_type = wanted_type AND (only_symbols IS NULL OR d.symbol = ANY (only_symbols))
-      AND coalesce(d.held_until <= now_, true)
+      AND coalesce(d.backoff_until <= now_, true)
       AND (seen.viewers > 0 OR EXISTS (SELECT FROM pricing.holdings h
                                        WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))
       AND (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (d.data_type, d.symbol)) IS DISTINCT FROM 'paused';

@@ -103,7 +103,7 @@ BEGIN
         PERFORM pricing.count_units(state.provider, now_);
     END IF;
     SELECT r.key_name, r.units_left, r.is_after_refusal, r.units_limit INTO allowed.key_name, allowed.units_left, has_refused, units_limit
-    FROM pricing.key_room(state.provider, now_) r
+    FROM pricing.key_allowances(state.provider, now_) r
     WHERE r.is_usable AND r.units_left > 0 AND (keys IS NULL OR r.key_name = ANY (keys))
       AND NOT coalesce(collector.request_delay_ms > 0 AND state.last_call_at > now_ - make_interval(
             secs => collector.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END), false)

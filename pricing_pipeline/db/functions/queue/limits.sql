@@ -3,7 +3,7 @@
 -- caller it believes the outcome of a call and the bytes of its answer, within bounds (settle_call). Functions that are given
 -- a time are for those, not for a worker.
 
-CREATE OR REPLACE FUNCTION pricing.key_room(wanted_provider text, now_ timestamptz)
+CREATE OR REPLACE FUNCTION pricing.key_allowances(wanted_provider text, now_ timestamptz)
 RETURNS TABLE (key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean,
                blocked_until timestamptz, blocked_reason text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -37,33 +37,33 @@ BEGIN
                          -- What providers say is left is of their longest window below a day.
                          l.window_seconds = max(l.window_seconds) OVER () AS is_reported
                   FROM pricing.provider_limits l
-                  LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, key_room.key_name)
+                  LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, key_allowances.key_name)
                   WHERE l.provider = wanted_provider) plan
             LEFT JOIN pricing.limit_counts n
-                ON (n.provider, n.key_name, n.name) = (wanted_provider, key_room.key_name, plan.name)
+                ON (n.provider, n.key_name, n.name) = (wanted_provider, key_allowances.key_name, plan.name)
                AND n.counted_to <= now_ AND plan.since >= n.counted_from AND plan.since < n.counted_to
             CROSS JOIN LATERAL (
                 -- A call reaches its provider some time between its claim and its end: one that began before the window and
                 -- ended in it may have arrived in it.
                 SELECT (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
-                        WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name
+                        WHERE c.provider = wanted_provider AND c.key_name = key_allowances.key_name
                           AND c.counted_at > plan.since - plan.slack AND c.counted_at <= plan.since
                           AND coalesce(c.finished_at, 'infinity') > plan.since)
                      + CASE WHEN n.units IS NULL
                     THEN (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
-                          WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name AND c.counted_at > plan.since)
+                          WHERE c.provider = wanted_provider AND c.key_name = key_allowances.key_name AND c.counted_at > plan.since)
                     ELSE n.units
                        - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
-                          WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name
+                          WHERE c.provider = wanted_provider AND c.key_name = key_allowances.key_name
                             AND c.counted_at > n.counted_from AND c.counted_at <= plan.since)
                        + (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
-                          WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name
+                          WHERE c.provider = wanted_provider AND c.key_name = key_allowances.key_name
                             AND c.counted_at >= n.counted_to) END AS units) used;
         END IF;
         RETURN NEXT;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION pricing.key_room(text, timestamptz) IS
+COMMENT ON FUNCTION pricing.key_allowances(text, timestamptz) IS
     'The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.';
 
 
@@ -108,7 +108,7 @@ COMMENT ON FUNCTION pricing.count_units(text, timestamptz) IS
 CREATE OR REPLACE FUNCTION pricing.units_available(wanted_provider text, now_ timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN (SELECT coalesce(sum(greatest(r.units_left, 0)), 0) FROM pricing.key_room(wanted_provider, now_) r
+    RETURN (SELECT coalesce(sum(greatest(r.units_left, 0)), 0) FROM pricing.key_allowances(wanted_provider, now_) r
             WHERE r.is_usable OR r.is_after_refusal);
 END $$;
 COMMENT ON FUNCTION pricing.units_available(text, timestamptz) IS 'Units that a provider may be charged now, over all its active keys that are not blocked.';
@@ -178,12 +178,12 @@ $$;
 COMMENT ON FUNCTION pricing.note_unannounced(bigint) IS 'Notes that the answer of a call came without saying how long it is.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold_call_log(held bigint) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.lock_call(locked bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 BEGIN
-    PERFORM FROM pricing.collector_call_log c WHERE c.call_id = held FOR UPDATE;
+    PERFORM FROM pricing.collector_call_log c WHERE c.call_id = locked FOR UPDATE;
 END $$;
-COMMENT ON FUNCTION pricing.hold_call_log(bigint) IS
+COMMENT ON FUNCTION pricing.lock_call(bigint) IS
     'Locks the row of a call until the transaction ends, so that what is stored for it can be settled.';
 
 
@@ -399,7 +399,7 @@ BEGIN
     due AS MATERIALIZED (
         SELECT coalesce(k.common, (pricing.route(d.data_type, d.symbol)).provider) AS provider, d.data_type, count(*) AS pairs
         FROM kinds k JOIN pricing.demand d USING (data_type)
-        WHERE d.became_due_at IS NULL AND (d.due_at <= now_ OR d.owed_since <= now_) AND coalesce(d.held_until, '-infinity') <= now_
+        WHERE d.became_due_at IS NULL AND (d.due_at <= now_ OR d.owed_since <= now_) AND coalesce(d.backoff_until, '-infinity') <= now_
         GROUP BY 1, 2),
     without_room AS (
         SELECT u.provider FROM due u JOIN kinds k USING (data_type)

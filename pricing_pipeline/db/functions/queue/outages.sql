@@ -17,12 +17,12 @@ COMMENT ON FUNCTION pricing.is_outage(text) IS
     'Whether a failed call may say that nobody is served now, be it for the provider, its key or us. Not throttled: its pauses have rules of their own.';
 
 
-CREATE OR REPLACE FUNCTION pricing.back_off_for(kind text, failures integer) RETURNS interval
+CREATE OR REPLACE FUNCTION pricing.backoff_interval(kind text, failures integer) RETURNS interval
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT CASE WHEN pricing.is_symbol_fault(kind) THEN least(interval '1 hour' * 2 ^ least(failures, 5), interval '24 hours')
                 ELSE least(interval '1 minute' * 2 ^ least(failures, 4), interval '10 minutes') END
 $$;
-COMMENT ON FUNCTION pricing.back_off_for(text, integer) IS
+COMMENT ON FUNCTION pricing.backoff_interval(text, integer) IS
     'How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h doubling to 24 h after a fault of its symbol.';
 
 
@@ -108,7 +108,7 @@ DECLARE
 BEGIN
     -- Not what the provider has failed while it answered others: one bad symbol would be asked for with each good answer.
     -- But what it was asked for before it came back may fail later, at the call's deadline.
-    UPDATE pricing.demand d SET due_at = now_, held_until = NULL
+    UPDATE pricing.demand d SET due_at = now_, backoff_until = NULL
     FROM (SELECT x.data_type, x.symbol
           FROM pricing.pairs_waiting_for(over.provider, over.data_type) w
           JOIN pricing.demand x ON (x.data_type, x.symbol) = (over.data_type, w.symbol)
@@ -161,7 +161,7 @@ BEGIN
         FROM (SELECT x.id FROM pricing.api_call_queue_live x WHERE x.id = waiting.id AND x.status = 'scheduled' FOR UPDATE SKIP LOCKED) mine
         WHERE q.id = mine.id;
         EXIT WHEN FOUND;
-        UPDATE pricing.demand d SET due_at = now_, held_until = NULL
+        UPDATE pricing.demand d SET due_at = now_, backoff_until = NULL
         FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
               WHERE (x.data_type, x.symbol) = (down.data_type, waiting.symbol) AND waiting.id IS NULL AND x.became_due_at IS NULL
               FOR NO KEY UPDATE SKIP LOCKED) mine
@@ -194,17 +194,17 @@ COMMENT ON FUNCTION pricing.pick_probe(text, pricing.call_allowance) IS
     'Locks and returns the task by which a provider is probed: of a viewer if there is one, of the data type that failed longest ago, asked for or queued longest ago. If it cannot be called now, the next one in the claim''s order that can.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_outages(wanted_provider text, only_type text DEFAULT NULL) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.describe_outages(wanted_provider text, only_type text DEFAULT NULL) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT pg_catalog.format('no answer for %s, asked about once a minute', string_agg(
-        pg_catalog.format('%s since %s', o.data_type, pricing.said_time(o.since)), ', ' ORDER BY o.data_type))
+        pg_catalog.format('%s since %s', o.data_type, pricing.format_time(o.since)), ', ' ORDER BY o.data_type))
     FROM pricing.outages o
     -- Where nobody waits, nobody asks, and nobody knows whether it would answer.
     WHERE o.provider = wanted_provider AND (only_type IS NULL OR o.data_type = only_type) AND o.answered_at IS NULL
       AND o.last_fault_at > pricing.clock() - interval '2 minutes'
     HAVING count(*) > 0
 $$;
-COMMENT ON FUNCTION pricing.said_outages(text, text) IS
+COMMENT ON FUNCTION pricing.describe_outages(text, text) IS
     'For which data types, or whether for one, a provider does not answer, in words. NULL = it answers, or nobody has asked for two minutes.';
 
 

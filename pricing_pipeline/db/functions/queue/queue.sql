@@ -1,5 +1,5 @@
 -- The life of a task but for its claim, which is in claim.sql, and for what people do to it, which is in by_hand.sql:
--- enqueue, complete, fail, snooze, extend, release, promote, recover.
+-- enqueue, complete, fail, snooze, extend, return, promote, recover.
 -- Lock order everywhere: live tasks, the call or prices, api_data_usage, provider_state, outages, provider_keys; rows of one
 -- table in key order. A claim locks provider_state first, and then waits half a second at most for its turn.
 -- Workers wait for nobody's demand: they move on what is free, and repair_demand makes due what another session has locked.
@@ -155,12 +155,12 @@ BEGIN
                 (data_type, symbol, window_start, window_end, status, priority, enqueued_at, backfill_id, finished_at, failure_kind, errors)
             SELECT r.data_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill, now_, 'misconfigured',
                    jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
-                       'no active provider serves ' || r.data_type || ' ' || r.symbol || '; add a row to pricing.provider_routing'))
+                       'no active provider serves ' || r.data_type || ' ' || r.symbol || '; add a route with `pricing-pipeline route add`'))
             FROM pricing.routed_pairs(data_types, symbols, priorities, window_starts, window_ends, false) r WHERE r.provider IS NULL
             RETURNING data_type, symbol)
         SELECT b.data_type, array_agg(DISTINCT b.symbol) AS symbols FROM buried b WHERE backfill IS NULL GROUP BY 1 ORDER BY 1
     LOOP
-        PERFORM pricing.hold_off(pair.data_type, pair.symbols, 'misconfigured', 'no active provider serves this pair');
+        PERFORM pricing.back_off(pair.data_type, pair.symbols, 'misconfigured', 'no active provider serves this pair');
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.bury_unrouted(text[], text[], integer[], date[], date[], uuid) IS
@@ -197,16 +197,16 @@ CREATE OR REPLACE FUNCTION pricing.raise_priorities(ids bigint[], priorities int
 -- Few or many, the rows are read by their ids: a nested loop might look through one list for each entry of the other.
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET enable_nestloop = off SET jit = off SET lock_timeout = '100ms' AS $$
 BEGIN
-    UPDATE pricing.api_call_queue_live q SET priority = keener.priority
+    UPDATE pricing.api_call_queue_live q SET priority = higher.priority
     FROM (SELECT x.id, u.priority FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
-          WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) keener
-    WHERE q.id = ANY (ids) AND q.id = keener.id;
+          WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) higher
+    WHERE q.id = ANY (ids) AND q.id = higher.id;
 EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     BEGIN
-        UPDATE pricing.api_call_queue_live q SET priority = keener.priority
+        UPDATE pricing.api_call_queue_live q SET priority = higher.priority
         FROM (SELECT x.id, u.priority FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
-              WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) keener
-        WHERE q.id = ANY (ids) AND q.id = keener.id;
+              WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) higher
+        WHERE q.id = ANY (ids) AND q.id = higher.id;
     EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
         -- SKIP LOCKED waits all the same for a row that was updated and locked again while PostgreSQL looked at it.
         NULL;
@@ -228,38 +228,38 @@ COMMENT ON FUNCTION pricing.enqueue(text, text[], integer[], date[], date[], uui
     'Queues symbols of one data type, as enqueue_pairs does.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION pricing.lock_tasks(ids bigint[], token uuid) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 SET lock_timeout = '1s' AS $$
 DECLARE
-    held bigint[];
+    locked bigint[];
 BEGIN
-    SELECT array_agg(mine.id) INTO held FROM (
+    SELECT array_agg(mine.id) INTO locked FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE q.id = ANY (ids) AND q.status = 'processing' AND q.claim_token = token ORDER BY q.id FOR UPDATE) mine;
-    RETURN coalesce(held, '{}');
+    RETURN coalesce(locked, '{}');
 END $$;
-COMMENT ON FUNCTION pricing.hold_tasks(bigint[], uuid) IS
-    'The fence: locks the tasks that a claim still holds until the transaction ends. Returns their ids. Waits for a second at most.';
+COMMENT ON FUNCTION pricing.lock_tasks(bigint[], uuid) IS
+    'The fence: locks the tasks that a claim still owns until the transaction ends. Returns their ids. Waits for a second at most.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold_call(asked bigint, ids bigint[], token uuid) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION pricing.lock_call_tasks(asked bigint, ids bigint[], token uuid) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 SET lock_timeout = '1s' AS $$
 DECLARE
-    held bigint[];
+    locked bigint[];
 BEGIN
-    SELECT array_agg(mine.id) INTO held FROM (
+    SELECT array_agg(mine.id) INTO locked FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE q.id = ANY (ids) AND q.status = 'processing' AND q.claim_token = token AND q.call_id = asked ORDER BY q.id FOR UPDATE) mine;
-    RETURN coalesce(held, '{}');
+    RETURN coalesce(locked, '{}');
 END $$;
-COMMENT ON FUNCTION pricing.hold_call(bigint, bigint[], uuid) IS
-    'The fence for the tasks of one call: what hold_tasks is for any.';
+COMMENT ON FUNCTION pricing.lock_call_tasks(bigint, bigint[], uuid) IS
+    'The fence for the tasks of one call, as lock_tasks is for any tasks.';
 
 
-CREATE OR REPLACE FUNCTION pricing.finish_held(
-    held bigint[], token uuid DEFAULT NULL, of_call bigint DEFAULT NULL) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION pricing.finish_tasks(
+    wanted bigint[], token uuid DEFAULT NULL, of_call bigint DEFAULT NULL) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 SET lock_timeout = '1s' AS $$
 DECLARE
@@ -269,7 +269,7 @@ DECLARE
 BEGIN
     WITH gone AS (
         DELETE FROM pricing.api_call_queue_live q
-        WHERE q.id = ANY (held) AND (token IS NULL OR (q.status = 'processing' AND q.claim_token = token))
+        WHERE q.id = ANY (wanted) AND (token IS NULL OR (q.status = 'processing' AND q.claim_token = token))
           AND (of_call IS NULL OR q.call_id = of_call)
         RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.provider, q.priority, q.cadence_minutes, q.est_bytes,
                   q.enqueued_at, q.attempt, q.max_attempts, q.claim_token, q.claimed_at, q.worker, q.call_id, q.backfill_id, q.errors),
@@ -292,7 +292,7 @@ BEGIN
                                                 make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)))
                      ELSE l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) END,
                 now_ + make_interval(mins => r.default_ttl_minutes))),
-            became_due_at = NULL, owed_since = NULL, read_at = NULL, failures = 0, held_until = NULL, last_failure = NULL
+            became_due_at = NULL, owed_since = NULL, read_at = NULL, failures = 0, backoff_until = NULL, last_failure = NULL
         FROM (SELECT free.data_type, free.symbol
               -- By a range of values, in the order that only the right index has: those of an empty table look alike.
               FROM (SELECT DISTINCT u.data_type FROM unnest(done.types) AS u (data_type)) kinds CROSS JOIN LATERAL (
@@ -306,30 +306,30 @@ BEGIN
     END IF;
     RETURN done.ids;
 END $$;
-COMMENT ON FUNCTION pricing.finish_held(bigint[], uuid, bigint) IS
-    'Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when those of their pairs are due again that no other session has locked. Returns the ids of what it finished.';
+COMMENT ON FUNCTION pricing.finish_tasks(bigint[], uuid, bigint) IS
+    'Finishes tasks that the transaction has locked by lock_tasks or, if a token is given, those that its claim still owns. Sets when their pairs are due again, unless another session has locked the pair. Returns the ids of what it finished.';
 
 
 CREATE OR REPLACE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     -- The fence and the end of a task are one step here: nothing is stored between them.
-    RETURN pricing.finish_held(ids, token);
+    RETURN pricing.finish_tasks(ids, token);
 END $$;
 COMMENT ON FUNCTION pricing.complete_tasks(bigint[], uuid) IS
-    'Finishes claimed tasks and sets when their pairs are due again. Returns the ids that were still held by this claim; a lost claim changes nothing.';
+    'Finishes claimed tasks and sets when their pairs are due again. Returns the ids that this claim still owned; a lost claim changes nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_call(
-    finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL, said_left integer DEFAULT NULL,
+    finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL, stated_left integer DEFAULT NULL,
     is_owned boolean DEFAULT true) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    done bigint[] := pricing.finish_held(ids, token, finished);
+    done bigint[] := pricing.finish_tasks(ids, token, finished);
 BEGIN
     PERFORM pricing.settle_call(finished, 'ok', status, bytes, NULL, kind);
     IF is_owned THEN
-        PERFORM pricing.judge_call(finished, said_left);
+        PERFORM pricing.judge_call(finished, stated_left);
     END IF;
     RETURN done;
 END $$;
@@ -337,17 +337,17 @@ COMMENT ON FUNCTION pricing.finish_call(bigint, bigint[], uuid, integer, bigint,
     'Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.back_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.demand d
-    SET failures = d.failures + 1, last_failure = reason, became_due_at = NULL, held_until = held.until, due_at = held.until, read_at = NULL,
+    SET failures = d.failures + 1, last_failure = reason, became_due_at = NULL, backoff_until = pairs.until, due_at = pairs.until, read_at = NULL,
         owed_since = CASE WHEN NOT pricing.is_symbol_fault(kind) THEN least(d.owed_since, d.became_due_at, d.due_at) END
-    FROM (SELECT x.data_type, x.symbol, pricing.clock() + pricing.back_off_for(kind, x.failures) AS until FROM pricing.demand x
+    FROM (SELECT x.data_type, x.symbol, pricing.clock() + pricing.backoff_interval(kind, x.failures) AS until FROM pricing.demand x
           WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)
-          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) held
-    WHERE (d.data_type, d.symbol) = (held.data_type, held.symbol)
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) pairs
+    WHERE (d.data_type, d.symbol) = (pairs.data_type, pairs.symbol)
 $$;
-COMMENT ON FUNCTION pricing.hold_off(text, text[], text, text) IS
+COMMENT ON FUNCTION pricing.back_off(text, text[], text, text) IS
     'Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed. A reader is served by that: it is told why. Those that another session has locked are passed over.';
 
 
@@ -359,12 +359,12 @@ DECLARE
     now_ timestamptz := pricing.clock();
     entry jsonb;
     snoozed boolean := kind IN ('throttled', 'key_refused');
-    held bigint[] := pricing.hold_tasks(ids, token);
+    locked bigint[] := pricing.lock_tasks(ids, token);
 BEGIN
     -- Of a call for one symbol: only if others are answered is it this one that the provider does not take.
     IF kind = 'request_refused' AND cardinality(ids) = 1 THEN
-        is_permanent := EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.id = ANY (held) AND q.window_end <> 'infinity');
-        IF NOT is_permanent AND pricing.others_were_answered(held) THEN
+        is_permanent := EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.id = ANY (locked) AND q.window_end <> 'infinity');
+        IF NOT is_permanent AND pricing.others_were_answered(locked) THEN
             is_permanent := true;
             kind := 'unknown_symbol';
             message := 'it is refused alone, while others are answered: ' || message;
@@ -372,9 +372,9 @@ BEGIN
     END IF;
     entry := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
     IF is_permanent AND kind IN ('unknown_symbol', 'plan_restricted', 'endpoint_restricted') THEN
-        PERFORM pricing.detour(held, kind, message);
+        PERFORM pricing.detour(locked, kind, message);
         IF pricing.is_symbol_fault(kind) THEN
-            PERFORM pricing.bury_by_trouble(held, entry, message);
+            PERFORM pricing.bury_by_trouble(locked, entry, message);
         END IF;
     END IF;
     -- What is the provider's or the key's state, not the task's, costs no attempt until the task is a day old.
@@ -388,16 +388,16 @@ BEGIN
                                 ELSE (ARRAY['5 seconds', '30 seconds', '2 minutes']::interval[])[least(q.attempt, 3)]
                            END * (1 + random() * 0.2),
         errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
-    WHERE q.id = ANY (held) AND NOT is_permanent
+    WHERE q.id = ANY (locked) AND NOT is_permanent
       AND CASE WHEN snoozed THEN q.enqueued_at > now_ - interval '24 hours' ELSE q.attempt < q.max_attempts END;
 
     PERFORM pricing.bury(
-        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.id = ANY (held) AND q.status = 'processing'),
+        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.id = ANY (locked) AND q.status = 'processing'),
         kind, entry, message);
-    RETURN held;
+    RETURN locked;
 END $$;
 COMMENT ON FUNCTION pricing.fail_tasks(bigint[], uuid, text, text, boolean, interval) IS
-    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that were still held; a lost claim changes nothing.';
+    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that the claim still owned; a lost claim changes nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb
@@ -444,7 +444,7 @@ BEGIN
         SELECT g.data_type, array_agg(g.symbol) AS symbols FROM gone g WHERE g.window_end = 'infinity'
         GROUP BY 1 ORDER BY 1
     LOOP
-        PERFORM pricing.hold_off(pair.data_type, pair.symbols, kind, left(reason, 500));
+        PERFORM pricing.back_off(pair.data_type, pair.symbols, kind, left(reason, 500));
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.bury(bigint[], text, jsonb, text) IS 'Moves tasks to the dead, with their last error, and has their pairs back off.';
@@ -467,18 +467,18 @@ BEGIN
     RETURN coalesce(extended, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.extend_tasks(bigint[], uuid, interval) IS
-    'A worker that is still at it renews its lease. Returns the ids that its claim still holds; a lost claim changes nothing.';
+    'A worker that is still at it renews its lease. Returns the ids that its claim still owns; a lost claim changes nothing.';
 
 
-CREATE OR REPLACE FUNCTION pricing.release_tasks(
-    ids bigint[], token uuid, kind text DEFAULT 'worker_stopped', message text DEFAULT 'given back by its worker',
+CREATE OR REPLACE FUNCTION pricing.return_tasks(
+    ids bigint[], token uuid, kind text DEFAULT 'worker_stopped', message text DEFAULT 'returned by its worker',
     pause interval DEFAULT NULL)
 RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     entry jsonb := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
-    released integer;
+    returned integer;
 BEGIN
     UPDATE pricing.api_call_queue_live q
     SET status = CASE WHEN pause IS NULL THEN 'pending' ELSE 'scheduled' END, run_after = now_ + pause,
@@ -487,11 +487,11 @@ BEGIN
     FROM (SELECT x.id FROM pricing.api_call_queue_live x
           WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE SKIP LOCKED) mine
     WHERE q.id = mine.id;
-    GET DIAGNOSTICS released = ROW_COUNT;
-    RETURN released;
+    GET DIAGNOSTICS returned = ROW_COUNT;
+    RETURN returned;
 END $$;
-COMMENT ON FUNCTION pricing.release_tasks(bigint[], uuid, text, text, interval) IS
-    'Gives claimed tasks back, without costing an attempt: at once (a deadlock, or a worker that stops) or after a pause (a lock is in the way). What another session has locked comes back by its lease. Returns how many.';
+COMMENT ON FUNCTION pricing.return_tasks(bigint[], uuid, text, text, interval) IS
+    'Returns claimed tasks to the queue, without costing an attempt: at once (a deadlock, or a worker that stops) or after a pause (because of a lock). A task that another session has locked returns when its lease ends. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.promote_tasks() RETURNS integer

@@ -94,7 +94,7 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     only_symbols text[] := CASE WHEN wanted_symbol IS NOT NULL THEN ARRAY[wanted_symbol] END;
 BEGIN
-    PERFORM pricing.end_hold_off(wanted_type, only_symbols);
+    PERFORM pricing.end_backoff(wanted_type, only_symbols);
     DELETE FROM pricing.route_refusals f WHERE f.data_type = wanted_type AND (wanted_symbol IS NULL OR f.symbol = wanted_symbol);
     -- What the providers of the old rules did not know, those of the new ones may: schedules ask for it again.
     UPDATE pricing.api_call_queue_dead d SET resolved_at = pricing.clock()
@@ -104,10 +104,10 @@ BEGIN
           ORDER BY x.id FOR UPDATE SKIP LOCKED) settled
     WHERE d.id = settled.id;
     PERFORM pricing.reroute_tasks(wanted_type, only_symbols);
-    PERFORM pricing.ask_about_held(wanted_type, wanted_symbol);
+    PERFORM pricing.ask_about_quarantined(wanted_type, wanted_symbol);
 END $$;
 COMMENT ON FUNCTION pricing.forget_route(text, text) IS
-    'A rule has changed: refusals are forgotten, hold-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is held.';
+    'A rule has changed: refusals are forgotten, back-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is held.';
 
 
 CREATE OR REPLACE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[]

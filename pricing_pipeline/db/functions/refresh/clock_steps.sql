@@ -52,7 +52,7 @@ BEGIN
     PERFORM pricing.note_duty('follow_clock', now_, 'the clock was set back, and times are not moved yet', now_ + step);
     PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
         'the database''s clock was set back by about %s, from %s: pauses, leases and schedules are moved with it, and prices keep their age',
-        pricing.said_span(known - now_), pricing.said_time(known)), '01000');
+        pricing.format_span(known - now_), pricing.format_time(known)), '01000');
 END $$;
 COMMENT ON FUNCTION pricing.note_step(timestamptz, timestamptz, interval) IS
     'Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.';
@@ -75,7 +75,7 @@ BEGIN
     IF known < now_ - interval '1 day' THEN
         PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
             'duties last ran %s ago, by the database''s clock: the pipeline was off, or the clock was set forward. If the clock is wrong, set it right before %s: until then nothing is pruned or thinned',
-            pricing.said_span(now_ - known), pricing.said_time(now_ + interval '1 hour')), '01000');
+            pricing.format_span(now_ - known), pricing.format_time(now_ + interval '1 hour')), '01000');
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.note_gap(timestamptz, timestamptz) IS
@@ -131,13 +131,13 @@ BEGIN
           ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) seen
     WHERE (p.data_type, p.symbol) = (seen.data_type, seen.symbol);
     UPDATE pricing.demand d
-    -- All is judged anew, at once or when its hold-off ends: that finds prices of the time that comes once more.
-    SET due_at = least(pricing.moved_back(d.due_at, now_, step), greatest(now_, pricing.moved_back(d.held_until, now_, step))),
+    -- All is judged anew, at once or when its back-off ends: that finds prices of the time that comes once more.
+    SET due_at = least(pricing.moved_back(d.due_at, now_, step), greatest(now_, pricing.moved_back(d.backoff_until, now_, step))),
         became_due_at = pricing.moved_back(d.became_due_at, now_, step), owed_since = pricing.moved_back(d.owed_since, now_, step),
-        held_until = pricing.moved_back(d.held_until, now_, step),
+        backoff_until = pricing.moved_back(d.backoff_until, now_, step),
         created_at = pricing.moved_back(d.created_at, now_, step), read_at = pricing.moved_back(d.read_at, now_, step)
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
-          WHERE greatest(x.due_at, x.became_due_at, x.owed_since, x.held_until, x.created_at, x.read_at) > now_
+          WHERE greatest(x.due_at, x.became_due_at, x.owed_since, x.backoff_until, x.created_at, x.read_at) > now_
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) pair
     WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol);
     DELETE FROM pricing.check_marks;
@@ -147,7 +147,7 @@ BEGIN
     WHERE a.user_id = spent.user_id;
 END $$;
 COMMENT ON FUNCTION pricing.move_demand(timestamptz, interval) IS
-    'The clock was set back: who watches is seen now, hold-offs end when they would have, and all that is wanted is judged anew.';
+    'The clock was set back: who watches is seen now, back-offs end when they would have, and all that is wanted is judged anew.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_tasks(now_ timestamptz, step interval) RETURNS void

@@ -1,4 +1,4 @@
-"""`subscribe` and `unsubscribe`: heartbeats from the foreground, and what comes of them.
+"""`subscription watch|end|list`: heartbeats from the foreground, what comes of them, and whose there are.
 
 What a heartbeat does is decided by the database (db/functions/demand/demand.sql).
 """
@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from decimal import Decimal
 from types import FrameType
 from typing import Any
@@ -19,19 +20,22 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.database import open_engine
+from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import (
     console,
     decimal,
     duration,
     iso,
     listed,
+    login,
     moment,
     price_content,
     print_event,
     print_json,
+    print_table,
 )
-from pricing_pipeline.cli.program import warn
+from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.cli.style import in_zone, zone
 from pricing_pipeline.db.errors import is_conflict
 from pricing_pipeline.demand import instruments, viewers
 from pricing_pipeline.errors import DatabaseError
@@ -46,19 +50,22 @@ _RETRIES = 5
 _OUTAGES = (DatabaseError, OperationalError)
 
 
-def subscribe(
-    user: str, data_type: str, symbols: Sequence[str], minutes: float | None, *, as_json: bool
+def watch(
+    user: str | None, data_type: str, symbols: Sequence[str], minutes: float | None, *, as_json: bool
 ) -> None:
     """Watch until a signal asks to leave, or for some minutes."""
     with open_engine(load_settings()) as engine, _asked_to_leave() as leave:
         with engine.connect() as connection:
             symbols = instruments.spelled(connection, data_type, symbols)
         pairs = [(data_type, symbol) for symbol in dict.fromkeys(symbols)]
-        Watch(engine, user, pairs, leave, as_json=as_json).run(None if minutes is None else minutes * 60)
+        Watch(engine, login() if user is None else user, pairs, leave, as_json=as_json).run(
+            None if minutes is None else minutes * 60
+        )
 
 
-def unsubscribe(user: str, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
+def end(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
     """End subscriptions. Raises UnknownDataType for a name that nothing can be watched under."""
+    user = login() if user is None else user
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         ended = viewers.unsubscribe(connection, user, [(data_type, symbol) for symbol in symbols])
         if not ended:  # of a type that was retired there may be some
@@ -182,7 +189,7 @@ class Watch:
         until = moment(failure.held_until)
         self._tell(
             content | {"reason": failure.reason, "held_until": iso(failure.held_until)},
-            f"{failure.symbol} failed: {failure.reason.rstrip('. ')}. It is left alone until {until} UTC.",
+            f"{failure.symbol} failed: {failure.reason.rstrip('. ')}. It is left alone until {until} {zone()}.",
         )
 
     def _tell_documents(self, stock: documents.Stock) -> None:
@@ -250,3 +257,29 @@ def _asked_to_leave() -> Iterator[threading.Event]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler or signal.SIG_DFL)
+
+
+def list_(
+    symbols: Sequence[str] | None, data_type: str | None, user: str | None, at_most: int, *, as_json: bool
+) -> None:
+    """Tell who watches what. Raises UnknownDataType."""
+    with open_connection(load_settings()) as connection:
+        if data_type is not None:
+            reads.any_data_type(connection, data_type)
+        named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
+        found = viewers.subscriptions(connection, user, data_type, named, at_most + 1)
+    if as_json:
+        print_json({"subscriptions": [asdict(one) for one in found[:at_most]]})
+        return
+    print_table(
+        ["user", "data type", "symbol", in_zone("since"), in_zone("last seen")],
+        [
+            (one.user_id, one.data_type, one.symbol, moment(one.subscribed_at), moment(one.last_seen_at))
+            for one in found[:at_most]
+        ],
+        spare=[in_zone("since")],
+    )
+    if not found:
+        typer.echo("nobody watches anything of that now.")
+    elif len(found) > at_most:
+        hint(f"There are more; --limit shows more than {at_most}.")

@@ -1,5 +1,7 @@
-"""The quarantine: values that are not believed, with the answer that brought them. What is not believed, and why, is
-decided in plausibility.py and by the providers' parsers; what happens to a held value is decided by people."""
+"""The quarantine: values that are not believed, with the answer that brought them.
+
+plausibility.py and the providers' parsers decide which values are not believed. People decide on quarantined values.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _MAX_VALUE = 100
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Held values of one data type, provider and kind that wait for a person."""
+    """Quarantined values of one data type, provider and kind that wait for a person."""
 
     data_type: str
     provider: str
@@ -37,8 +39,8 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldValue:
-    """One value that is held. `value` is the source's spelling, empty where its answer was refused as a whole."""
+class QuarantinedValue:
+    """A quarantined value. `value` is the source's spelling, empty if its answer was refused as a whole."""
 
     value_id: int
     data_type: str
@@ -54,16 +56,16 @@ class HeldValue:
     call_id: int
     has_body: bool
     status: str
-    """held, released or rejected; the four below say who decided so, when and why."""
+    """held (still in quarantine), released or rejected; the next three say when that was decided, by whom and why."""
     resolved_at: datetime | None
     resolved_by: str | None
     resolution: str | None
     bar: Mapping[str, str] | None
-    """All that would be stored, as text; None where it could not be read."""
+    """All parts of the value, as text; None if it could not be read."""
 
     @property
     def observation(self) -> Observation | None:
-        """The value as its provider gave it; None when it could not be read, or names no time."""
+        """The value as its provider sent it; None if it could not be read, or names no time."""
         if self.bar is None or self.observed_at is None:
             return None
 
@@ -87,7 +89,7 @@ class HeldValue:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A believed value to compare a held one with: `place` is before, same, after or other type."""
+    """A believed value to compare a quarantined one with: `place` is before, same, after or other type."""
 
     place: str
     data_type: str
@@ -99,21 +101,21 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of one held value that a person decided on.
+    """The outcome of a person's decision on one quarantined value.
 
-    `outcome` is released, rejected, released_already, rejected_already, unreadable (there is no value that could be
-    stored), retired (nor a data type to store it in) or unknown. `is_latest` says that a released value is the pair's
-    newest price now; `revised` that it took the place of another one of the same time.
+    `outcome` is released, rejected, released_already, rejected_already, unreadable (no value that could be stored),
+    retired (no data type to store it in) or unknown. `is_latest`: the released value is the pair's newest price now.
+    `revised`: it replaced another value of the same time.
     """
 
     value_id: int
     outcome: str
-    value: HeldValue | None = None
+    value: QuarantinedValue | None = None
     is_latest: bool = False
     revised: bool = False
 
 
-def hold(
+def quarantine(
     connection: Connection,
     call: Call,
     values: Sequence[Doubted | RejectedValue | SymbolFailure],
@@ -121,77 +123,79 @@ def hold(
     http_status: int | None,
     body_size: int | None = None,
 ) -> int:
-    """Keep values of one call within the caller's transaction; returns how many are new.
+    """Quarantine values of one call within the caller's transaction; returns how many are new.
 
     A SymbolFailure stands for a symbol whose answer was refused before it gave a value. `body` is the answer without
-    API keys, or its beginning where `body_size` is more.
+    API keys, or its beginning if `body_size` is more.
     """
     parameters = {
         "data_type": call.data_type,
         "provider": call.provider,
         "call_id": call.id,
-        "held": json.dumps([_row(value) for value in values]),
+        "doubted": json.dumps([_row(value) for value in values]),
         "body": zlib.compress(body) if body else None,
         "body_size": len(body) if body_size is None else body_size,
         "http_status": http_status,
     }
-    return int(connection.execute(query("quarantine.hold"), parameters).scalar_one())
+    return int(connection.execute(query("quarantine.quarantine"), parameters).scalar_one())
 
 
 def witnesses(connection: Connection, call: Call, symbols: Sequence[str]) -> Mapping[str, tuple[Point, ...]]:
-    """Values that were held lately for being far from the last one: repeated often enough, they are believed."""
-    found: defaultdict[str, tuple[Point, ...]] = defaultdict(tuple)
+    """Values that were quarantined lately because they are far from the last one: enough of them confirm each other."""
+    points: defaultdict[str, tuple[Point, ...]] = defaultdict(tuple)
     parameters = {"data_type": call.data_type, "provider": call.provider, "symbols": list(symbols)}
     for row in connection.execute(query("quarantine.witnesses"), parameters):
-        found[row.symbol] += (Point(row.observed_at, row.value),)
-    return found
+        points[row.symbol] += (Point(row.observed_at, row.value),)
+    return points
 
 
 def rivals(
     connection: Connection, call: Call, observations: Sequence[Observation]
 ) -> Mapping[str, Mapping[datetime, Rival]]:
-    """What other providers said of the times of an answer's values, and was held, by symbol and time."""
+    """Other providers' quarantined values for the times of an answer, by symbol and time."""
     rows = by_symbol(observations)
-    found: defaultdict[str, dict[datetime, Rival]] = defaultdict(dict)
+    rivals_of_symbol: defaultdict[str, dict[datetime, Rival]] = defaultdict(dict)
     parameters = {
         "data_type": call.data_type,
         "provider": call.provider,
         "symbols": list(rows),
-        "first_times": [min(row.observed_at for row in mine) for mine in rows.values()],
-        "last_times": [max(row.observed_at for row in mine) for mine in rows.values()],
-        "currencies": [mine[0].currency for mine in rows.values()],
-        "bases": [mine[0].adjustment.value for mine in rows.values()],
+        "first_times": [min(row.observed_at for row in own) for own in rows.values()],
+        "last_times": [max(row.observed_at for row in own) for own in rows.values()],
+        "currencies": [own[0].currency for own in rows.values()],
+        "bases": [own[0].adjustment.value for own in rows.values()],
     }
     for row in connection.execute(query("quarantine.rivals"), parameters):
-        found[row.symbol][row.observed_at] = Rival(row.observed_at, row.value, row.provider)
-    return found
+        rivals_of_symbol[row.symbol][row.observed_at] = Rival(row.observed_at, row.value, row.provider)
+    return rivals_of_symbol
 
 
 def counts(connection: Connection) -> list[Count]:
-    """What waits for a person."""
+    """The numbers of values that wait for a person."""
     return [Count(**row) for row in connection.execute(query("quarantine.counts")).mappings()]
 
 
-def held(
+def listed(
     connection: Connection,
     data_type: str | None,
     symbol: str | None,
     at_most: int,
     status: str | None = "held",
-) -> list[HeldValue]:
-    """Values of one data type and symbol or of all, in one state or (None) in all, those that came last first."""
+) -> list[QuarantinedValue]:
+    """Values of one data type and symbol or of all, in one state or (None) in all states, the last ones first."""
     parameters = {"data_type": data_type, "symbol": symbol, "at_most": at_most, "status": status}
-    return [HeldValue(**row) for row in connection.execute(query("quarantine.list"), parameters).mappings()]
+    return [
+        QuarantinedValue(**row) for row in connection.execute(query("quarantine.list"), parameters).mappings()
+    ]
 
 
-def show(connection: Connection, value_id: int) -> HeldValue | None:
-    """One value, whatever has become of it; None when there is none of this id."""
+def show(connection: Connection, value_id: int) -> QuarantinedValue | None:
+    """One value in any state; None if there is none with this id."""
     row = connection.execute(query("quarantine.show"), {"value_id": value_id}).mappings().one_or_none()
-    return None if row is None else HeldValue(**row)
+    return None if row is None else QuarantinedValue(**row)
 
 
 def neighbours(connection: Connection, value_id: int) -> list[Neighbour]:
-    """What is believed around a held value, oldest first."""
+    """The believed values around a quarantined one, oldest first."""
     rows = connection.execute(query("quarantine.neighbours"), {"value_id": value_id})
     return [
         Neighbour(
@@ -216,32 +220,32 @@ def released(
 
 
 def level(connection: Connection, value_id: int) -> list[int]:
-    """The ids of the values that are held with this one, on its level: itself, and mostly no other."""
+    """The ids of the quarantined values on the level of this one: mostly only its own."""
     return list(connection.execute(query("quarantine.level"), {"value_id": value_id}).scalar_one())
 
 
-def of_level(connection: Connection, data_type: str, symbol: str) -> list[HeldValue]:
-    """What is held of a pair for its level, of each provider and time the value that came last; oldest first."""
+def of_level(connection: Connection, data_type: str, symbol: str) -> list[QuarantinedValue]:
+    """A pair's values in doubt because of their level, the last one of each provider and time; oldest first."""
     rows = connection.execute(query("quarantine.of_level"), {"data_type": data_type, "symbol": symbol})
-    return [HeldValue(**row) for row in rows.mappings()]
+    return [QuarantinedValue(**row) for row in rows.mappings()]
 
 
 def decide(
     connection: Connection, ids: Sequence[int], decision: str, by: str, why: str | None
 ) -> list[Decision]:
-    """Have values `released` or `rejected`, all in one; what became of each, as a person's decision."""
+    """Make values `released` or `rejected`, all at once, as a person's decision; returns the outcomes."""
     parameters = {"ids": list(ids), "decision": decision, "by_whom": by, "why": why}
-    made = connection.execute(query("quarantine.decide"), parameters).all()
+    decided = connection.execute(query("quarantine.decide"), parameters).all()
     rows = connection.execute(query("quarantine.show_some"), {"ids": list(ids)}).mappings()
-    values = {row["value_id"]: HeldValue(**row) for row in rows}
+    values = {row["value_id"]: QuarantinedValue(**row) for row in rows}
     return [
         Decision(row.value_id, row.outcome, values.get(row.value_id), row.is_latest, row.revised)
-        for row in made
+        for row in decided
     ]
 
 
 def body(connection: Connection, value_id: int) -> bytes | None:
-    """The answer that first brought a held value, cut at MAX_EVIDENCE; None when it is not kept (any more)."""
+    """The answer that first brought a quarantined value, cut at MAX_EVIDENCE; None if it is not kept (any more)."""
     row = connection.execute(query("quarantine.body"), {"value_id": value_id}).one_or_none()
     return None if row is None else zlib.decompress(row.body)
 
@@ -276,7 +280,7 @@ def _row(value: Doubted | RejectedValue | SymbolFailure) -> dict[str, Any]:
 
 
 def _bar(row: Observation) -> dict[str, str]:
-    given = {
+    fields = {
         "close": row.close,
         "open": row.open,
         "high": row.high,
@@ -286,4 +290,4 @@ def _bar(row: Observation) -> dict[str, str]:
         "adjustment": row.adjustment.value,
         "quality": row.quality,
     }
-    return {name: str(value) for name, value in given.items() if value is not None}
+    return {name: str(value) for name, value in fields.items() if value is not None}

@@ -15,10 +15,11 @@ import typer
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json, print_table, printable
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.errors import UnknownValue
-from pricing_pipeline.quarantine import held_values, opinions, reviews
-from pricing_pipeline.quarantine.held_values import Decision, HeldValue, Neighbour
+from pricing_pipeline.quarantine import opinions, quarantined_values, reviews
 from pricing_pipeline.quarantine.opinions import Opinion
+from pricing_pipeline.quarantine.quarantined_values import Decision, Neighbour, QuarantinedValue
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
@@ -31,12 +32,12 @@ _VERDICTS = {"agrees": "it agrees", "disagrees": "it disagrees"}
 _PLACES = {"before": "before it", "same": "at its time", "after": "after it", "other type": "elsewhere"}
 
 
-def show_all(
+def list_(
     data_type: str | None, symbol: str | None, status: str | None, at_most: int, *, as_json: bool
 ) -> None:
-    """Tell which values are held, and why; those that came last first."""
+    """List the quarantined values with the reasons; those that came last first."""
     with open_connection(load_settings()) as connection:
-        values = held_values.held(connection, data_type, symbol, at_most, status)
+        values = quarantined_values.listed(connection, data_type, symbol, at_most, status)
         said = opinions.of(connection, [one.value_id for one in values])
     if as_json:
         print_json(
@@ -70,7 +71,7 @@ def show_all(
             "data type",
             "symbol",
             "provider",
-            "of (UTC)",
+            in_zone("of"),
             "value",
             "kind",
             "why",
@@ -81,25 +82,25 @@ def show_all(
             [*headings, "last", "state"],
             rows,
             right=["id", "value", "times"],
-            spare=["others say", "times", "last", "of (UTC)", "provider", "state"],
+            spare=["others say", "times", "last", in_zone("of"), "provider", "state"],
             long="why",
         )
     else:
-        typer.echo(f"no value is {status}." if status else "no value was ever held.")
+        typer.echo(f"no value is {status}." if status else "no value was ever quarantined.")
 
 
 def show(value_id: int, *, ask: bool, as_json: bool) -> None:
     """Tell everything about one value, after asking another provider if so wanted. Raises UnknownValue."""
     with open_connection(load_settings()) as connection:
-        value = held_values.show(connection, value_id)
+        value = quarantined_values.show(connection, value_id)
     if value is None:
         raise _unknown(value_id)
     refusal = _ask(value_id) if ask else None
     with open_connection(load_settings()) as connection:
         said = opinions.of(connection, [value_id]).get(value_id, [])
-        near = held_values.neighbours(connection, value_id)
-        found = held_values.body(connection, value_id)
-        level = held_values.level(connection, value_id)
+        near = quarantined_values.neighbours(connection, value_id)
+        found = quarantined_values.body(connection, value_id)
+        level = quarantined_values.level(connection, value_id)
         is_active = value.data_type in {
             kind.data_type for kind in data_type_registry.active_data_types(connection)
         }
@@ -132,8 +133,8 @@ def _ask(value_id: int) -> str | None:
 def write_body(value_id: int) -> None:
     """Write the answer that brought a value, byte for byte. Raises UnknownValue when it is not kept."""
     with open_connection(load_settings()) as connection:
-        value = held_values.show(connection, value_id)
-        found = held_values.body(connection, value_id)
+        value = quarantined_values.show(connection, value_id)
+        found = quarantined_values.body(connection, value_id)
     if value is None:
         raise _unknown(value_id)
     if found is None:
@@ -201,7 +202,7 @@ def _said(one: Decision, *, release: bool) -> str:
         case "released_already" if not release and value is not None:
             return (
                 f"is not rejected: it was released by {value.resolved_by} and is believed now. What its provider sends "
-                "for that time next takes its place; a split or dividend is taken back by `actions remove`"
+                "for that time next takes its place; a split or dividend is taken back by `action remove`"
             )
         case "released_already" | "rejected_already" if value is not None:
             when = f" by {value.resolved_by} at {moment(value.resolved_at)}" if value.resolved_by else ""
@@ -215,16 +216,17 @@ def _said(one: Decision, *, release: bool) -> str:
 
 def _unknown(value_id: int) -> UnknownValue:
     return UnknownValue(
-        f"there is no held value {value_id}. `pricing-pipeline quarantine list --status all` shows those there are."
+        f"there is no quarantined value {value_id}. `pricing-pipeline quarantine list --status all` shows those "
+        "there are."
     )
 
 
-def _content(one: HeldValue) -> dict[str, Any]:
+def _content(one: QuarantinedValue) -> dict[str, Any]:
     return asdict(one) | {"observed_at": one.observed_at and iso(one.observed_at)}
 
 
 def _say(
-    value: HeldValue,
+    value: QuarantinedValue,
     near: Sequence[Neighbour],
     said: Sequence[Opinion],
     answer: str | None,
@@ -262,7 +264,12 @@ def _say(
             (_PLACES[n.place], moment(n.observed_at), decimal(n.price), n.currency, n.data_type, n.provider)
             for n in near
         ]
-        print_table(["stored", "of (UTC)", "price", "", "data type", "provider"], rows, right=["price"])
+        print_table(
+            ["stored", in_zone("of"), "price", "", "data type", "provider"],
+            rows,
+            right=["price"],
+            spare=["provider"],
+        )
     if answer is not None:
         typer.echo()
         typer.echo(printable(_excerpt(answer, value.value)))
@@ -271,7 +278,7 @@ def _say(
         hint(f"{_what_can_be_decided(value, is_active=is_active)}{level}")
 
 
-def _what_can_be_decided(value: HeldValue, *, is_active: bool) -> str:
+def _what_can_be_decided(value: QuarantinedValue, *, is_active: bool) -> str:
     rejects = f"`pricing-pipeline quarantine reject {value.value_id}` keeps it out for good"
     if value.observation is None:
         return f"It gave no value that could be stored, so it cannot be released. {rejects}"

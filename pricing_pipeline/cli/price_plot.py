@@ -1,4 +1,4 @@
-"""`history --plot`: the values, and what a person should know of them: where some are missing, which were revised."""
+"""`price history --plot`: the values, where some are missing, and which were revised."""
 
 from __future__ import annotations
 

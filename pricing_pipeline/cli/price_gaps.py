@@ -1,16 +1,17 @@
-"""`gaps`: the trading days of a symbol without a value, and why."""
+"""`price gaps`: the trading days of a symbol without a value, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from pathlib import Path
 
 import typer
 from psycopg import errors
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.cli import reads
+from pricing_pipeline.cli import export, reads
 from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import print_json, print_table
@@ -27,7 +28,16 @@ _HOLIDAYS_TOLD = 5
 _FETCHABLE = frozenset({GapKind.NOT_ASKED, GapKind.FAILED, GapKind.UNREADABLE})
 
 
-def gaps(symbol: str, data_type: str | None, first: date | None, last: date | None, *, as_json: bool) -> None:
+def gaps(
+    symbol: str,
+    data_type: str | None,
+    first: date | None,
+    last: date | None,
+    csv: Path | None,
+    parquet: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     """Tell the gaps between two days (the first one None: where history begins; the last: today).
 
     Raises UnknownDataType, UnknownSymbol, and InvalidRange where no gaps can be told.
@@ -56,13 +66,10 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
             }
         )
         return
-    rows = [
-        (name, gap.first_day, gap.last_day, gap.sessions, str(gap.kind), gap.detail)
-        for name, gaps in found.items()
-        for gap in gaps
-    ]
-    if rows:
-        print_table(["data type", "from", "to", "sessions", "kind", ""], sorted(rows), right=["sessions"])
+    told = [_row(name, gap) for name in sorted(found) for gap in found[name]]
+    if export.write(["data_type", "from", "to", "sessions", "kind", "detail"], told, csv, parquet):
+        return
+    _list(found)
     for name, days in closed.items():
         if days:
             typer.echo(_holidays(name, days))
@@ -73,6 +80,17 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
             hint(
                 f"Trading days of {until[0]} are known to {until[1]} only: what lacks after that cannot be told."
             )
+
+
+def _list(found: Mapping[str, Sequence[Gap]]) -> None:
+    rows = [
+        (name, gap.first_day, gap.last_day, gap.sessions, str(gap.kind), gap.detail)
+        for name, gaps in found.items()
+        for gap in gaps
+    ]
+    if rows:
+        headings = ["data type", "from", "to", "sessions", "kind", "why"]
+        print_table(headings, sorted(rows), right=["sessions"], long="why")
 
 
 def _holidays(data_type: str, days: Sequence[date]) -> str:
@@ -91,7 +109,7 @@ def _types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[
     rows = connection.execute(query("calendars.daily_types"), {"symbol": symbol}).all()
     if not rows:
         raise UnknownSymbol(
-            f"no data type of daily values applies to {symbol}. `pricing-pipeline registry list` shows the types, "
+            f"no data type of daily values applies to {symbol}. `pricing-pipeline type list` shows the types, "
             "and watching a symbol makes it known."
         )
     return [(row.data_type, row.history_from) for row in rows]
@@ -130,6 +148,6 @@ def _advice(symbol: str, data_type: str, found: Sequence[Gap], *, is_paused: boo
         else ""
     )
     return first + (
-        f"This fetches what was not asked for or failed: pricing-pipeline backfill {data_type} "
-        f"--from {wanted[0].first_day} --to {wanted[-1].last_day} --symbols {symbol}"
+        f"This fetches what was not asked for or failed: pricing-pipeline backfill start {symbol} "
+        f"--type {data_type} --from {wanted[0].first_day} --to {wanted[-1].last_day}"
     )

@@ -1,4 +1,4 @@
-"""`actions list|add|remove`: splits and dividends, those too that no source tells and a person knows of.
+"""`action list|add|remove`: splits and dividends, those too that no source tells and a person knows of.
 
 What they do to prices is done on reading (db/functions/prices/history.sql); no stored price changes.
 """
@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.output import decimal, login, moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import CorporateAction, Dividend, Split
 from pricing_pipeline.errors import UnknownAction, UnknownSymbol
@@ -52,7 +53,7 @@ def cash(given: str, option: str) -> Decimal:
     return found
 
 
-def show(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_json: bool) -> None:
+def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_json: bool) -> None:
     """Tell the splits and dividends of an instrument, the newest first. Raises UnknownSymbol."""
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
@@ -69,7 +70,7 @@ def show(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_jso
         )
     elif found:
         print_table(
-            ["ex day", "kind", "", "by", "believed since (UTC)", "why"],
+            ["ex day", "kind", "", "by", in_zone("believed since"), "why"],
             [
                 (
                     one.action.ex_on,
@@ -81,6 +82,8 @@ def show(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_jso
                 )
                 for one in found
             ],
+            spare=[in_zone("believed since"), "by"],
+            long="why",
         )
     else:
         typer.echo(f"no split or dividend of {symbol} is known{'' if as_of is None else ' of that time'}.")
@@ -121,9 +124,9 @@ def add(
                 f"{what} is entered. Histories that are read adjusted count it now, or when its day has come."
             )
     if made["released"]:
-        typer.echo(f"{made['released']} held values are explained by it, and are prices now.")
+        typer.echo(f"{made['released']} quarantined values are explained by it, and are prices now.")
     if made["rejected"]:
-        typer.echo(f"{made['rejected']} held values are what is stored, divided by it; they stay out.")
+        typer.echo(f"{made['rejected']} quarantined values are what is stored, divided by it; they stay out.")
     hint(f"Is something still held? `pricing-pipeline quarantine list --symbol {action.symbol}` shows them.")
 
 
@@ -152,7 +155,7 @@ def remove(
             todo = (
                 "Say which by --kind."
                 if found
-                else f"`pricing-pipeline actions list {symbol}` shows those there are."
+                else f"`pricing-pipeline action list {symbol}` shows those there are."
             )
             raise UnknownAction(f"{known} of {symbol} on {ex_on} is known. {todo}")
         actions.remove(connection, of_class, symbol, ex_on, found[0], who, why)
@@ -186,7 +189,7 @@ def _class(connection: Connection, symbol: str, wanted: str | None) -> str:
         )
     of = "" if wanted is None else f"{wanted} "
     raise UnknownSymbol(
-        f"no {of}instrument is called {symbol}. Watching it makes it known: pricing-pipeline subscribe."
+        f"no {of}instrument is called {symbol}. Watching it makes it known: pricing-pipeline subscription watch."
     )
 
 

@@ -1,14 +1,17 @@
-"""`sandbox` as it is typed; with so many options it is a module of its own. Others are in commands.py."""
+"""`sandbox` as it is typed. It is a process, so it has no noun."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pricing_pipeline.cli.program import Json
+from pricing_pipeline.cli.options import Json
+
+if TYPE_CHECKING:
+    from pricing_pipeline.sandbox.settings import SandboxSettings
 
 
 class Hours(StrEnum):
@@ -23,6 +26,11 @@ class FmpPlan(StrEnum):
 
     FULL = "full"
     FREE = "free"
+
+
+Recordings = Annotated[
+    Path | None, typer.Option(help="Replay recorded answers of this folder where a request matches one.")
+]
 
 
 class ErrorStyle(StrEnum):
@@ -61,9 +69,7 @@ def sandbox(
     error_style: Annotated[
         ErrorStyle, typer.Option(help="True HTTP status, or 200 with the code in the body.")
     ] = ErrorStyle.STATUS,
-    recordings: Annotated[
-        Path | None, typer.Option(help="Replay recorded answers of this folder where a request matches one.")
-    ] = None,
+    recordings: Recordings = None,
     log: Annotated[Path | None, typer.Option(help="Append every call to this file as a JSON line.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -72,8 +78,6 @@ def sandbox(
     \b
     Example: pricing-pipeline sandbox --port 8100 --credits-per-minute 8 --credits-per-day 800
     """
-    from pricing_pipeline.cli.output import print_event
-    from pricing_pipeline.sandbox.server import serve
     from pricing_pipeline.sandbox.settings import SandboxSettings
 
     settings = SandboxSettings(
@@ -94,6 +98,12 @@ def sandbox(
         recordings=recordings,
         log_path=log,
     )
+    _serve(settings, as_json=as_json)
+
+
+def _serve(settings: SandboxSettings, *, as_json: bool) -> None:
+    from pricing_pipeline.cli.output import print_event
+    from pricing_pipeline.sandbox.server import serve
 
     def say(url: str, providers: list[str]) -> None:
         if as_json:

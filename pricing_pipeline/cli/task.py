@@ -1,18 +1,18 @@
-"""`queue show|retry|cancel`: what a person does about single tasks."""
+"""`task list|show|retry|cancel`: the fetch queue, and what a person does about single tasks."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import typer
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_engine
-from pricing_pipeline.cli.output import moment, print_json, print_table
+from pricing_pipeline.cli.output import duration, moment, print_json, print_table, printable
 from pricing_pipeline.errors import UnknownTask
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import task_queue
@@ -24,12 +24,45 @@ _SAID = {
     "live_already": "nothing to do: task {live_id} does the same work already",
     "not_dead": "nothing to do: it is not dead",
     "retired": "not retried: its data type is retired",
-    "misconfigured": "not retried: no active provider serves it; add a row to pricing.provider_routing",
+    "misconfigured": "not retried: no active provider serves it; add a route with `pricing-pipeline route add`",
     "cancelled": "cancelled",
     "finished": "nothing to do: it has finished already",
     "unknown": "there is no such task",
 }
 _REFUSALS = frozenset({"retired", "misconfigured", "unknown"})
+
+
+def list_(statuses: Sequence[str], at_most: int, *, as_json: bool) -> None:
+    """Tell the tasks in some states: live ones in claim order, then the newest finished."""
+    with open_connection(load_settings()) as connection:
+        tasks = task_queue.tasks(connection, statuses, at_most)
+    if as_json:
+        print_json({"tasks": tasks})
+        return
+    now = datetime.now(UTC)
+    print_table(
+        ["id", "status", "data type", "symbol", "days", "provider", "priority", "tries", "age", "why"],
+        [
+            (
+                task["id"],
+                task["status"],
+                task["data_type"],
+                task["symbol"],
+                "" if task["window_start"] is None else f"{task['window_start']} to {task['window_end']}",
+                task["provider"],
+                task["priority"],
+                f"{task['attempt']} of {task['max_attempts']}",
+                duration((now - task["enqueued_at"]).total_seconds()),
+                task["last_error"],
+            )
+            for task in tasks
+        ],
+        right=["id", "priority", "age"],
+        spare=["priority", "provider", "days", "tries"],
+        long="why",
+    )
+    if not tasks:
+        typer.echo(f"no task is {' or '.join(statuses)}.")
 
 
 def show(task_id: int, *, as_json: bool) -> None:
@@ -38,7 +71,7 @@ def show(task_id: int, *, as_json: bool) -> None:
         task = task_queue.task(connection, task_id)
     if task is None:
         raise UnknownTask(
-            f"there is no task {task_id}. Completed ones are kept a week or two; `queue list` shows those there are."
+            f"there is no task {task_id}. Completed ones are kept a week or two; `task list` shows those there are."
         )
     if as_json:
         print_json({**task, "errors": list(task["errors"])})
@@ -111,10 +144,6 @@ def _say(task: Mapping[str, Any]) -> None:
     for name, value in lines.items():
         if value not in (None, ""):
             typer.echo(f"{name + ':':<13}{value}")
-    if task["errors"]:
-        typer.echo()
-        rows = [
-            (moment(datetime.fromisoformat(error["at"])), error["attempt"], error["kind"], error["message"])
-            for error in task["errors"]
-        ]
-        print_table(["at", "attempt", "kind", "message"], rows, right=["attempt"])
+    for error in task["errors"]:
+        at = moment(datetime.fromisoformat(error["at"]))
+        typer.echo(printable(f"{at}  attempt {error['attempt']}, {error['kind']}: {error['message']}"))

@@ -1,0 +1,54 @@
+"""Every command as it is typed: arguments, options, help. A module for each noun.
+
+What a command does is in the module of the same name one folder up, imported when the command runs. So `--help`
+answers at once, and a command pays only for what it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import typer
+
+from pricing_pipeline.cli.commands import (
+    action,
+    backfill,
+    data_type,
+    db,
+    document,
+    holding,
+    instrument,
+    key,
+    limit,
+    price,
+    provider,
+    quarantine,
+    route,
+    sandbox,
+    status,
+    subscription,
+    task,
+    up,
+)
+
+PROCESSES: Sequence[Callable[..., None]] = (up.up, status.status, sandbox.sandbox)
+"""Commands of one word: two of them run until Ctrl-C, and `status` is about everything."""
+
+NOUNS: Mapping[str, typer.Typer] = {
+    "subscription": subscription.noun,
+    "holding": holding.noun,
+    "price": price.noun,
+    "document": document.noun,
+    "backfill": backfill.noun,
+    "instrument": instrument.noun,
+    "type": data_type.noun,
+    "task": task.noun,
+    "provider": provider.noun,
+    "route": route.noun,
+    "limit": limit.noun,
+    "key": key.noun,
+    "quarantine": quarantine.noun,
+    "action": action.noun,
+    "db": db.noun,
+}
+"""All others are a verb to a noun."""

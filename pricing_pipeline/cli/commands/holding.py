@@ -1,0 +1,61 @@
+"""The commands of `holding` as they are typed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pricing_pipeline.cli.options import AnySymbols, AnyType, AnyUser, Json, Limit, Symbols, Type, User
+from pricing_pipeline.cli.style import listing
+
+noun = typer.Typer(help="Say what users hold, or see who holds what.")
+
+
+@noun.command("open")
+def open_(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = False) -> None:
+    """Say that a user holds instruments: their prices are fetched, and kept fresh by the background TTL.
+
+    That goes on until `holding close`, also while nobody watches. A symbol that nobody has asked for before becomes
+    known, as by `subscription watch`.
+
+    \b
+    Example: pricing-pipeline holding open AAPL MSFT --type equity_quote --user alice
+    """
+    from pricing_pipeline.cli import holding
+
+    holding.open_(user, data_type, symbols, as_json=as_json)
+
+
+@noun.command()
+def close(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = False) -> None:
+    """Say that a user no longer holds instruments. What nobody else wants is no longer fetched.
+
+    \b
+    Example: pricing-pipeline holding close AAPL MSFT --type equity_quote --user alice
+    """
+    from pricing_pipeline.cli import holding
+
+    holding.close(user, data_type, symbols, as_json=as_json)
+
+
+@noun.command("list")
+@listing
+def list_(
+    symbols: AnySymbols = None,
+    data_type: AnyType = None,
+    user: AnyUser = None,
+    closed_too: Annotated[
+        bool, typer.Option("--closed", help="Also holdings that were closed, which stay as a record.")
+    ] = False,
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> None:
+    """List who holds what, and since when.
+
+    \b
+    Example: pricing-pipeline holding list --user alice
+    """
+    from pricing_pipeline.cli import holding
+
+    holding.list_(symbols, data_type, user, limit, closed_too=closed_too, as_json=as_json)

@@ -1,0 +1,127 @@
+"""The commands of `instrument` as they are typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pricing_pipeline.cli.options import AnySymbols, Class, Json, Limit, Symbol, Symbols
+from pricing_pipeline.cli.style import listing, zoned
+
+noun = typer.Typer(help="Look at instruments; add, pause, resume or remove them.")
+
+
+@noun.command("list")
+@listing
+def list_(
+    symbols: AnySymbols = None,
+    asset_class: Class = None,
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> None:
+    """List instruments: their state, and how many users watch and hold them.
+
+    \b
+    Example: pricing-pipeline instrument list --asset-class fx
+    """
+    from pricing_pipeline.cli import instrument
+
+    instrument.list_(symbols, asset_class, limit, as_json=as_json)
+
+
+@noun.command()
+@zoned
+def show(symbol: Symbol, asset_class: Class = None, as_json: Json = False) -> None:
+    """Show what is known of an instrument, and what its data types have of it.
+
+    \b
+    Example: pricing-pipeline instrument show AAPL
+    """
+    from pricing_pipeline.cli import instrument
+
+    instrument.show(symbol, asset_class, as_json=as_json)
+
+
+@noun.command()
+def add(
+    symbols: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SYMBOL", help="Symbols of new instruments.", show_default=False),
+    ] = None,
+    asset_class: Annotated[
+        str | None, typer.Option("--asset-class", metavar="CLASS", help="Of which they are.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="TEXT", help="For people; of one symbol.")
+    ] = None,
+    currency: Annotated[
+        str | None,
+        typer.Option("--currency", metavar="CODE", help="Of their prices; else that of the first answer."),
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv",
+            metavar="FILE",
+            help="A table of them: symbol, asset_class, name, currency, calendar, listed_on, scale; "
+            "only the first column is needed. - is standard input.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make instruments known, unverified until a provider's first valid answer. All are added, or none.
+
+    Nothing is fetched of them by that alone. What is known already stays as it is.
+
+    \b
+    Example: pricing-pipeline instrument add MSFT GOOG --asset-class equity --currency USD
+    """
+    if bool(symbols) == (csv is not None):
+        raise typer.BadParameter("name symbols, or a file with --csv; not both")
+    if symbols and asset_class is None:
+        raise typer.BadParameter("--asset-class says what they are, such as equity")
+    if name is not None and (symbols is None or len(symbols) > 1):
+        raise typer.BadParameter("--name is that of one symbol")
+    from pricing_pipeline.cli import instrument
+
+    instrument.add(symbols or [], csv, asset_class, name, currency, as_json=as_json)
+
+
+@noun.command()
+def pause(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -> None:
+    """Fetch nothing more of instruments, whoever watches or holds them; what waits is cancelled.
+
+    \b
+    Example: pricing-pipeline instrument pause AAPL --asset-class equity
+    """
+    from pricing_pipeline.cli import instrument
+
+    instrument.pause(symbols, asset_class, paused=True, as_json=as_json)
+
+
+@noun.command()
+def resume(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -> None:
+    """Fetch paused instruments again; what is watched of them is due at once.
+
+    \b
+    Example: pricing-pipeline instrument resume AAPL
+    """
+    from pricing_pipeline.cli import instrument
+
+    instrument.pause(symbols, asset_class, paused=False, as_json=as_json)
+
+
+@noun.command()
+def remove(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -> None:
+    """Remove instruments that have no history; retire the others, whose history stays.
+
+    What is watched and held of them ends, and what waits is cancelled.
+
+    \b
+    Example: pricing-pipeline instrument remove NOPE1 --asset-class equity
+    """
+    from pricing_pipeline.cli import instrument
+
+    instrument.remove(symbols, asset_class, as_json=as_json)

@@ -1,0 +1,68 @@
+"""The commands of `subscription` as they are typed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pricing_pipeline.cli.options import AnySymbols, AnyType, AnyUser, Json, Limit, Symbols, Type, User
+from pricing_pipeline.cli.style import listing, zoned
+
+noun = typer.Typer(help="Watch prices, or see who does.")
+
+
+@noun.command()
+@zoned
+def watch(
+    symbols: Symbols,
+    data_type: Type,
+    user: User = None,
+    minutes: Annotated[float | None, typer.Option(help="Leave after so many; otherwise at Ctrl-C.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Watch prices, which keeps them fresh: one heartbeat a minute until you leave.
+
+    A symbol that nobody has asked for before becomes known, unverified until a provider's first valid
+    answer. With --json, one line per event: subscribed, price, documents, heartbeat, warning,
+    unsubscribed.
+
+    \b
+    Example: pricing-pipeline subscription watch AAPL MSFT --type equity_quote --minutes 5
+    """
+    if minutes is not None and minutes <= 0:
+        raise typer.BadParameter(f"--minutes {minutes:g} leaves before it begins. Give more than 0")
+    from pricing_pipeline.cli import subscription
+
+    subscription.watch(user, data_type, symbols, minutes, as_json=as_json)
+
+
+@noun.command()
+def end(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = False) -> None:
+    """Stop watching; for a subscription that was not ended in its own window.
+
+    \b
+    Example: pricing-pipeline subscription end AAPL MSFT --type equity_quote --user alice
+    """
+    from pricing_pipeline.cli import subscription
+
+    subscription.end(user, data_type, symbols, as_json=as_json)
+
+
+@noun.command("list")
+@listing
+def list_(
+    symbols: AnySymbols = None,
+    data_type: AnyType = None,
+    user: AnyUser = None,
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> None:
+    """List who watches what now, and since when.
+
+    \b
+    Example: pricing-pipeline subscription list AAPL --type equity_quote
+    """
+    from pricing_pipeline.cli import subscription
+
+    subscription.list_(symbols, data_type, user, limit, as_json=as_json)

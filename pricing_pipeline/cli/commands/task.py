@@ -1,0 +1,117 @@
+"""The commands of `task` as they are typed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from pricing_pipeline.cli.options import Json
+from pricing_pipeline.cli.style import listing
+
+noun = typer.Typer(help="Look at the tasks of the fetch queue, and step in.")
+
+Ids = Annotated[
+    list[int], typer.Argument(metavar="ID", min=1, help="Ids of tasks, as `task list` shows them.")
+]
+
+
+class Status(StrEnum):
+    """The states of a task."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    SCHEDULED = "scheduled"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+_LIVE_AND_FAILED = [Status.PENDING, Status.PROCESSING, Status.SCHEDULED, Status.FAILED]
+
+
+@noun.command("list")
+@listing
+def list_(
+    statuses: Annotated[
+        list[Status], typer.Option("--status", help="Only tasks in this state; may be repeated.")
+    ] = _LIVE_AND_FAILED,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """List tasks of the fetch queue: live ones in the order they are taken, then the newest finished ones.
+
+    \b
+    Example: pricing-pipeline task list --status failed --limit 10
+    """
+    from pricing_pipeline.cli import task
+
+    task.list_([status.value for status in statuses], limit, as_json=as_json)
+
+
+@noun.command()
+@listing
+def show(
+    task_id: Annotated[int, typer.Argument(metavar="ID", min=1, help="A task's id, as in `task list`.")],
+    as_json: Json = False,
+) -> None:
+    """Show one task: what it is for, where it stands, and every failure it has had.
+
+    \b
+    Example: pricing-pipeline task show 17
+    """
+    from pricing_pipeline.cli import task
+
+    task.show(task_id, as_json=as_json)
+
+
+@noun.command()
+def retry(
+    ids: Annotated[
+        list[int] | None,
+        typer.Argument(metavar="ID", min=1, help="Ids of dead tasks.", show_default=False),
+    ] = None,
+    all_failed: Annotated[
+        bool, typer.Option("--all-failed", help="All failed tasks that nothing has settled since.")
+    ] = False,
+    data_type: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="Of --all-failed: only this data type.")
+    ] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option("--provider", metavar="PROVIDER", help="Of --all-failed: only this provider."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make dead tasks pending again, with all their attempts, and end their pairs' back-off.
+
+    A task whose work is queued already is left as it is. The exit code is 1 when one could not be retried.
+
+    \b
+    Example: pricing-pipeline task retry --all-failed --provider twelvedata
+    """
+    if bool(ids) == all_failed:
+        raise typer.BadParameter("name tasks by their ids, or give --all-failed; not both")
+    if (data_type or provider) and not all_failed:
+        raise typer.BadParameter("--type and --provider choose among --all-failed; leave them out with ids")
+    from pricing_pipeline.cli import task
+
+    done = task.retry(
+        ids or [], all_failed=all_failed, data_type=data_type, provider=provider, as_json=as_json
+    )
+    if not done:
+        raise typer.Exit(1)
+
+
+@noun.command()
+def cancel(ids: Ids, as_json: Json = False) -> None:
+    """Cancel tasks that wait or run. What a running one brings is refused; its pair rests for an hour.
+
+    \b
+    Example: pricing-pipeline task cancel 17 18
+    """
+    from pricing_pipeline.cli import task
+
+    if not task.cancel(ids, as_json=as_json):
+        raise typer.Exit(1)

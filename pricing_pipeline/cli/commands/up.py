@@ -1,0 +1,35 @@
+"""`up` as it is typed. It starts everything, so it has no noun."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pricing_pipeline.cli.options import Json
+
+
+def up(
+    demo: Annotated[
+        bool, typer.Option("--demo/--no-demo", help="Load the sample registry and watch a few symbols.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Start everything and keep it running until Ctrl-C; what `make run` calls.
+
+    With --json, one line per step.
+
+    \b
+    Example: pricing-pipeline up --no-demo
+    """
+    from pricing_pipeline import stack
+    from pricing_pipeline.cli.output import print_event
+    from pricing_pipeline.settings import load_settings
+
+    def say(line: str) -> None:
+        if as_json:
+            print_event({"event": "step", "message": line})
+        else:
+            typer.echo(line)
+
+    stack.up(load_settings(), demo=demo, say=say)

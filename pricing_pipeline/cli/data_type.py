@@ -1,0 +1,215 @@
+"""`type list|show|add|set-ttl|retire|revive`: the registry of data types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import date
+from typing import Any
+
+import typer
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.output import duration, listed, print_json, print_lines, print_table
+from pricing_pipeline.cli.refusals import sentence
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.errors import PricingError, UnknownSymbol
+from pricing_pipeline.registry import data_type_registry, provider_rules
+from pricing_pipeline.settings import load_settings
+
+
+def list_(*, retired: bool, as_json: bool) -> None:
+    """Tell every active data type, and the retired ones if they are wanted."""
+    with open_connection(load_settings()) as connection:
+        kinds = data_type_registry.active_data_types(connection)
+        old = data_type_registry.retired_data_types(connection) if retired else []
+    if as_json:
+        told = {"retired": [_kind(kind) for kind in old]} if retired else {}
+        print_json({"data_types": [_kind(kind) for kind in kinds], **told})
+        return
+    print_table(
+        ["data type", "fetcher", "asset class", "TTL", "refreshed", "history from", "description"],
+        [
+            (
+                kind.data_type,
+                kind.fetcher.value,
+                kind.asset_class,
+                duration(kind.default_ttl_minutes * 60),
+                "retired" if kind in old else _refreshed(kind.refresh_schedule, kind.schedule_timezone),
+                kind.history_from,
+                kind.description,
+            )
+            for kind in [*kinds, *old]
+        ],
+        right=["TTL"],
+        spare=["description", "history from", "fetcher"],
+    )
+    if not kinds and not old:
+        typer.echo("the registry is empty; `pricing-pipeline type add --help` shows how to fill it.")
+
+
+def _refreshed(schedule: str | None, timezone: str) -> str:
+    return f"{schedule} ({timezone})" if schedule else "on demand"
+
+
+def show(name: str, *, as_json: bool) -> None:
+    """Tell everything about one data type. Raises UnknownDataType."""
+    with open_connection(load_settings()) as connection:
+        kind = reads.any_data_type(connection, name)
+        routes = provider_rules.routes(connection, name)
+    if as_json:
+        print_json({**kind, "routes": [asdict(one) for one in routes]})
+        return
+    thinned = kind["thin_after_days"]
+    counting = [one for one in routes if one.is_active and one.provider_active]
+    print_lines(
+        {
+            "data type": name if kind["is_active"] else f"{name} (retired)",
+            "what": kind["description"],
+            "fetcher": kind["fetcher"],
+            "of": f"{kind['asset_class']}, {kind['instruments']} instruments",
+            "TTL": duration(kind["ttl_minutes"] * 60),
+            "held": f"{duration(kind['background_ttl_minutes'] * 60)} while nobody watches",
+            "refreshed": _refreshed(kind["schedule"], kind["timezone"]),
+            "judged by": kind["staleness_function"],
+            "history": f"from {kind['history_from']}" if kind["history_from"] else "none to backfill",
+            "thinned": f"to one for {duration(kind['thin_to_minutes'] * 60)} after {thinned} days"
+            if thinned
+            else "",
+            "owner": kind["owner"],
+            "served by": ", ".join(one.provider for one in counting if one.symbol is None),
+            "symbols by": ", ".join(f"{one.symbol} by {one.provider}" for one in counting if one.symbol),
+        }
+    )
+
+
+def set_ttl(name: str, ttl: int | None, background_ttl: int | None, *, as_json: bool) -> None:
+    """Change TTLs, as the owner. Raises UnknownDataType; the database refuses what is no TTL."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        data_type_registry.set_ttl(connection, name, ttl, background_ttl)
+        kind = reads.any_data_type(connection, name)
+    if as_json:
+        print_json({key: kind[key] for key in ("data_type", "ttl_minutes", "background_ttl_minutes")})
+        return
+    typer.echo(
+        f"{name} grows at most {duration(kind['ttl_minutes'] * 60)} old while it is watched, and "
+        f"{duration(kind['background_ttl_minutes'] * 60)} while it is held and not watched."
+    )
+
+
+def set_own_ttl(name: str, symbols: Sequence[str], ttl: int | None, *, as_json: bool) -> None:
+    """Give symbols a TTL of their own, or with None their type's. Raises UnknownSymbol where nothing is stored."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        kind = reads.any_data_type(connection, name)
+        symbols = list(dict.fromkeys(instruments.spelled(connection, name, symbols)))
+        found = data_type_registry.set_own_ttl(connection, name, symbols, ttl)
+        missing = [symbol for symbol in symbols if symbol not in found]
+        if missing:
+            raise UnknownSymbol(
+                f"nothing is stored of {name} {listed(missing)} yet, and a TTL of its own is kept with what is stored. "
+                "Nothing has changed."
+            )
+    if as_json:
+        print_json({"data_type": name, "symbols": symbols, "ttl_minutes": ttl})
+        return
+    how = "as its type's do" if ttl is None else "by a TTL of its own"
+    typer.echo(
+        f"{name} {listed(symbols)} grows at most {duration((ttl or kind['ttl_minutes']) * 60)} old, {how}."
+    )
+
+
+def set_active(name: str, *, is_active: bool, as_json: bool) -> None:
+    """Retire or revive a data type, as the owner. Raises UnknownDataType."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        reads.any_data_type(connection, name)
+        changed = data_type_registry.set_active(connection, name, is_active=is_active)
+    if as_json:
+        print_json({"data_type": name, "is_active": is_active, "changed": changed})
+    elif not changed:
+        typer.echo(f"{name} is {'active' if is_active else 'retired'} already; nothing has changed.")
+    elif is_active:
+        typer.echo(f"{name} is active again; what is watched of it is due.")
+    else:
+        typer.echo(
+            f"{name} is retired: nothing is fetched of it, and its prices stay. `type revive` takes it back."
+        )
+
+
+_JUDGES = {None: "", True: "is_market_stale", False: "is_data_stale"}
+
+
+def add(
+    data_type: str,
+    *,
+    fetcher: str,
+    ttl_minutes: int,
+    asset_class: str,
+    schedule: str | None,
+    timezone: str,
+    history_from: date | None,
+    description: str,
+    background_ttl_minutes: int,
+    follow_market: bool | None,
+    owner: str | None,
+    as_json: bool,
+) -> None:
+    """Add a data type, as the owner. Raises PricingError with the database's reason when it refuses."""
+    if schedule is not None:
+        _require_cron(schedule)
+    with open_owner(load_settings()) as engine:
+        try:
+            with engine.begin() as connection:
+                data_type_registry.add_data_type(
+                    connection,
+                    data_type,
+                    fetcher=fetcher,
+                    ttl_minutes=ttl_minutes,
+                    asset_class=asset_class,
+                    description=description,
+                    schedule=schedule,
+                    timezone=timezone,
+                    history_from=history_from,
+                    background_ttl_minutes=background_ttl_minutes,
+                    staleness_function=_JUDGES[follow_market],
+                    owner=owner,
+                )
+                kind = reads.data_type(connection, data_type)
+        except PricingError as error:
+            refusal = error.__cause__
+            if isinstance(refusal, DBAPIError):
+                raise PricingError(f"{data_type!r} is not added: {sentence(refusal)}") from refusal
+            raise
+    if as_json:
+        print_json(_kind(kind))
+    else:
+        typer.echo(f"{data_type} is added; a running pipeline shows its assets within half a minute.")
+
+
+def _kind(kind: DataType) -> dict[str, Any]:
+    content = asdict(kind)
+    content["ttl_minutes"] = content.pop("default_ttl_minutes")
+    content["strategy"] = content.pop("refresh_strategy")
+    content["schedule"] = content.pop("refresh_schedule")
+    content["timezone"] = content.pop("schedule_timezone")
+    return content
+
+
+def _require_cron(schedule: str) -> None:
+    """A schedule that nobody can read, or whose day never comes, is never served: it must not reach the registry."""
+    from croniter import CroniterBadDateError, croniter
+
+    if len(schedule.split()) != 5 or not croniter.is_valid(schedule):
+        raise typer.BadParameter(
+            f"--schedule {schedule!r} is not a cron expression. Write it like '30 23 * * *': "
+            "minute, hour, day, month, weekday"
+        )
+    try:
+        # Day and weekday both, so that a 30th of February is noticed beside a weekday, too.
+        croniter(schedule, day_or=False).get_next()
+    except CroniterBadDateError:
+        raise typer.BadParameter(
+            f"--schedule {schedule!r} names a day that never comes. Give one that its months have"
+        ) from None

@@ -1,0 +1,90 @@
+"""`holding open|close|list`: what users hold.
+
+What that means is decided by the database (db/functions/demand/demand.sql).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import typer
+
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.output import listed, login, moment, print_json, print_table
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.demand import instruments, viewers
+from pricing_pipeline.settings import load_settings
+
+
+def open_(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
+    """Open holdings. Raises UnknownDataType, and CapExceeded when they are too many for the user."""
+    user = login() if user is None else user
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        kind = reads.data_type(connection, data_type)
+        symbols = instruments.spelled(connection, data_type, symbols)
+        new = viewers.hold(connection, user, [(data_type, symbol) for symbol in symbols])
+    if as_json:
+        print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "new": new})
+    elif new:
+        typer.echo(
+            f"{user} holds {data_type} {listed(symbols)}. Prices are fetched in the background, "
+            f"at most {kind.background_ttl_minutes} minutes old while somebody looks now and then."
+        )
+    else:
+        typer.echo(f"{user} holds {data_type} {listed(symbols)} already; nothing has changed.")
+
+
+def close(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
+    """Close holdings. Raises UnknownDataType for a name that nothing can be held under."""
+    user = login() if user is None else user
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        ended = viewers.release(connection, user, [(data_type, symbol) for symbol in symbols])
+        if not ended:  # of a type that was retired there may be some
+            reads.data_type(connection, data_type)
+    if as_json:
+        print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
+    elif ended:
+        typer.echo(f"{user} no longer holds {data_type} {listed(symbols)}.")
+    else:
+        typer.echo(f"{user} was not holding {data_type} {listed(symbols)}; nothing has changed.")
+
+
+def list_(
+    symbols: Sequence[str] | None,
+    data_type: str | None,
+    user: str | None,
+    at_most: int,
+    *,
+    closed_too: bool,
+    as_json: bool,
+) -> None:
+    """Tell who holds what. Raises UnknownDataType."""
+    with open_connection(load_settings()) as connection:
+        if data_type is not None:
+            reads.any_data_type(connection, data_type)
+        named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
+        found = viewers.holdings(connection, user, data_type, named, at_most + 1, closed_too=closed_too)
+    if as_json:
+        print_json({"holdings": [asdict(one) for one in found[:at_most]]})
+        return
+    closed = [in_zone("closed")] if closed_too else []
+    print_table(
+        ["user", "data type", "symbol", in_zone("since"), *closed],
+        [
+            (
+                one.user_id,
+                one.data_type,
+                one.symbol,
+                moment(one.since),
+                *([moment(one.closed_at)] if closed_too else []),
+            )
+            for one in found[:at_most]
+        ],
+    )
+    if not found:
+        typer.echo("nobody holds anything of that.")
+    elif len(found) > at_most:
+        hint(f"There are more; --limit shows more than {at_most}.")

@@ -1,0 +1,230 @@
+"""`instrument list|show|add|pause|resume|remove`: what can be priced.
+
+What pausing and removing mean is decided by the database (db/functions/demand/pauses.sql and symbols.sql).
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from pricing_pipeline.cli.arguments import day
+from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.output import duration, listed, moment, print_json, print_lines, print_table
+from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand.instruments import NewInstrument
+from pricing_pipeline.errors import UnknownSymbol
+from pricing_pipeline.prices import price_reader
+from pricing_pipeline.settings import load_settings
+
+
+def pause(symbols: Sequence[str], asset_class: str | None, *, paused: bool, as_json: bool) -> None:
+    """Pause or resume instruments. Raises UnknownSymbol, and changes nothing, when one of them is none."""
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
+        found = instruments.pause_instruments(connection, symbols, paused=paused, asset_class=asset_class)
+        _require(symbols, [one.symbol for one in found], asset_class)
+    done = "paused" if paused else "resumed"
+    if as_json:
+        print_json({done: [asdict(one) for one in found]})
+        return
+    for one in found:
+        said = f"is {done}" if one.changed else "is paused already" if paused else "was not paused"
+        typer.echo(f"{one.symbol} ({one.asset_class}) {said}.")
+    if len(found) > len(set(symbols)) and asset_class is None:
+        warn("some symbols name instruments of several classes; --asset-class picks one.")
+
+
+def list_(symbols: Sequence[str] | None, asset_class: str | None, at_most: int, *, as_json: bool) -> None:
+    """Tell which instruments there are, in what state, and how many users watch and hold each."""
+    with open_connection(load_settings()) as connection:
+        named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
+        found = instruments.listed(connection, named, asset_class, at_most + 1)
+    if as_json:
+        print_json({"instruments": [asdict(one) for one in found[:at_most]]})
+        return
+    print_table(
+        ["symbol", "asset class", "state", "currency", "viewers", "holders", "name"],
+        [
+            (one.symbol, one.asset_class, one.state, one.currency, one.viewers, one.holders, one.name)
+            for one in found[:at_most]
+        ],
+        right=["viewers", "holders"],
+        spare=["currency", "name"],
+        long="name",
+    )
+    if not found:
+        typer.echo("no such instrument is known.")
+    elif len(found) > at_most:
+        hint(f"There are more; --limit shows more than {at_most}.")
+
+
+def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
+    """Tell everything about the instruments of a symbol. Raises UnknownSymbol."""
+    with open_connection(load_settings()) as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        found = instruments.about(connection, symbol, asset_class)
+        _require([symbol], [one["symbol"] for one in found], asset_class, "")
+        wanted = {
+            one.asset_class: one for one in instruments.listed(connection, [symbol], asset_class, len(found))
+        }
+        prices = {one.data_type: one for one in price_reader.latest(connection, symbol)}
+    if as_json:
+        states = ("state", "viewers", "holders")
+        print_json(
+            {
+                "instruments": [
+                    {**one, **{name: getattr(wanted[one["asset_class"]], name) for name in states}}
+                    for one in found
+                ]
+            }
+        )
+        return
+    for number, one in enumerate(found):
+        if number:
+            typer.echo()
+        counts = wanted[one["asset_class"]]
+        print_lines(
+            {
+                "instrument": f"{symbol} ({one['asset_class']})",
+                "name": one["name"],
+                "state": counts.state,
+                "currency": one["currency"],
+                "calendar": one["calendar"] or "not known",
+                "listed": one["listed_on"],
+                "known since": moment(one["created_at"]),
+                "verified": moment(one["verified_at"]),
+                "wanted by": f"{counts.viewers} viewers, {counts.holders} holders",
+                "prices": ", ".join(
+                    f"{name} ({duration(prices[name].age_seconds)} old)"
+                    if name in prices
+                    else f"{name} (none)"
+                    for name in one["data_types"]
+                ),
+            }
+        )
+
+
+_COLUMNS = ("symbol", "asset_class", "name", "currency", "calendar", "listed_on", "scale")
+
+
+def add(
+    symbols: Sequence[str],
+    table: Path | None,
+    asset_class: str | None,
+    name: str | None,
+    currency: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Make instruments known. Raises UnknownDataType for a class that no data type is for."""
+    if table is None:
+        wanted = [NewInstrument(asset_class or "", symbol, name, currency) for symbol in symbols]
+    else:
+        wanted = _read(table, asset_class, currency)
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        found = instruments.add(connection, wanted)
+    new = [one for one, is_new in found if is_new]
+    if as_json:
+        print_json({"instruments": [asdict(one) | {"new": is_new} for one, is_new in found]})
+        return
+    known = len(found) - len(new)
+    if new:
+        typer.echo(f"{listed([one.symbol for one in new])} {'is' if len(new) == 1 else 'are'} known now.")
+    if known:
+        typer.echo(
+            f"{known} {'was' if known == 1 else 'were'} known already, and stay{'s' * (known == 1)} as before."
+        )
+
+
+def _read(table: Path, asset_class: str | None, currency: str | None) -> list[NewInstrument]:
+    """Rows of a CSV file; what its columns leave out is as the options say. Else a usage error, with the line."""
+    text = sys.stdin.read() if str(table) == "-" else table.read_text(encoding="utf-8-sig")
+    rows = csv.DictReader(text.splitlines())
+    strange = sorted(set(rows.fieldnames or []) - set(_COLUMNS))
+    if strange or "symbol" not in (rows.fieldnames or []):
+        what = f"the column {strange[0]!r}, which means nothing here" if strange else "no column 'symbol'"
+        raise typer.BadParameter(f"{table} has {what}. Its columns may be: {', '.join(_COLUMNS)}")
+    found = []
+    for row in rows:
+        if None in row:
+            raise typer.BadParameter(
+                f"line {rows.line_num} of {table} has more values than there are columns"
+            )
+        given = {key: value.strip() or None for key, value in row.items() if value is not None}
+        symbol, of_class = given.get("symbol"), given.get("asset_class") or asset_class
+        if symbol is None or of_class is None:
+            raise typer.BadParameter(
+                f"line {rows.line_num} of {table} has no {'asset_class' if symbol else 'symbol'}"
+            )
+        since, scale = given.get("listed_on"), given.get("scale")
+        if scale is not None and not (scale.isascii() and scale.isdigit() and len(scale) < 3):
+            raise typer.BadParameter(
+                f"line {rows.line_num}: scale {scale!r} is no number of decimals, such as 2"
+            )
+        found.append(
+            NewInstrument(
+                of_class,
+                symbol,
+                given.get("name"),
+                given.get("currency") or currency,
+                given.get("calendar"),
+                None if since is None else day(since, f"line {rows.line_num}: listed_on"),
+                None if scale is None else int(scale),
+            )
+        )
+    if not found:
+        raise typer.BadParameter(f"{table} names no instrument")
+    return found
+
+
+def remove(symbols: Sequence[str], asset_class: str | None, *, as_json: bool) -> None:
+    """Remove or retire instruments. Raises UnknownSymbol, and changes nothing, when one of them is none.
+
+    Of a symbol of several classes it asks for the class.
+    """
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
+        found = instruments.remove_instruments(connection, symbols, asset_class)
+        _require(symbols, [one.symbol for one in found], asset_class)
+        twice = sorted({one.symbol for one in found if [x.symbol for x in found].count(one.symbol) > 1})
+        if twice:
+            classes = ", ".join(one.asset_class for one in found if one.symbol == twice[0])
+            raise UnknownSymbol(
+                f"{twice[0]} names instruments of several classes: {classes}. Say which by --asset-class. "
+                "Nothing has changed."
+            )
+    if as_json:
+        print_json({"instruments": [asdict(one) for one in found]})
+        return
+    for one in found:
+        ended = (
+            f" What {_users(one.viewers + one.holders)} of it has ended." if one.viewers + one.holders else ""
+        )
+        typer.echo(f"{one.symbol} ({one.asset_class}) {_REMOVED[one.outcome]}.{ended}")
+
+
+_REMOVED = {
+    "removed": "is removed: it had no history",
+    "retired": "is retired: nothing is fetched of it, and its history stays. `instrument resume` takes it back",
+    "retired_already": "was retired before; its history stays",
+}
+
+
+def _users(count: int) -> str:
+    return "1 user watched or held" if count == 1 else f"{count} users watched or held"
+
+
+def _require(
+    symbols: Sequence[str], found: Sequence[str], asset_class: str | None, end: str = " Nothing has changed."
+) -> None:
+    unknown = sorted(set(symbols) - set(found))
+    if unknown:
+        of = f"{asset_class} instrument" if asset_class else "instrument"
+        raise UnknownSymbol(f"no {of} is called {listed(unknown)}.{end}")

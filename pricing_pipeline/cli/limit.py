@@ -1,0 +1,91 @@
+"""`limit list|set|remove`: how much providers may be asked. How limits are kept is decided by the database."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.output import duration, print_json, print_table
+from pricing_pipeline.errors import UnknownRule
+from pricing_pipeline.keys import credentials
+from pricing_pipeline.registry import provider_rules
+from pricing_pipeline.registry.provider_rules import Limit
+from pricing_pipeline.settings import load_settings
+
+
+def list_(provider: str | None, *, as_json: bool) -> None:
+    """Tell the rate limits of a provider, or of all. Raises UnknownProvider."""
+    with open_connection(load_settings()) as connection:
+        if provider is not None:
+            credentials.require_provider(connection, provider)
+        found = provider_rules.limits(connection, provider)
+    if as_json:
+        print_json({"limits": [asdict(one) for one in found]})
+        return
+    print_limits(found)
+    if not found:
+        typer.echo("there is no such limit; `pricing-pipeline limit set --help` shows how to add one.")
+
+
+def print_limits(found: list[Limit]) -> None:
+    """A table of limits; nothing where there are none."""
+    if found:
+        print_table(
+            ["provider", "limit", "key", "units", "in"],
+            [(one.provider, one.name, one.key_name or "each", one.units, _window(one)) for one in found],
+            right=["units"],
+        )
+
+
+def set_(
+    provider: str,
+    name: str,
+    units: int,
+    seconds: int | None,
+    day: str | None,
+    key: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Write a limit. Raises UnknownProvider, and UnknownRule for a new one without a window."""
+    limit = Limit(provider, name, key, units, seconds, day)
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        credentials.require_provider(connection, provider)
+        if not provider_rules.set_limit(connection, limit):
+            raise UnknownRule(
+                f"{provider} has no limit {name!r} yet. For a new one give --seconds, or --day with a time zone."
+            )
+        (limit,) = [
+            one
+            for one in provider_rules.limits(connection, provider)
+            if (one.name, one.key_name) == (name, key)
+        ]
+    if as_json:
+        print_json(asdict(limit))
+    else:
+        who = "each key" if key is None else f"key {key}"
+        typer.echo(f"{provider} allows {who} {units} units in {_window(limit)} ({name}).")
+
+
+def remove(provider: str, name: str, key: str | None, *, as_json: bool) -> None:
+    """Take a limit away. Raises UnknownProvider, and UnknownRule when there is none."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        credentials.require_provider(connection, provider)
+        removed = provider_rules.remove_limit(connection, provider, name, key)
+    if not removed:
+        whose = provider if key is None else f"key {key} of {provider}"
+        raise UnknownRule(
+            f"{whose} has no limit {name!r} of its own. `pricing-pipeline limit list {provider}` shows those there are."
+        )
+    if as_json:
+        print_json({"provider": provider, "name": name, "key_name": key, "removed": True})
+    elif key is None:
+        typer.echo(f"The limit {name} of {provider} is gone.")
+    else:
+        typer.echo(f"Key {key} of {provider} has the limit {name} that all its keys have.")
+
+
+def _window(one: Limit) -> str:
+    return f"a day of {one.day_timezone}" if one.window_seconds is None else duration(one.window_seconds)

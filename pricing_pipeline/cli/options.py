@@ -1,0 +1,52 @@
+"""Arguments and options that several commands have, each spelled once. Nothing here imports anything slow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="For whom; else your login.")]
+Type = Annotated[str, typer.Option("--type", metavar="TYPE", help="A data type of `type list`.")]
+AnyType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this data type; else all.")]
+TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="A data type of `type list`.")]
+Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="An instrument's symbol.")]
+Symbols = Annotated[list[str], typer.Argument(metavar="SYMBOL", help="Symbols of instruments.")]
+AnySymbols = Annotated[
+    list[str] | None, typer.Argument(metavar="SYMBOL", help="Only these; else all.", show_default=False)
+]
+AnySymbol = Annotated[
+    str | None, typer.Argument(metavar="SYMBOL", help="Only this one; else all.", show_default=False)
+]
+Class = Annotated[
+    str | None, typer.Option("--asset-class", metavar="CLASS", help="Only of this class; else of all.")
+]
+Last = Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day; else today.")]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="As it was believed then; a day means its end.")
+]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept with it.")]
+Provider = Annotated[str, typer.Argument(metavar="PROVIDER", help="A provider of `provider list`.")]
+AnyProvider = Annotated[
+    str | None, typer.Argument(metavar="PROVIDER", help="Only this one; else all.", show_default=False)
+]
+KeyName = Annotated[str, typer.Option("--name", metavar="NAME", help="Which of its keys.")]
+AnyUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this one; else all.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", metavar="FILE", help="Write a table to this file; - is standard output."),
+]
+Parquet = Annotated[
+    Path | None, typer.Option("--parquet", metavar="FILE", help="Write a table to this file (needs pyarrow).")
+]
+
+
+def one_output(plot: bool, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
+    """Refuse two results on one standard output."""
+    wanted = {"--plot": plot, "--json": as_json, "--csv": csv is not None, "--parquet": parquet is not None}
+    given = [name for name, is_given in wanted.items() if is_given]
+    if len(given) > 1 and set(given) != {"--csv", "--parquet"}:
+        raise typer.BadParameter(f"{given[0]} and {given[1]} are two ways to tell one result; leave one out")

@@ -1,0 +1,162 @@
+"""`price show|why`: the latest prices, read at once. Nothing here waits for a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from datetime import UTC
+from pathlib import Path
+
+import typer
+from sqlalchemy import Connection
+
+from pricing_pipeline.cli import export, reads
+from pricing_pipeline.cli.database import open_connection
+from pricing_pipeline.cli.output import (
+    decimal,
+    duration,
+    moment,
+    price_content,
+    print_json,
+    print_table,
+)
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone, is_wide
+from pricing_pipeline.demand import freshness, instruments
+from pricing_pipeline.demand.freshness import Why
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.errors import UnknownSymbol
+from pricing_pipeline.prices import price_reader
+from pricing_pipeline.prices.price_reader import LatestPrice, Reading
+from pricing_pipeline.registry import data_type_registry
+from pricing_pipeline.settings import load_settings
+
+_COLUMNS = (
+    *("symbol", "data_type", "price", "currency", "observed_at", "fetched_at", "provider"),
+    *("age_seconds", "fresh", "paused", "provider_active", "frozen_since"),
+)
+_IS_FETCHED = "A newer price is asked for; a running pipeline fetches it in a moment."
+_FAULTS = frozenset(
+    {"unknown_symbol", "plan_restricted", "failed", "misconfigured", "endpoint_restricted", "quarantined"}
+)
+"""States of `why` in which no price comes until somebody does something."""
+
+
+def show(
+    symbols: Sequence[str],
+    data_type: str | None,
+    csv: Path | None,
+    parquet: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Tell every latest price of some symbols, and ask for what is missing or stale.
+
+    Raises UnknownDataType, and UnknownSymbol for one that is no instrument.
+    """
+    with open_connection(load_settings()) as connection:
+        if data_type is not None:
+            kind = reads.data_type(connection, data_type)
+        daily = _daily_types(connection)
+        readings: dict[str, tuple[Reading, list[Why]]] = {}
+        for given in symbols:
+            symbol = instruments.spelled_anywhere(connection, given)
+            if data_type is not None:
+                reads.require_instruments(connection, kind, [symbol])
+            # Asked before the read asks for anything: what has failed is known to fail.
+            reasons = freshness.why(connection, symbol, data_type)
+            readings[symbol] = price_reader.read(connection, symbol, data_type), reasons
+            if not readings[symbol][0].prices and not price_reader.is_known(connection, symbol):
+                raise _unknown(symbol)
+        connection.commit()
+    found = [one for reading, _ in readings.values() for one in reading.prices]
+    if as_json:
+        print_json({"symbols": list(readings), "prices": [price_content(one) for one in found]})
+    elif not export.write(_COLUMNS, [asdict(one) for one in found], csv, parquet) and found:
+        _list(found, daily)
+    for symbol, (reading, reasons) in readings.items():
+        if not reading.prices:
+            hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, reasons)}")
+    if not as_json and any(reading.prices and reading.requested for reading, _ in readings.values()):
+        hint(_IS_FETCHED)
+
+
+def _daily_types(connection: Connection) -> frozenset[str]:
+    kinds = data_type_registry.active_data_types(connection)
+    return frozenset(kind.data_type for kind in kinds if kind.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV))
+
+
+def _list(found: Sequence[LatestPrice], daily: Collection[str]) -> None:
+    """A table of prices; the time of a daily value is its trading day."""
+    several = len({one.symbol for one in found}) > 1
+    # The age says when a price was fetched, in less room.
+    fetched = [in_zone("fetched")] if is_wide() else []
+    headings = ["data type", "price", "", in_zone("observed"), *fetched, "age", "state", "provider"]
+    print_table(
+        [*(["symbol"] if several else []), *headings],
+        [
+            (
+                *([one.symbol] if several else []),
+                one.data_type,
+                decimal(one.price),
+                one.currency,
+                one.observed_at.astimezone(UTC).date() if one.data_type in daily else moment(one.observed_at),
+                *([moment(one.fetched_at)] if fetched else []),
+                duration(one.age_seconds),
+                _state(one),
+                one.provider if one.provider_active else f"{one.provider} (switched off)",
+            )
+            for one in found
+        ],
+        right=["price", "age"],
+        spare=["provider"],
+    )
+
+
+def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
+    """Tell why prices are as old as they are. Raises UnknownDataType, and UnknownSymbol for what is no instrument."""
+    with open_connection(load_settings()) as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        if data_type is not None:
+            kind = reads.data_type(connection, data_type)
+            reads.require_instruments(connection, kind, [symbol])
+        found = freshness.why(connection, symbol, data_type)
+    if not found:
+        raise _unknown(symbol)
+    if as_json:
+        print_json({"symbol": symbol, "reasons": [asdict(one) for one in found]})
+        return
+    for one in found:
+        typer.echo(
+            f"{one.data_type}: {one.state.replace('_', ' ')}. {one.sentence[:1].upper()}{one.sentence[1:]}."
+        )
+
+
+def _unknown(symbol: str, instead: str = "") -> UnknownSymbol:
+    return UnknownSymbol(
+        f"no instrument is called {symbol!r}.{instead} Watching it makes it known: "
+        f"pricing-pipeline subscription watch {symbol} --type TYPE"
+    )
+
+
+def _state(one: LatestPrice) -> str:
+    state = "paused" if one.paused else "fresh" if one.fresh else "stale"
+    return state if one.frozen_since is None else f"{state}, the same since {moment(one.frozen_since)}"
+
+
+def _what_will_come(symbol: str, requested: int, reasons: Sequence[Why]) -> str:
+    if not reasons:
+        return f"No active data type has prices of it: pricing-pipeline type list. {_remedy(symbol)}"
+    if all(one.state == "paused" for one in reasons):
+        return f"It is paused; this resumes it: pricing-pipeline instrument resume {symbol}"
+    failed = [one for one in reasons if one.state in _FAULTS]
+    if failed:
+        said = "; ".join(f"{one.data_type}: {one.sentence}" for one in failed)
+        return f"{said}. {_remedy(symbol)}"
+    if requested:
+        return _IS_FETCHED
+    return f"It is on its way, or its provider has none: pricing-pipeline price why {symbol} tells which"
+
+
+def _remedy(symbol: str) -> str:
+    return f"If there is no such instrument: pricing-pipeline instrument remove {symbol}"

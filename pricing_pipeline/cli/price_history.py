@@ -1,0 +1,197 @@
+"""`price history`: what is stored of some days, read at once. Nothing here waits for a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.cli import export, price_plot, reads
+from pricing_pipeline.cli.arguments import last_of, span
+from pricing_pipeline.cli.database import open_connection
+from pricing_pipeline.cli.output import decimal, iso, moment, print_json, print_table, whole_or_text
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone, zone
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.domain.answers import Adjust, CorporateAction, Split
+from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.prices import actions, price_reader
+from pricing_pipeline.prices.price_reader import Bar
+from pricing_pipeline.settings import load_settings
+
+_DEFAULT_DAYS = 30
+_COLUMNS = (
+    *("date", "open", "high", "low", "close", "volume", "currency"),
+    *("provider", "fetched_at", "call_id", "adjustment", "quality"),
+)
+
+
+def history(
+    symbol: str,
+    data_type: str,
+    first: date | None,
+    last: date | None,
+    *,
+    as_of: datetime | None = None,
+    adjust: Adjust | None = None,
+    plot: bool,
+    csv: Path | None,
+    parquet: Path | None,
+    as_json: bool,
+) -> None:
+    """Tell the values between two days (UTC, both included); the last is today if None, the first 30 days before.
+
+    With `as_of` as they were believed then, with `adjust` on that basis. Raises UnknownDataType, UnknownSymbol,
+    InvalidAdjustment, and InvalidRange when the days are upside down.
+    """
+    with open_connection(load_settings()) as connection:
+        today = reads.today(connection)
+        last_day = last_of(first, last, today)
+        days = span(first or last_day - timedelta(days=_DEFAULT_DAYS), last_day)
+        kind = reads.data_type(connection, data_type)
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        bars = price_reader.bars(
+            connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust
+        )
+        if not bars:
+            reads.require_instruments(connection, kind, [symbol])
+        hints = [] if bars else [_what_is_missing(symbol, kind, days, as_of)]
+        to_mark = price_plot.marks(connection, symbol, kind, bars, as_of) if plot and bars else None
+        if bars and adjust in (Adjust.SPLITS, Adjust.TOTAL):
+            hints += _on_adjustment(connection, symbol, kind, bars, days, adjust, as_of, today)
+    if as_json:
+        asked = {"as_of": as_of and iso(as_of), "adjust": adjust and adjust.value}
+        print_json(
+            {
+                "symbol": symbol,
+                "data_type": data_type,
+                "from": days.start,
+                "to": days.end,
+                **{name: value for name, value in asked.items() if value is not None},
+                "rows": [_row(bar, kind) for bar in bars],
+            }
+        )
+    elif export.write(_COLUMNS, [_row(bar, kind) | {"volume": bar.volume} for bar in bars], csv, parquet):
+        pass
+    elif to_mark is not None:
+        labels = [_date(bar, kind) if _is_daily(kind) else moment(bar.observed_at) for bar in bars]
+        price_plot.show(symbol, data_type, bars, labels, to_mark)
+    elif bars:
+        _list(kind, bars)
+        if adjust is None and any(bar.adjustment is Adjust.SPLITS for bar in bars):
+            hint("Their source has divided these prices by every split since their day.")
+    if as_of is not None and as_of > datetime.combine(today + timedelta(days=1), time(), UTC):
+        hints.insert(1, f"{moment(as_of)} {zone()} has not come yet; this is what is believed now.")
+    for one in hints:
+        hint(one)
+
+
+def _on_adjustment(
+    connection: Connection,
+    symbol: str,
+    kind: DataType,
+    bars: Sequence[Bar],
+    days: Window,
+    adjust: Adjust,
+    as_of: datetime | None,
+    today: date,
+) -> list[str]:
+    """What adjusted values rest on; and steps that look like splits of which nobody told."""
+    known = actions.read(connection, kind.asset_class, symbol, as_of)
+    until = today if as_of is None else as_of.astimezone(UTC).date()
+    told = [_what_is_counted(symbol, adjust, bars[0], until, [one.action for one in known])]
+    if as_of is None and kind.fetcher is Fetcher.DAILY_BARS:
+        for split in actions.untold_splits(connection, kind.data_type, symbol, days.start, days.end):
+            shares = f"{split.new_shares}:{split.old_shares}"
+            told.append(
+                f"On {split.ex_on} the price steps like a split of {shares}, and none is known. If it was one: "
+                f"pricing-pipeline action add {symbol} {split.ex_on} --split {shares}"
+            )
+    return told
+
+
+def _row(bar: Bar, kind: DataType) -> dict[str, Any]:
+    return {
+        "date": _date(bar, kind),
+        "open": bar.open,
+        "high": bar.high,
+        "low": bar.low,
+        "close": bar.close,
+        "volume": whole_or_text(bar.volume),
+        "currency": bar.currency,
+        "provider": bar.provider,
+        "fetched_at": bar.fetched_at,
+        "call_id": bar.call_id,
+        "adjustment": bar.adjustment.value,
+        "quality": bar.quality,
+    }
+
+
+def _date(bar: Bar, kind: DataType) -> str:
+    """The trading day of a daily value, which is stored as its midnight UTC; else the full time."""
+    stamp = iso(bar.observed_at)
+    return stamp[:10] if _is_daily(kind) else stamp
+
+
+def _is_daily(kind: DataType) -> bool:
+    return kind.fetcher is not Fetcher.QUOTE
+
+
+def _list(kind: DataType, bars: Sequence[Bar]) -> None:
+    numbers = ["open", "high", "low", "close", "volume"]
+    shown = [name for name in numbers if any(getattr(bar, name) is not None for bar in bars)]
+
+    def cells(bar: Bar) -> list[object]:
+        values = [getattr(bar, name) for name in shown]
+        when = _date(bar, kind) if _is_daily(kind) else moment(bar.observed_at)
+        prices_ = ("" if value is None else decimal(value) for value in values)
+        return [
+            when,
+            *prices_,
+            bar.currency,
+            *([bar.quality and f"dropped: {bar.quality}"] if is_noted else []),
+        ]
+
+    is_noted = any(bar.quality for bar in bars)
+    headings = ["day" if _is_daily(kind) else in_zone("time"), *shown, "", *([""] if is_noted else [])]
+    print_table(headings, map(cells, bars), right=shown)
+
+
+def _what_is_counted(
+    symbol: str, adjust: Adjust, first: Bar, until: date, known: Sequence[CorporateAction]
+) -> str:
+    """What an adjusted history rests on: what was told or entered, and no more."""
+    since = first.observed_at.astimezone(UTC).date()
+    later = [one for one in known if since < one.ex_on <= until]
+    splits = sum(isinstance(one, Split) for one in later)
+    told = [f"{splits or 'no'} split{'' if splits == 1 else 's'}"]
+    if adjust is Adjust.TOTAL:
+        dividends = len(later) - splits
+        told.append(f"{dividends or 'no'} dividend{'' if dividends == 1 else 's'}")
+    said = f"These prices count what is known of {symbol} since {since}: {' and '.join(told)}."
+    if splits and (adjust is Adjust.SPLITS or splits < len(later)):
+        return f"{said} `pricing-pipeline action list {symbol}` shows them."
+    return (
+        f"{said} How sources come to tell them: docs/documents.md#dividends-and-splits; `pricing-pipeline action add "
+        f"{symbol}` enters what you know."
+    )
+
+
+def _what_is_missing(symbol: str, kind: DataType, days: Window, as_of: datetime | None) -> str:
+    said = f"nothing is stored of {symbol} {kind.data_type} from {days.start} to {days.end}."
+    if as_of is not None:
+        return f"{said[:-1]} that was believed at {iso(as_of)}."
+    if kind.fetcher.is_document:
+        return f"{said} It has documents: pricing-pipeline document show {symbol} --type {kind.data_type}"
+    if kind.history_from is None:
+        return f"{said} Its provider has no history; values gather while somebody watches it."
+    if days.end < kind.history_from:
+        return f"{said} Its history begins on {kind.history_from}."
+    return (
+        f"{said} This fetches it: pricing-pipeline backfill start {symbol} "
+        f"--type {kind.data_type} --from {max(days.start, kind.history_from)} --to {days.end}"
+    )

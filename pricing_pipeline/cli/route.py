@@ -1,0 +1,95 @@
+"""`route list|add|remove`: which provider serves what. What routes do is decided in queue/routing.sql."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import typer
+from sqlalchemy import Connection
+
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.output import print_json, print_table
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.errors import UnknownRule
+from pricing_pipeline.keys import credentials
+from pricing_pipeline.registry import provider_rules
+from pricing_pipeline.settings import load_settings
+
+
+def list_(
+    symbols: Sequence[str] | None, data_type: str | None, provider: str | None, *, as_json: bool
+) -> None:
+    """Tell who serves what. Raises UnknownDataType and UnknownProvider."""
+    with open_connection(load_settings()) as connection:
+        if data_type is not None:
+            reads.any_data_type(connection, data_type)
+        if provider is not None:
+            credentials.require_provider(connection, provider)
+        named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
+        found = provider_rules.routes(connection, data_type, provider, named)
+    if as_json:
+        print_json({"routes": [asdict(one) for one in found]})
+        return
+    print_table(
+        ["data type", "symbol", "rank", "provider", ""],
+        [
+            (
+                one.data_type,
+                one.symbol or "all",
+                one.rank,
+                one.provider,
+                ""
+                if one.is_active and one.provider_active
+                else "switched off"
+                if one.is_active
+                else "does not count",
+            )
+            for one in found
+        ],
+        right=["rank"],
+    )
+    if not found:
+        typer.echo("there is no such route; `pricing-pipeline route add --help` shows how to add one.")
+
+
+def add(provider: str, data_type: str, symbol: str | None, rank: int | None, *, as_json: bool) -> None:
+    """Have a provider serve something. Raises UnknownDataType, UnknownProvider and UnknownSymbol."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        symbol = _checked(connection, provider, data_type, symbol)
+        rank = provider_rules.add_route(connection, provider, data_type, symbol, rank)
+    if as_json:
+        print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "rank": rank})
+    else:
+        typer.echo(f"{provider} serves {_what(data_type, symbol)}, as number {rank}.")
+
+
+def remove(provider: str, data_type: str, symbol: str | None, *, as_json: bool) -> None:
+    """Take a route away. Raises UnknownRule when there is none."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        symbol = _checked(connection, provider, data_type, symbol)
+        removed = provider_rules.remove_route(connection, provider, data_type, symbol)
+        left = provider_rules.routes(connection, data_type)
+    if not removed:
+        raise UnknownRule(
+            f"no route says that {provider} serves {_what(data_type, symbol)}. "
+            f"`pricing-pipeline route list --type {data_type}` shows those there are."
+        )
+    if as_json:
+        print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "removed": True})
+        return
+    typer.echo(f"{provider} serves {_what(data_type, symbol)} no more by a rule.")
+    if not any(one.symbol is None and one.is_active and one.provider_active for one in left):
+        typer.echo(f"No provider is left for {data_type}: what is due of it fails until a route is added.")
+
+
+def _checked(connection: Connection, provider: str, data_type: str, symbol: str | None) -> str | None:
+    """The symbol as it is spelled, of a provider and a data type that exist."""
+    credentials.require_provider(connection, provider)
+    reads.any_data_type(connection, data_type)
+    return None if symbol is None else instruments.spelled(connection, data_type, [symbol])[0]
+
+
+def _what(data_type: str, symbol: str | None) -> str:
+    return data_type if symbol is None else f"{symbol} of {data_type}"

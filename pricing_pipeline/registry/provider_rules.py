@@ -1,0 +1,113 @@
+"""Rules that people set for providers: their routes and their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A provider that serves a data type, or one symbol of it. The lowest rank is asked first."""
+
+    data_type: str
+    symbol: str | None
+    rank: int
+    provider: str
+    is_active: bool
+    provider_active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Units that a provider allows to each of its keys, or to one; in some seconds, or in a day of a time zone."""
+
+    provider: str
+    name: str
+    key_name: str | None
+    units: int
+    window_seconds: int | None
+    day_timezone: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A source of prices: what it can be asked for (`fetchers`), and the active data types that it serves."""
+
+    provider: str
+    description: str
+    base_url: str
+    is_active: bool
+    max_in_flight: int
+    request_delay_ms: int
+    quota_bytes: int
+    fetchers: Sequence[str]
+    data_types: Sequence[str]
+
+
+def routes(
+    connection: Connection,
+    data_type: str | None = None,
+    provider: str | None = None,
+    symbols: Sequence[str] | None = None,
+) -> list[Route]:
+    """Routes by data type, symbol and rank: all, or some."""
+    parameters = {"data_type": data_type, "provider": provider, "symbols": symbols}
+    rows = connection.execute(query("registry.rules_of_routes"), parameters).mappings()
+    return [Route(**row) for row in rows]
+
+
+def add_route(
+    connection: Connection, provider: str, data_type: str, symbol: str | None, rank: int | None
+) -> int:
+    """Have a provider serve a data type, or a symbol of it; returns its rank, the last unless one is given."""
+    parameters = {"provider": provider, "data_type": data_type, "symbol": symbol, "rank": rank}
+    return int(connection.execute(query("registry.add_route"), parameters).scalar_one())
+
+
+def remove_route(connection: Connection, provider: str, data_type: str, symbol: str | None) -> bool:
+    """Take a route away; False when there was none."""
+    parameters = {"provider": provider, "data_type": data_type, "symbol": symbol}
+    return connection.execute(query("registry.remove_route"), parameters).scalar_one_or_none() is not None
+
+
+def limits(connection: Connection, provider: str | None = None) -> list[Limit]:
+    """Rate limits by provider and name; after each, the limits of single keys."""
+    rows = connection.execute(query("registry.rules_of_limits"), {"provider": provider}).mappings()
+    return [Limit(**row) for row in rows]
+
+
+def set_limit(connection: Connection, limit: Limit) -> bool:
+    """Write a limit. Without a window only its units change; False when there is none of its name then."""
+    parameters = {
+        "provider": limit.provider,
+        "name": limit.name,
+        "key_name": limit.key_name,
+        "units": limit.units,
+        "window_seconds": limit.window_seconds,
+        "day_timezone": limit.day_timezone,
+    }
+    if limit.key_name is not None:
+        wanted = "registry.set_key_limit"
+    elif limit.window_seconds is None and limit.day_timezone is None:
+        wanted = "registry.set_units"
+    else:
+        wanted = "registry.set_limit"
+    return connection.execute(query(wanted), parameters).scalar_one_or_none() is not None
+
+
+def remove_limit(connection: Connection, provider: str, name: str, key_name: str | None) -> bool:
+    """Take a limit away, or what one key has instead of it; False when there was none."""
+    wanted = "registry.remove_limit" if key_name is None else "registry.remove_key_limit"
+    parameters = {"provider": provider, "name": name, "key_name": key_name}
+    return connection.execute(query(wanted), parameters).scalar_one_or_none() is not None
+
+
+def providers(connection: Connection, provider: str | None = None) -> list[Provider]:
+    """Providers by name, switched off ones too: all, or one."""
+    rows = connection.execute(query("registry.about_providers"), {"provider": provider}).mappings()
+    return [Provider(**row) for row in rows]

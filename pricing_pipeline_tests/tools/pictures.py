@@ -1,0 +1,87 @@
+"""Takes the pictures of docs/images anew (`make pictures`): a first start, a backfill, and the UI in a browser.
+
+Needs Chromium (Debian: chromium). Look at the pictures before you commit them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Page, expect, sync_playwright
+
+from pricing_pipeline_tests.fixtures.stack import new_stack
+from pricing_pipeline_tests.support.chromium import CHROMIUM, FLAGS
+
+IMAGES = Path(__file__).parents[2] / "docs/images"
+BACKFILL = ("backfill", "start", "--type", "equity_daily", "--from", "2000-03", "--to", "2013-02")
+
+
+def lineage(page: Page) -> None:
+    expect(page.get_by_text("Materialize all")).to_be_visible()
+    page.get_by_text("Hide navigation").click()
+    folded = page.get_by_label("unfold_more")
+    for groups in (3, 2, 1):
+        expect(folded).to_have_count(groups)
+        folded.first.click()
+        page.wait_for_timeout(1_500)  # the graph moves
+        page.mouse.dblclick(1600, 150)  # on the canvas: fits the graph into it
+    expect(page.get_by_text("Loading")).to_have_count(0)
+
+
+def latest_price(page: Page) -> None:
+    expect(page.get_by_text("Fails if more than 2 minutes since last materialization")).to_be_visible()
+    page.get_by_text("Hide navigation").click()
+    row = page.get_by_role("row", name=re.compile("^MSFT [0-9.]+ USD"))
+    expect(row).to_be_visible()
+    row.scroll_into_view_if_needed()
+
+
+def runs(page: Page) -> None:
+    expect(page.get_by_text("refresh").first).to_be_visible()
+    expect(page.get_by_text("Backfill").first).to_be_visible()
+
+
+PAGES: tuple[tuple[Callable[[Page], None], str, tuple[int, int]], ...] = (
+    (lineage, "/asset-groups", (1700, 1450)),
+    (latest_price, "/assets/latest_price/equity_quote", (1500, 1000)),
+    (runs, "/runs", (1400, 700)),
+)
+
+
+def _shows(page: Page, address: str, wait: Callable[[Page], None]) -> bool:
+    """Whether the page shows all that the picture is about; most of it only when it is loaded again."""
+    page.goto(address)
+    try:
+        wait(page)
+    except AssertionError:
+        return False
+    return True
+
+
+def main() -> int:
+    if CHROMIUM is None:
+        print("Chromium is not installed (Debian: chromium).", file=sys.stderr)
+        return 1
+    expect.set_options(timeout=15_000)
+    with new_stack() as stack, sync_playwright() as playwright:
+        stack.start()
+        stack.wait_until_up()
+        print(stack.cli(*BACKFILL).stdout)
+        stack.wait_until_all_fresh()
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        for wait, path, (width, height) in PAGES:
+            page = browser.new_page(viewport={"width": width, "height": height})
+            address = stack.state()["urls"]["dagster"] + path
+            stack.wait_until(wait.__name__, lambda: _shows(page, address, wait))  # noqa: B023
+            page.wait_for_timeout(5_000)  # what moves has settled
+            page.screenshot(path=IMAGES / f"{wait.__name__}.png")
+            page.close()
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
