@@ -286,16 +286,13 @@ def _say_quarantine(counts: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _say_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:
+    """A line for each, however long: its end often says what to do."""
     if warnings:
         typer.echo()
-        rows = [
-            (one["source"], one["subject"], one["times"], moment(one["last_at"]), one["message"])
-            for one in warnings
-        ]
-        headings = ["warned by", "about", "times in 24 h", "last", "said"]
-        print_table(
-            headings, rows, right=["times in 24 h"], spare=["times in 24 h", "warned by"], long="said"
-        )
+    for one in warnings:
+        times = "once" if one["times"] == 1 else f"{one['times']} times"
+        seen = f"{one['source']}, {times} in 24 h, last at {moment(one['last_at'])}"
+        typer.echo(f"warning:     {one['subject']} ({seen}): {one['message']}")
 
 
 def _units(one: Mapping[str, Any]) -> str:
