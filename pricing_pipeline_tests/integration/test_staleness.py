@@ -322,3 +322,16 @@ def test_b8_a_pair_that_waits_for_a_vanished_task_is_found(core: Core) -> None:
     assert core.one("SELECT pricing.repair_demand()") == 1
     assert core.enqueue_due() == 1
     assert set(core.statuses()) == {"AAPL", "IBM"}
+
+
+def test_b4_a_function_of_ones_own_is_asked_only_about_what_somebody_wants(core: Core) -> None:
+    """It may fail on a pair without a price, and may be slow: a paused pair made its whole type count as stale."""
+    core.heartbeat("ann", AAPL, (QUOTE, "MSFT"))
+    core.refresh()
+    core.rows("DELETE FROM pricing.latest_prices WHERE symbol = 'MSFT'")
+    core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = 'MSFT'")
+    body = "BEGIN IF stamp IS NULL THEN RAISE EXCEPTION ''no stamp''; END IF; RETURN false; END"
+    core.judge_by(body, QUOTE, language="plpgsql")
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), became_due_at = NULL")
+    assert core.enqueue_due() == 0
+    assert core.rows("SELECT message FROM pricing.warnings") == []

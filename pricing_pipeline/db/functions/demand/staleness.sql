@@ -97,11 +97,11 @@ BEGIN
         FROM pricing.within_quota(wanted_type, stale.symbols, stale.viewers) AS w (symbols, viewers, left_out);
         PERFORM pricing.put_off(wanted_type, stale.left_out);
     END IF;
-    IF stale.symbols IS NOT NULL THEN
-        -- Mostly none of them has a task, or it would not be due.
-        PERFORM pricing.enqueue_pairs(array_fill(wanted_type, ARRAY[cardinality(stale.symbols)]), stale.symbols, stale.viewers, are_new => true);
+    IF stale.symbols IS NULL THEN
+        RETURN 0;
     END IF;
-    RETURN coalesce(cardinality(stale.symbols), 0);
+    -- Mostly none of them has a task, or it would not be due.
+    RETURN pricing.enqueue_pairs(array_fill(wanted_type, ARRAY[cardinality(stale.symbols)]), stale.symbols, stale.viewers, are_new => true);
 EXCEPTION
     WHEN lock_not_available OR deadlock_detected THEN
         RETURN pricing.check_by_halves(
@@ -181,7 +181,9 @@ BEGIN
         CROSS JOIN LATERAL (SELECT CASE WHEN p.viewers = 0 THEN $3 WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $2 END AS minutes) ttl
         $query$, kind.timestamp_column, kind.table_name, kind.symbol_column,
         CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN 'NULL'
-             ELSE pg_catalog.format('coalesce(pricing.%I(v.%I, ttl.minutes), true)', kind.staleness_function, kind.timestamp_column) END)
+             -- What nobody wants is not asked about: a function of one's own may be slow, or fail on what has no price.
+             ELSE pg_catalog.format('CASE WHEN NOT p.is_paused AND (p.viewers > 0 OR p.is_held) THEN coalesce(pricing.%I(v.%I, ttl.minutes), true) END',
+                                    kind.staleness_function, kind.timestamp_column) END)
     INTO judged USING pairs, kind.default_ttl_minutes, kind.background_ttl_minutes;
     RETURN judged;
 EXCEPTION
