@@ -99,7 +99,7 @@ def test_a_killed_process_is_started_again(running: Stack, name: str) -> None:
     restarted = time.time()
     running.wait_until("the UI", running.location)
     running.wait_for_tick(since=restarted)
-    symbol = "AFTER." + name.rpartition("-")[2].upper()
+    symbol = "AFTER" + name.rpartition("-")[2].upper()
     running.watch("equity_quote", symbol)
     assert running.wait_for_price("equity_quote", symbol).outcome == "ok"
     running.leave("equity_quote", symbol)
@@ -125,7 +125,7 @@ def test_g2_a_code_server_that_lives_and_does_not_answer_is_started_again(runnin
     reloaded = running.wait_until("a reload from the UI", lambda: running.graphql(RELOAD))
     assert reloaded["reloadRepositoryLocation"]["__typename"] == "WorkspaceLocationEntry"
     running.wait_for_tick(since=restarted)
-    symbol = f"AFTER.{restarted:.0f}"
+    symbol = f"AFTER{restarted:.0f}"
     running.watch("equity_quote", symbol)
     assert running.wait_for_price("equity_quote", symbol).outcome == "ok"
     running.leave("equity_quote", symbol)
