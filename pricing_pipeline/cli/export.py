@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from pricing_pipeline.cli.output import decimal, iso
+from pricing_pipeline.cli.output import plain
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.errors import PricingError
 
@@ -35,24 +33,13 @@ def _write_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], path: 
     def write_to(file: Any) -> None:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(columns)
-        table.writerows([_text(row[name]) for name in columns] for row in rows)
+        table.writerows([plain(row[name]) for name in columns] for row in rows)
 
     if path == _STANDARD_OUTPUT:
         write_to(sys.stdout)
         return
     with path.open("w", encoding="utf-8", newline="") as file:
         write_to(file)
-
-
-def _text(value: object) -> object:
-    match value:
-        case datetime():
-            return iso(value)
-        case date():
-            return value.isoformat()
-        case Decimal():
-            return decimal(value)
-    return value
 
 
 def _write_parquet(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -46,8 +46,8 @@ def print_role_faults(faults: Sequence[RoleFault]) -> None:
         typer.echo(f"  {fault.fault}:\n    {fault.remedy}")
 
 
-def as_json(value: object) -> object:
-    """Times as ISO 8601 in UTC, days as ISO 8601, exact decimals as strings."""
+def plain(value: object) -> object:
+    """Times as ISO 8601 in UTC, days as ISO 8601, exact decimals as strings; all else as it is."""
     match value:
         case datetime():
             return iso(value)
@@ -55,7 +55,12 @@ def as_json(value: object) -> object:
             return value.isoformat()
         case Decimal():
             return decimal(value)
-    return str(value)
+    return value
+
+
+def as_json(value: object) -> str:
+    """What JSON has no type for, as `plain` spells it."""
+    return str(plain(value))
 
 
 def login() -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -21,6 +19,7 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.errors import LockUnavailable
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.sessions import at_once
 from pricing_pipeline_tests.tools.audit import audit
 
 PROGRAM = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
@@ -98,23 +97,6 @@ def bounced(bouncer: str, core: Core) -> Iterator[Core]:
     engine.dispose()
 
 
-def in_threads(count: int, work: Any) -> None:
-    faults: list[BaseException] = []
-
-    def run(number: int) -> None:
-        try:
-            work(number)
-        except BaseException as fault:
-            faults.append(fault)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
-
-
 def locks(core: Core) -> int:
     """Advisory locks that any session of this database holds."""
     count: int = core.one(
@@ -139,8 +121,8 @@ def test_a3_workers_and_viewers_share_three_sessions(bounced: Core) -> None:
             bounced.enqueue_due()
             bounced.call("SELECT pricing.run_duties() IS NOT NULL")
 
-    in_threads(8, watch)
-    in_threads(6, work)
+    assert at_once(8, watch) == []
+    assert at_once(6, work) == []
     while bounced.refresh():
         pass
     assert set(bounced.statuses().values()) == {"completed"}
@@ -164,7 +146,7 @@ def test_c2_a_lock_is_one_sessions_and_leaks_nowhere(bounced: Core) -> None:
                 refused.append(number)
 
     left: list[int] = []
-    in_threads(3, contend)
+    assert at_once(3, contend) == []
     assert entered
     assert len(entered) + len(refused) == 60
     assert locks(bounced) == 0
@@ -183,5 +165,5 @@ def test_a_statement_repeated_often_is_prepared_in_no_session(bounced: Core) -> 
                 assert value == turn + 1
                 connection.commit()
 
-    in_threads(8, ask)
+    assert at_once(8, ask) == []
     assert bounced.call("SELECT count(*) FROM pg_prepared_statements") == 0

@@ -92,7 +92,7 @@ def psql(
     """Open psql on the database. It gets the password where others cannot see it.
 
     \b
-    Example: pricing-pipeline db psql --role worker -- --command "SELECT * FROM pricing.calls LIMIT 5"
+    Example: pricing-pipeline db psql --role worker -- --csv --file report.sql
     """
     from pricing_pipeline.cli import db
 
