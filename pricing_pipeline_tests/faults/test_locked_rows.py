@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -18,17 +19,22 @@ from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
 
 
-def test_fault_27_an_answer_is_stored_but_for_what_is_locked_and_that_waits_ten_seconds(
-    core: Core, clock: Clock, sessions: Any
-) -> None:
-    """The provider is not asked again each second, no attempt is lost, and the neighbours are served."""
-    core.lift_limits(batch_size=10)
-    names = [f"S{number}" for number in range(8)]
+def asked_again(core: Core, clock: Clock, names: list[str]) -> Call:
+    """A call for the prices of these symbols, which are watched, stored, and stale by now."""
+    core.lift_limits(batch_size=len(names))
     core.heartbeat("ann", *((QUOTE, name) for name in names))
     core.refresh()
     clock.advance(120)
     core.enqueue(QUOTE, *names)
-    call = core.claim_one()
+    return core.claim_one()
+
+
+def test_fault_27_an_answer_is_stored_but_for_what_is_locked_and_that_waits_ten_seconds(
+    core: Core, clock: Clock, sessions: Any
+) -> None:
+    """The provider is not asked again each second, no attempt is lost, and the neighbours are served."""
+    names = [f"S{number}" for number in range(8)]
+    call = asked_again(core, clock, names)
     holder = sessions("owner")
     holder.execute("SELECT FROM pricing.latest_prices WHERE symbol = 'S3' FOR UPDATE")
     tally = settle_answer(core.engine, call, good(core, call))
@@ -46,13 +52,8 @@ def test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn(
     core: Core, clock: Clock, sessions: Any
 ) -> None:
     """Four answers are stored at a time. Eight with locked rows kept all others waiting for eight seconds."""
-    core.lift_limits(batch_size=100)
     names = [f"S{number}" for number in range(60)]
-    core.heartbeat("ann", *((QUOTE, name) for name in names))
-    core.refresh()
-    clock.advance(120)
-    core.enqueue(QUOTE, *names)
-    call = core.claim_one()
+    call = asked_again(core, clock, names)
     holder = sessions("owner")
     holder.execute("SELECT FROM pricing.latest_prices FOR UPDATE")
     in_turn: list[float] = []
