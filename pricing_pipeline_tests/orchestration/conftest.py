@@ -10,9 +10,10 @@ from pricing_pipeline_tests.fixtures.dagster import (
     environment,
     ignore_what_dagster_deprecates,
     stage,
+    unscheduled,
 )
 
-__all__ = ["dagster_home", "dagster_url", "environment", "stage"]
+__all__ = ["dagster_home", "dagster_url", "environment", "stage", "unscheduled"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

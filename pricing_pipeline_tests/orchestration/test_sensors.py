@@ -21,7 +21,7 @@ from pricing_pipeline_tests.fixtures.database import Clock
 
 SENSOR = "refresh_watched"
 
-pytestmark = pytest.mark.usefixtures("still")
+pytestmark = pytest.mark.usefixtures("still", "unscheduled")
 
 
 def requested(tick: SensorExecutionData) -> dg.RunRequest:
@@ -76,9 +76,6 @@ def test_g3_a_database_that_is_ahead_of_dagster_names_no_month_to_come(
 
 
 def test_g3_what_is_held_leads_to_a_drain_too(stage: Stage, core: Core, clock: Clock) -> None:
-    # Its schedule would come into it, where the clock passes six in the evening (UTC).
-    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
-    stage.reload()
     core.hold("ann", (QUOTE, "AAPL"))
     request = requested(stage.tick(SENSOR))
     assert selected(request) == [QUOTE]
