@@ -22,12 +22,13 @@ from sqlalchemy import Engine
 from benchmarks.report import Row, medians
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.calls import Call, Task
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.prices import actions, known_values, price_reader, price_writer
+from pricing_pipeline.prices import price_reader, price_writer
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import plain_bars
 from pricing_pipeline.quarantine import judgement
@@ -156,14 +157,13 @@ def store_all(engine: Engine, answers: dict[str, Bars]) -> None:
             claim_token=UUID(int=0),
             claimed_at=datetime.now(UTC),
         )
-        answer = Answer(observations=rows)
+        answer = Answer(observations=Rows(rows))
         with engine.begin() as connection:
-            known = actions.refined(connection, call, answer, known_values.load(connection, call, rows))
-            verdicts = judgement.judge_answer(connection, call, rows, known)
-            good = verdicts[symbol].good
+            judged = judgement.judge_answer(connection, call, answer, {symbol})
+            good = judged.verdicts[symbol].good
             if len(good) != len(rows):
                 raise RuntimeError(f"of {symbol} {len(rows) - len(good)} bars were held; none should be")
-            price_writer.store(connection, call, good, known)
+            price_writer.store(connection, call, good, judged.known)
 
 
 def copy_all(connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[tuple[object, ...]]) -> None:

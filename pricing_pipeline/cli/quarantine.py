@@ -17,9 +17,10 @@ from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json,
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.errors import UnknownValue
-from pricing_pipeline.quarantine import opinions, quarantined_values, reviews
+from pricing_pipeline.prices import quarantined_values
+from pricing_pipeline.prices.quarantined_values import Decision, Neighbour, QuarantinedValue
+from pricing_pipeline.quarantine import opinions, reviews
 from pricing_pipeline.quarantine.opinions import Opinion
-from pricing_pipeline.quarantine.quarantined_values import Decision, Neighbour, QuarantinedValue
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 

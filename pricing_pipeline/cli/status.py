@@ -21,8 +21,8 @@ from pricing_pipeline.demand import backfills, freshness, schedules
 from pricing_pipeline.demand.freshness import Freshness
 from pricing_pipeline.demand.schedules import WaitingSchedule
 from pricing_pipeline.errors import DatabaseError, PricingError
+from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.processes.home import read_state
-from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.limits import Allowance, Budget, Key, Unqueued
 from pricing_pipeline.settings import Settings, load_settings

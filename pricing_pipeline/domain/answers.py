@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
+
+from pricing_pipeline.domain.observations import Observations, Rows
 
 
 class FailureKind(StrEnum):
@@ -45,15 +48,6 @@ _PERMANENT = frozenset(
 )
 
 
-class Adjustment(StrEnum):
-    """The basis of stored prices: by which splits they were divided later. Dividends never count here."""
-
-    RAW = "raw"
-    """As traded on their day."""
-    SPLITS = "splits"
-    """Divided by every split from their day until the day of the answer."""
-
-
 class Adjust(StrEnum):
     """The basis on which history is read."""
 
@@ -63,30 +57,6 @@ class Adjust(StrEnum):
     """Divided by every split since."""
     TOTAL = "total"
     """Divided by every split since, and less the dividends paid since: for total return."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """One value of one symbol as a provider gave it, checked but not yet stored.
-
-    `close` is the price, the close of the bar, or the NAV. `observed_at` is the source's time in
-    UTC; for daily values it is midnight UTC of the trading day. `text` keeps the source's own
-    spelling of the price. `currency` is ISO 4217 or a coin, or None if the source does not name it.
-    `adjustment` applies to the four prices and, inversely, to the volume. `quality` says which values beside the close
-    were dropped, and why; None if none was.
-    """
-
-    symbol: str
-    observed_at: datetime
-    close: Decimal
-    text: str
-    currency: str | None = None
-    open: Decimal | None = None
-    high: Decimal | None = None
-    low: Decimal | None = None
-    volume: Decimal | None = None
-    adjustment: Adjustment = Adjustment.RAW
-    quality: str | None = None
 
 
 SAME_ACTION = timedelta(days=7)
@@ -188,7 +158,7 @@ class Answer:
     `unconfirmed` is another way to read the answer.
     """
 
-    observations: Sequence[Observation] = ()
+    observations: Observations = field(default_factory=Rows)
     failures: tuple[SymbolFailure, ...] = ()
     empty: frozenset[str] = field(default_factory=frozenset)
     rejected: tuple[RejectedValue, ...] = ()
@@ -198,6 +168,13 @@ class Answer:
     unread: Mapping[str, frozenset[date]] = field(default_factory=dict)
     unsplit: frozenset[str] = field(default_factory=frozenset)
     unconfirmed: Unconfirmed | None = None
+
+    @property
+    def failure(self) -> FailureKind | None:
+        """The most frequent failure of an answer that brought nothing; None if it brought something."""
+        if self.observations or self.documents or self.empty or not self.failures:
+            return None
+        return Counter(failure.kind for failure in self.failures).most_common(1)[0][0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ plausibility.py judges the columns, providers/values.py reads them.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, TypeAlias, overload
 
-from pricing_pipeline.domain.answers import Adjustment, Observation
+from pricing_pipeline.domain.observations import SATURDAY, Adjustment, Observation, Observations, Rows
 
 if TYPE_CHECKING:
     from numpy import datetime64, int64
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICROSECOND = timedelta(microseconds=1)
-_SATURDAY = 5
 MICROSECONDS_A_DAY = 86_400_000_000
 
 
-class Bars(Sequence[Observation]):
+class Bars(Observations):
     """Bars of one symbol, one for each day, oldest first. It makes its Observations when they are read.
 
     The caller has checked each bar: `ordinals` are days in order; the prices are amounts in units of 10^-`scale`, above
@@ -103,6 +102,39 @@ class Bars(Sequence[Observation]):
         """The times of the bars, since 1970 UTC."""
         return (self.ordinals - _EPOCH_DAY) * MICROSECONDS_A_DAY
 
+    def symbols(self) -> set[str]:
+        return {self.symbol}
+
+    def spans(self) -> dict[str, tuple[datetime, datetime]]:
+        return {self.symbol: (self[0].observed_at, self[-1].observed_at)}
+
+    def by_symbol(self) -> Mapping[str, Bars]:
+        return {self.symbol: self}
+
+    def of(self, symbols: Container[str]) -> Observations:
+        return self if self.symbol in symbols else Rows()
+
+    def after(self, at: datetime) -> Sequence[Observation]:
+        return self[int(self.ordinals.searchsorted(at.astimezone(UTC).toordinal(), "right")) :]
+
+    def months(self) -> Counter[date]:
+        import numpy as np
+
+        months = self.days.astype("datetime64[M]")
+        firsts, counts = np.unique(months.astype("datetime64[D]"), return_counts=True)
+        return Counter(dict(zip(firsts.tolist(), counts.tolist(), strict=True)))
+
+    def weekend_days(self) -> list[date]:
+        # The day 1 is a Monday.
+        at_weekends = self.ordinals[(self.ordinals - 1) % 7 >= SATURDAY]
+        return [date.fromordinal(ordinal) for ordinal in at_weekends.tolist()]
+
+    def adjustments(self) -> set[Adjustment]:
+        return {self.adjustment}
+
+    def trimmed(self) -> int:
+        return 0  # a bar that lacks a part is not kept in columns
+
     def place_of(self, at: datetime) -> int:
         """How many bars are before `at`."""
         at = at.astimezone(UTC)
@@ -171,80 +203,3 @@ class StoredValues(Mapping[datetime, Decimal]):
         return all(
             brought.get(at, amount) == amount for at, amount in zip(self.microseconds, stored, strict=True)
         )
-
-
-def spans(observations: Iterable[Observation]) -> dict[str, tuple[datetime, datetime]]:
-    """The first and the last time of each symbol's values."""
-    if isinstance(observations, Bars):
-        return {observations.symbol: (observations[0].observed_at, observations[-1].observed_at)}
-    spans_by_symbol: dict[str, tuple[datetime, datetime]] = {}
-    for row in observations:
-        at = row.observed_at
-        first, last = spans_by_symbol.get(row.symbol, (at, at))
-        spans_by_symbol[row.symbol] = (at if at < first else first, at if at > last else last)
-    return spans_by_symbol
-
-
-def symbols_of(observations: Iterable[Observation]) -> set[str]:
-    """The symbols with values."""
-    return {observations.symbol} if isinstance(observations, Bars) else {row.symbol for row in observations}
-
-
-def by_symbol(observations: Iterable[Observation]) -> Mapping[str, Sequence[Observation]]:
-    """The values of each symbol."""
-    if isinstance(observations, Bars):
-        return {observations.symbol: observations}
-    rows: defaultdict[str, list[Observation]] = defaultdict(list)
-    for row in observations:
-        rows[row.symbol].append(row)
-    return rows
-
-
-def of_symbols(observations: Sequence[Observation], symbols: Container[str]) -> Sequence[Observation]:
-    """The values of these symbols."""
-    if isinstance(observations, Bars):
-        return observations if observations.symbol in symbols else ()
-    return [row for row in observations if row.symbol in symbols]
-
-
-def together(parts: Sequence[Sequence[Observation]]) -> Sequence[Observation]:
-    """The values of several symbols as one sequence."""
-    return parts[0] if len(parts) == 1 else [row for part in parts for row in part]
-
-
-def months_of(observations: Iterable[Observation]) -> Counter[date]:
-    """The number of values in each UTC month, by its first day."""
-    if isinstance(observations, Bars):
-        import numpy as np
-
-        months = observations.days.astype("datetime64[M]")
-        firsts, counts = np.unique(months.astype("datetime64[D]"), return_counts=True)
-        return Counter(dict(zip(firsts.tolist(), counts.tolist(), strict=True)))
-    counted: Counter[date] = Counter()
-    for day, rows in Counter(row.observed_at.date() for row in observations).items():
-        counted[day.replace(day=1)] += rows
-    return counted
-
-
-def trimmed_of(observations: Iterable[Observation]) -> int:
-    """How many values lack dropped parts; bars in columns lack none."""
-    return 0 if isinstance(observations, Bars) else sum(row.quality is not None for row in observations)
-
-
-def weekend_of(observations: Iterable[Observation]) -> list[date]:
-    """The Saturdays and Sundays among the values' days."""
-    if isinstance(observations, Bars):
-        # The day 1 is a Monday.
-        at_weekends = observations.ordinals[(observations.ordinals - 1) % 7 >= _SATURDAY]
-        return [date.fromordinal(ordinal) for ordinal in at_weekends.tolist()]
-    days = (row.observed_at.astimezone(UTC).date() for row in observations)
-    return [day for day in days if day.weekday() >= _SATURDAY]
-
-
-def after(observations: Sequence[Observation], at: datetime) -> Sequence[Observation]:
-    """The values after the time `at`."""
-    if isinstance(observations, Bars):
-        return observations[
-            int(observations.ordinals.searchsorted(at.astimezone(UTC).toordinal(), "right")) :
-        ]
-    return [row for row in observations if row.observed_at > at]

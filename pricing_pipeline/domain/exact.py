@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.domain.bars import Bars
+from pricing_pipeline.domain.observations import Observation
 
 if TYPE_CHECKING:
     from pricing_pipeline.domain.bars import Column

@@ -21,17 +21,15 @@ from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.answers import (
     SAME_ACTION,
-    Adjustment,
     Answer,
     CorporateAction,
     Dividend,
-    Observation,
     RejectedValue,
     Split,
 )
-from pricing_pipeline.domain.bars import after, of_symbols, spans
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.validation.knowledge import ROUNDING, Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
@@ -133,7 +131,7 @@ def refined(
     since then, as the answer should be. `bases` names symbols whose answer is on another basis than their history;
     their known values are converted to it.
     """
-    found_spans = {symbol: span for symbol, span in spans(answer.observations).items() if symbol in known}
+    found_spans = {symbol: span for symbol, span in answer.observations.spans().items() if symbol in known}
     symbols = sorted(found_spans)
     parameters = {
         "data_type": call.data_type,
@@ -170,7 +168,7 @@ def refined(
             }
             about = _of_later_shares(about, _Recorded(newest, earlier, recorded), since)
         if symbol in bases:
-            about = _on_basis(about, bases[symbol], applied, of_symbols(answer.observations, {symbol}))
+            about = _on_basis(about, bases[symbol], applied, answer.observations.of({symbol}))
         if about.adjustment is not Adjustment.SPLITS:
             unnamed = _unnamed(
                 believed, named_splits[symbol], answer.actions_since.get(symbol), call.claimed_at
@@ -266,7 +264,7 @@ def note_overlap(
         row
         for symbol, verdict in verdicts.items()
         if symbol in stored
-        for row in after(verdict.good, call.claimed_at - _RECENT)
+        for row in verdict.good.after(call.claimed_at - _RECENT)
     ]
     if restated or recent:
         parameters = {

@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from pricing_pipeline.db import arrays, copying
-from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.exact import amounts_of, scale_of, to_amount
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.validation.knowledge import Known
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from sqlalchemy import Connection
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query
-from pricing_pipeline.domain.answers import Adjustment, Observation
-from pricing_pipeline.domain.bars import StoredValues, spans
+from pricing_pipeline.domain.bars import StoredValues
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.domain.observations import Adjustment, Observations
 from pricing_pipeline.validation.knowledge import DEFAULT_SCALE, Known, Peer, Point, Rival, Traded
 
 _ADJUSTMENTS = {one.value: one for one in Adjustment}
@@ -64,9 +64,9 @@ class _Row(NamedTuple):
     peer_splits: list[float] | None
 
 
-def load(connection: Connection, call: Call, observations: Iterable[Observation]) -> dict[str, Known]:
+def load(connection: Connection, call: Call, observations: Observations) -> dict[str, Known]:
     """The known values of an answer's symbols; its values are judged by them and stored with them."""
-    first_and_last = spans(observations)
+    first_and_last = observations.spans()
     if not first_and_last:
         return {}
     symbols = sorted(first_and_last)
@@ -83,12 +83,12 @@ def load(connection: Connection, call: Call, observations: Iterable[Observation]
 
 
 def trading(
-    connection: Connection, call: Call, observations: Sequence[Observation]
+    connection: Connection, call: Call, observations: Observations
 ) -> Mapping[str, tuple[Traded, ...]]:
     """The trading on the twenty stored days before an answer, by symbol; without symbols that have none."""
     if call.fetcher is not Fetcher.DAILY_BARS:
         return {}
-    firsts = {symbol: first for symbol, (first, _) in spans(observations).items()}
+    firsts = {symbol: first for symbol, (first, _) in observations.spans().items()}
     parameters = {
         "data_type": call.data_type,
         "symbols": arrays.texts(firsts),

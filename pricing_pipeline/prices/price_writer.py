@@ -10,9 +10,10 @@ from sqlalchemy import Connection
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_copy, driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
-from pricing_pipeline.domain.answers import Observation, Stored
-from pricing_pipeline.domain.bars import Bars, by_symbol
+from pricing_pipeline.domain.answers import Stored
+from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.calls import Call, Receipt
+from pricing_pipeline.domain.observations import Observation, Observations
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import columns, known_values
 from pricing_pipeline.validation.knowledge import Known
@@ -21,7 +22,7 @@ from pricing_pipeline.validation.knowledge import Known
 def store(
     connection: Connection,
     call: Call,
-    observations: Sequence[Observation],
+    observations: Observations,
     known: Mapping[str, Known] | None = None,
 ) -> list[Stored]:
     """Store the checked values of one call within the caller's transaction.
@@ -34,7 +35,7 @@ def store(
         return []
     about = known_values.load(connection, call, observations) if known is None else known
     if call.window is not None:
-        rows_by_symbol = by_symbol(observations)
+        rows_by_symbol = observations.by_symbol()
         return [
             _store_span(connection, call, rows_by_symbol[symbol], about[symbol])
             for symbol in sorted(rows_by_symbol)
@@ -48,9 +49,7 @@ def store(
     ]
 
 
-def _store_span(
-    connection: Connection, call: Call, observations: Sequence[Observation], about: Known
-) -> Stored:
+def _store_span(connection: Connection, call: Call, observations: Observations, about: Known) -> Stored:
     """Store the values of one symbol's days; bars in columns are copied if none of their days is stored."""
     symbol = observations[0].symbol
     if isinstance(observations, Bars) and not about.stored:

@@ -6,7 +6,7 @@ decides the basis of a history; other modules judge values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -15,10 +15,11 @@ from sqlalchemy import Connection
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query
-from pricing_pipeline.domain.answers import Adjustment, Answer, Observation
-from pricing_pipeline.domain.bars import Bars, by_symbol, of_symbols
+from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observations, Rows
+from pricing_pipeline.prices import actions, known_values
 from pricing_pipeline.validation.knowledge import Known, Verdict
 from pricing_pipeline.validation.restatement import Restatement, RestatementKind
 
@@ -41,11 +42,24 @@ def lock_basis(connection: Connection, call: Call) -> None:
         driver_rows(connection, driver_query("rebasing.lock_basis"), named)
 
 
+def load_known(
+    connection: Connection, call: Call, answer: Answer, observed: Observations
+) -> tuple[dict[str, Known], dict[str, BasisChange]]:
+    """The known values to judge an answer by, and the histories that may change to the answer's basis."""
+    loaded = known_values.load(connection, call, observed)
+    if call.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
+        return loaded, {}
+    known = actions.refined(connection, call, answer, loaded)
+    changes = find_basis_changes(connection, call, answer, observed, known)
+    bases = {symbol: Adjustment.RAW for symbol, change in changes.items() if change.is_whole}
+    return (actions.refined(connection, call, answer, loaded, bases) if bases else known), changes
+
+
 def find_basis_changes(
     connection: Connection,
     call: Call,
     answer: Answer,
-    observed: Sequence[Observation],
+    observed: Observations,
     known: Mapping[str, Known],
 ) -> dict[str, BasisChange]:
     """The symbols with days as traded in the answer and a divided history of the same provider; locks these histories.
@@ -56,9 +70,8 @@ def find_basis_changes(
     if call.fetcher is not Fetcher.DAILY_BARS or call.window is None or answer.unconfirmed is not None:
         return {}
     other = set()
-    for symbol, rows in by_symbol(observed).items():
-        bases = {rows.adjustment} if isinstance(rows, Bars) else {row.adjustment for row in rows}
-        if bases == {Adjustment.RAW} and known[symbol].adjustment not in (None, Adjustment.RAW):
+    for symbol, rows in observed.by_symbol().items():
+        if rows.adjustments() == {Adjustment.RAW} and known[symbol].adjustment not in (None, Adjustment.RAW):
             other.add(symbol)
     if not other:
         return {}
@@ -79,7 +92,7 @@ def find_basis_changes(
 def change_bases(
     connection: Connection,
     call: Call,
-    observed: Sequence[Observation],
+    observed: Observations,
     verdicts: Mapping[str, Verdict],
     changes: Mapping[str, BasisChange],
 ) -> set[str]:
@@ -94,10 +107,10 @@ def change_bases(
         if change.is_whole and (not verdict.good or _has_changed(connection, call, symbol, change, verdict)):
             continue
         verdict.other_basis += len(verdict.good)
-        verdict.good, verdict.confirmed = (), []
+        verdict.good, verdict.confirmed = Rows(), []
         if not change.is_asked:
             asked.add(symbol)
-            times = frozenset(row.observed_at for row in of_symbols(observed, {symbol}))
+            times = frozenset(row.observed_at for row in observed.of({symbol}))
             verdict.restatement = Restatement(RestatementKind.BASIS, times, Decimal(0), ratio=Decimal(1))
     return asked
 

@@ -18,7 +18,6 @@ from typing import Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pricing_pipeline.domain.answers import Answer, RejectedValue
-from pricing_pipeline.domain.bars import symbols_of
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
@@ -33,7 +32,7 @@ from pricing_pipeline.errors import (
     Throttled,
 )
 from pricing_pipeline.providers import flat
-from pricing_pipeline.providers.flat import Rows
+from pricing_pipeline.providers.flat import FlatRows
 from pricing_pipeline.providers.values import json_number, spelling
 
 MAX_RETRY_AFTER = 3600.0
@@ -152,7 +151,7 @@ def _check_amount(provider: str, body: bytes) -> None:
         )
 
 
-def decode_rows(provider: str, response: Response, name: str) -> tuple[dict[str, object], Rows] | None:
+def decode_rows(provider: str, response: Response, name: str) -> tuple[dict[str, object], FlatRows] | None:
     """The body without its long list under `name`, and that list in columns, if it has plain figures only.
 
     Otherwise None: `decode_json` reads every body. Raises SchemaDrift like `decode_json` if the body is too long.
@@ -385,7 +384,7 @@ def check_answer(provider: str, symbols: Sequence[str], answer: Answer) -> Answe
     Raises SchemaDrift otherwise: a lost symbol would stay claimed for ever.
     """
     places: dict[str, int] = dict.fromkeys(symbols, 0)
-    observed = symbols_of(answer.observations) | {document.symbol for document in answer.documents}
+    observed = answer.observations.symbols() | {document.symbol for document in answer.documents}
     failed = [failure.symbol for failure in answer.failures]
     for symbol in (*observed, *failed, *answer.empty):
         places[symbol] = places.get(symbol, 0) + 1

@@ -22,8 +22,9 @@ import httpx
 from pydantic import SecretStr
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
-from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.calls import Receipt, Response
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     ClientFault,
@@ -117,6 +118,11 @@ class Fetched:
     def units_left(self) -> int | None:
         """How many units of its limit are left by the provider's headers, if they say so."""
         return units_left(self.headers)
+
+    @property
+    def receipt(self) -> Receipt:
+        """The cost of the call, and what the answer says about the provider as a whole."""
+        return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure)
 
 
 class ProviderClient:
@@ -369,14 +375,14 @@ class ProviderClient:
     def _scrubbed(self, answer: Answer) -> Answer:
         """The answer without keys in its texts. Bars in columns have no texts of the provider."""
         observations = answer.observations
-        faulty = [row for row in observations if row.quality] if isinstance(observations, tuple) else []
+        faulty = [row for row in observations if row.quality] if observations.trimmed() else []
         rejected = capped(answer.rejected)
         texts = [row.quality or "" for row in faulty]
         texts += [item.message for item in answer.failures]
         texts += [text for item in rejected for text in (item.reason, item.text)]
         words = iter(self._echoes.blot_texts(texts))
         if faulty:
-            observations = tuple(
+            observations = Rows(
                 replace(row, quality=next(words)) if row.quality else row for row in observations
             )
         return replace(

@@ -25,7 +25,7 @@ _LONGEST_ROW = 1000
 """Bytes of a first row that is decoded for its names. Bars have a hundred and fifty."""
 
 
-class Rows:
+class FlatRows:
     """A list's figures by the names of their columns: digits, points and dashes, as they are spelled."""
 
     __slots__ = ("_body", "_ends", "_letters", "_numbers", "_starts", "names")
@@ -101,7 +101,7 @@ class Texts(Sequence[str]):
         return spelled.view(f"S{len(places)}").ravel()
 
 
-def read(body: bytes, name: str) -> tuple[bytes, Rows] | None:
+def read(body: bytes, name: str) -> tuple[bytes, FlatRows] | None:
     """The list under a name in the body, a JSON text, and the body with this name in place of the list.
 
     None unless it is one list of similar rows, in which each figure has one to eighteen digits with points and dashes,
@@ -136,7 +136,7 @@ def read(body: bytes, name: str) -> tuple[bytes, Rows] | None:
         return None
     numbers = np.fromstring(digits, dtype=np.int64, sep=",").reshape(count, -1)
     left = body[: start - 1] + json.dumps(name).encode() + body[end + 1 :]
-    return left, Rows(names, rows, letters, starts, ends, numbers)
+    return left, FlatRows(names, rows, letters, starts, ends, numbers)
 
 
 def _names(row: bytes) -> list[str] | None:

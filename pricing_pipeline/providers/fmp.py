@@ -15,17 +15,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pricing_pipeline.domain.answers import (
-    Adjustment,
-    Answer,
-    FailureKind,
-    Observation,
-    RejectedValue,
-    SymbolFailure,
-    storable,
-)
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure, storable
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, KeyRefused, PlanRestricted, SchemaDrift
 from pricing_pipeline.providers.base import (
@@ -398,7 +391,7 @@ def _quotes(rows: Sequence[_Quote | RejectedValue], now: datetime) -> Answer:
     if any(other != first for other in others):
         raise Implausible(f"it appears {1 + len(others)} times with different values")
     rejected = tuple(row for row in rows if isinstance(row, RejectedValue))
-    return Answer(observations=(_quote(first, now),), rejected=rejected)
+    return Answer(observations=Rows([_quote(first, now)]), rejected=rejected)
 
 
 def _quote(quote: _Quote, now: datetime) -> Observation:

@@ -14,9 +14,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pricing_pipeline.domain.answers import Answer, FailureKind, Observation, RejectedValue, SymbolFailure
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, SchemaDrift
 from pricing_pipeline.providers.base import (

@@ -15,9 +15,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pricing_pipeline.domain.answers import Answer, FailureKind, Observation, RejectedValue, SymbolFailure
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, ProviderError, SchemaDrift
 from pricing_pipeline.providers.base import (
@@ -31,7 +32,7 @@ from pricing_pipeline.providers.base import (
     validate,
     validate_rows,
 )
-from pricing_pipeline.providers.flat import Rows
+from pricing_pipeline.providers.flat import FlatRows
 from pricing_pipeline.providers.values import (
     Implausible,
     Number,
@@ -257,7 +258,7 @@ class TwelveData:
                 )
         if len(whole_call) == len(symbols):
             raise whole_call[0]
-        return merge([Answer(observations=tuple(quotes)), *answers])
+        return merge([Answer(observations=Rows(quotes)), *answers])
 
     def _refused(self, symbols: Sequence[str], error: _Error, response: Response, now: datetime) -> Answer:
         """An error object as the whole body, with the true HTTP status or, as in older days, with 200."""
@@ -348,7 +349,7 @@ def _member(fetcher: Fetcher, symbol: str, data: object, window: Window | None, 
     try:
         if fetcher is Fetcher.QUOTE:
             quote = validate(_Quote, data, what)
-            return Answer(observations=(_quote(symbol, quote, now),))
+            return Answer(observations=Rows([_quote(symbol, quote, now)]))
         series = validate(_Series, data, what)
         _check_same(symbol, series.meta.symbol, series.meta.exchange, series.meta.mic_code)
         currency, power = _currency(symbol, series.meta.currency)
@@ -376,7 +377,7 @@ def _plain(symbol: str, window: Window, response: Response, now: datetime) -> An
         return None  # the long way says so, too
 
 
-def _columns(symbol: str, series: _Series, rows: Rows, window: Window) -> Answer | None:
+def _columns(symbol: str, series: _Series, rows: FlatRows, window: Window) -> Answer | None:
     _check_same(symbol, series.meta.symbol, series.meta.exchange, series.meta.mic_code)
     currency, power = _currency(symbol, series.meta.currency)
     bars = plain_bars(symbol, currency, rows, window, day="datetime") if power == 0 else None

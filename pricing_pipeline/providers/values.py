@@ -18,23 +18,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pricing_pipeline.domain.answers import (
-    Adjustment,
-    Answer,
-    Document,
-    FailureKind,
-    Observation,
-    RejectedValue,
-    Split,
-    SymbolFailure,
-)
+from pricing_pipeline.domain.answers import Answer, Document, FailureKind, RejectedValue, Split, SymbolFailure
 from pricing_pipeline.domain.bars import Bars
+from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 
 if TYPE_CHECKING:
     from pricing_pipeline.domain.bars import Column
-    from pricing_pipeline.providers.flat import Rows
+    from pricing_pipeline.providers.flat import FlatRows
 
 Number = str | int | Annotated[Decimal, Field(allow_inf_nan=True)]
 """How a number may stand in a decoded answer: providers send strings, JSON numbers, or both.
@@ -199,7 +191,7 @@ _PRICES = ("open", "high", "low", "close")
 
 
 def plain_bars(
-    symbol: str, currency: str, rows: Rows, window: Window, *, day: str = "date", volume: str = "volume"
+    symbol: str, currency: str, rows: FlatRows, window: Window, *, day: str = "date", volume: str = "volume"
 ) -> Bars | None:
     """Daily bars by columns, as an answer has them, if all are spelled as nearly all answers are; else None.
 
@@ -238,7 +230,7 @@ def plain_bars(
     )
 
 
-def _are_decimals(rows: Rows, name: str, places: int) -> bool:
+def _are_decimals(rows: FlatRows, name: str, places: int) -> bool:
     """Whether figures have up to nine digits, and `places` more behind a point; the caller counts points."""
     lengths = rows.lengths(name)
     return bool(
@@ -248,7 +240,7 @@ def _are_decimals(rows: Rows, name: str, places: int) -> bool:
     )
 
 
-def _ordinals(rows: Rows, name: str) -> Column | None:
+def _ordinals(rows: FlatRows, name: str) -> Column | None:
     """The numbers of ISO days, if they are in order; the caller counts dashes."""
     import numpy as np
 
@@ -370,7 +362,7 @@ def settle_days(
     asked, outside = _asked(rows, window)
     good = [row for row in asked if isinstance(row, Observation)]
     if good and len(good) == len(rows) and all(a.observed_at < b.observed_at for a, b in pairwise(good)):
-        return Answer(observations=tuple(good))
+        return Answer(observations=Rows(good))
     by_day: defaultdict[datetime, list[Observation]] = defaultdict(list)
     for row in good:
         by_day[row.observed_at].append(row)
@@ -388,7 +380,7 @@ def settle_days(
     rejected += _outside(symbol, outside, window)
     if kept:
         return Answer(
-            observations=tuple(kept), rejected=tuple(rejected), unread={symbol: unread} if unread else {}
+            observations=Rows(kept), rejected=tuple(rejected), unread={symbol: unread} if unread else {}
         )
     if not rejected:
         return Answer(empty=frozenset({symbol}))
@@ -477,7 +469,7 @@ def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue]) -> Answer:
 def merge(answers: Sequence[Answer]) -> Answer:
     """The answers of several symbols as one."""
     return Answer(
-        observations=tuple(item for answer in answers for item in answer.observations),
+        observations=Rows(item for answer in answers for item in answer.observations),
         failures=tuple(item for answer in answers for item in answer.failures),
         empty=frozenset().union(*(answer.empty for answer in answers)),
         rejected=tuple(item for answer in answers for item in answer.rejected),

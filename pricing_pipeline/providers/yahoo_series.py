@@ -22,17 +22,16 @@ from zoneinfo import ZoneInfo
 from pydantic import Discriminator, Field, Tag
 
 from pricing_pipeline.domain.answers import (
-    Adjustment,
     Answer,
     Dividend,
     FailureKind,
-    Observation,
     RejectedValue,
     Split,
     SymbolFailure,
     Unconfirmed,
 )
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import MAX_DAYS, Schema, check_count, safe_words, validate
@@ -163,7 +162,7 @@ def read_series(
             return unknown(symbol, "it answers with an empty shell")
         unit = major_unit(meta.currency)
         if fetcher is Fetcher.QUOTE:
-            return Answer(observations=(_quote(meta, unit, now),))
+            return Answer(observations=Rows([_quote(meta, unit, now)]))
         asked = _Asked(window, answered, now, what)
         answer, unconfirmed = _days(meta, series, unit, asked)
         if unconfirmed:

@@ -7,17 +7,15 @@ Currencies are left out: their week begins on Sunday evening. Holidays are not j
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
 from sqlalchemy import Connection
 
-from pricing_pipeline.domain.answers import Observation
-from pricing_pipeline.domain.bars import weekend_of
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.quarantine import quarantined_values
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.registry import calendars
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Verdict
 
@@ -25,19 +23,17 @@ from pricing_pipeline.validation.knowledge import Doubt, Doubted, Verdict
 def doubt_closed_days(
     connection: Connection, call: Call, verdicts: Mapping[str, Verdict]
 ) -> dict[str, Verdict]:
-    """The verdicts, in which bars of such days are doubted, unless a person has released them."""
+    """The verdicts, in which bars of such days are doubted."""
     judged = dict(verdicts)
     if call.fetcher is not Fetcher.DAILY_BARS:
         return judged
-    pairs = [(symbol, day) for symbol, verdict in verdicts.items() for day in weekend_of(verdict.good)]
+    pairs = [(symbol, day) for symbol, verdict in verdicts.items() for day in verdict.good.weekend_days()]
     closed = calendars.never_traded(connection, call.data_type, pairs) if pairs else {}
     if not closed:
         return judged
-    released = quarantined_values.released(connection, call, sorted({symbol for symbol, _ in closed}))
 
     def calendar_of(row: Observation) -> str | None:
-        is_released = (row.symbol, row.observed_at, row.close) in released
-        return None if is_released else closed.get((row.symbol, row.observed_at.date()))
+        return closed.get((row.symbol, row.observed_at.date()))
 
     for symbol in {symbol for symbol, _ in closed}:
         verdict = verdicts[symbol]
@@ -46,7 +42,7 @@ def doubt_closed_days(
             for row in verdict.good
             if (calendar := calendar_of(row)) is not None
         ]
-        good: Sequence[Observation] = [row for row in verdict.good if calendar_of(row) is None]
+        good = Rows(row for row in verdict.good if calendar_of(row) is None)
         judged[symbol] = replace(verdict, good=good, doubted=[*verdict.doubted, *doubts])
     return judged
 

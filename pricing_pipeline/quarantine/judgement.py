@@ -1,12 +1,12 @@
 """Judge an answer: apply `plausibility.judge` with values from the database, and explain the doubted values.
 
-This module writes nothing. settling.py stores the believed values and quarantines the others.
+This module writes nothing. storing.py stores the believed values and quarantines the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sqlalchemy import Connection
@@ -14,18 +14,17 @@ from sqlalchemy import Connection
 from pricing_pipeline.domain.answers import (
     Answer,
     FailureKind,
-    Observation,
     RejectedValue,
     Stored,
     SymbolFailure,
 )
-from pricing_pipeline.domain.bars import by_symbol, of_symbols
 from pricing_pipeline.domain.calls import Call
-from pricing_pipeline.prices import known_values
+from pricing_pipeline.domain.observations import Observations, Rows
+from pricing_pipeline.prices import actions, known_values, quarantined_values, rebasing
 from pricing_pipeline.prices.rebasing import BasisChange
 from pricing_pipeline.providers.base import capped
 from pricing_pipeline.providers.values import midnight, to_enter
-from pricing_pipeline.quarantine import quarantined_values
+from pricing_pipeline.quarantine import closed_days
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Known, Verdict
 from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline.validation.restatement import Restatement, RestatementKind
@@ -33,33 +32,71 @@ from pricing_pipeline.validation.restatement import Restatement, RestatementKind
 _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 
 
-def judge_answer(
-    connection: Connection, call: Call, observed: Sequence[Observation], known: Mapping[str, Known]
-) -> dict[str, Verdict]:
-    """The verdict on each symbol of an answer. Earlier doubted values are looked up only for symbols in doubt."""
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on each symbol of an answer, with the values that it was judged by.
+
+    `answer` is read with its unconfirmed splits if a person has entered them. `observed` are the values of the symbols
+    that were asked about. `changes` are the histories that may change to the basis of the answer.
+    """
+
+    answer: Answer
+    observed: Observations
+    known: Mapping[str, Known]
+    changes: Mapping[str, BasisChange]
+    verdicts: Mapping[str, Verdict]
+
+    def is_level_doubted(self, symbol: str) -> bool:
+        """Whether values of a symbol are doubted because they are on another level than the others."""
+        verdict = self.verdicts.get(symbol)
+        return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.doubted)
+
+
+def judge_answer(connection: Connection, call: Call, answer: Answer, symbols: Collection[str]) -> Judgement:
+    """Judge an answer's values of some symbols; locks the basis of their histories, and writes nothing.
+
+    Earlier doubted values are looked up only for symbols in doubt.
+    """
+    answer = actions.as_confirmed(connection, call, answer)
+    observed = answer.observations.of(symbols)
+    rebasing.lock_basis(connection, call)
+    known, changes = rebasing.load_known(connection, call, answer, observed)
     judged = verdicts(call, observed, known)
     doubted = [symbol for symbol, verdict in judged.items() if verdict.doubted]
     if doubted:
-        rows = of_symbols(observed, doubted)
-        proved = with_proofs(connection, call, rows, known)
-        for symbol, witnesses in quarantined_values.witnesses(connection, call, doubted).items():
-            proved[symbol] = replace(proved.get(symbol, known[symbol]), witnesses=witnesses)
-        judged |= verdicts(call, of_symbols(rows, proved), proved)
-        released = quarantined_values.released(connection, call, doubted)
-        for verdict in (judged[symbol] for symbol in doubted if released):
-            believed = [
-                doubt.observation
-                for doubt in verdict.doubted
-                if (doubt.observation.symbol, doubt.observation.observed_at, doubt.observation.close)
-                in released
-            ]
-            verdict.doubted = [doubt for doubt in verdict.doubted if doubt.observation not in believed]
-            verdict.good = sorted([*verdict.good, *believed], key=lambda row: row.observed_at)
-    return judged
+        judged |= _judge_again(connection, call, observed.of(doubted), known)
+    judged = closed_days.doubt_closed_days(connection, call, judged)
+    believe_released(connection, call, judged.values())
+    return Judgement(answer, observed, known, changes, judged)
+
+
+def _judge_again(
+    connection: Connection, call: Call, rows: Observations, known: Mapping[str, Known]
+) -> dict[str, Verdict]:
+    """The verdicts on symbols in doubt, with the evidence that only they need."""
+    doubted = list(rows.by_symbol())
+    proved = with_proofs(connection, call, rows, known)
+    for symbol, witnesses in quarantined_values.witnesses(connection, call, doubted).items():
+        proved[symbol] = replace(proved.get(symbol, known[symbol]), witnesses=witnesses)
+    return verdicts(call, rows.of(proved), proved)
+
+
+def believe_released(connection: Connection, call: Call, judged: Collection[Verdict]) -> None:
+    """Believe the doubted values that a person has released."""
+    doubted = {doubt.observation.symbol for verdict in judged for doubt in verdict.doubted}
+    released = quarantined_values.released(connection, call, sorted(doubted)) if doubted else set()
+    for verdict in judged if released else ():
+        believed = [
+            doubt.observation
+            for doubt in verdict.doubted
+            if (doubt.observation.symbol, doubt.observation.observed_at, doubt.observation.close) in released
+        ]
+        verdict.doubted = [doubt for doubt in verdict.doubted if doubt.observation not in believed]
+        verdict.good = Rows(sorted([*verdict.good, *believed], key=lambda row: row.observed_at))
 
 
 def with_proofs(
-    connection: Connection, call: Call, rows: Sequence[Observation], known: Mapping[str, Known]
+    connection: Connection, call: Call, rows: Observations, known: Mapping[str, Known]
 ) -> dict[str, Known]:
     """The known values, with evidence for doubted moves: trading, other providers. Only symbols that have evidence."""
     rivals = quarantined_values.rivals(connection, call, rows)
@@ -70,36 +107,33 @@ def with_proofs(
     }
 
 
-def verdicts(call: Call, observed: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
+def verdicts(call: Call, observed: Observations, known: Mapping[str, Known]) -> dict[str, Verdict]:
     """The verdict on each symbol, without a look at earlier doubted values."""
     is_latest = call.window is None
     return {
         symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
-        for symbol, rows in by_symbol(observed).items()
+        for symbol, rows in observed.by_symbol().items()
     }
-
-
-def is_level_doubted(verdict: Verdict | None) -> bool:
-    """Whether values are doubted because they are on another level than the others."""
-    return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.doubted)
 
 
 def doubts(
     answer: Answer,
     verdicts: Mapping[str, Verdict],
-    ids: Mapping[str, int],
-    actions: Iterable[RejectedValue] = (),
+    symbols: Container[str],
+    wrong_actions: Iterable[RejectedValue] = (),
 ) -> list[Doubted | RejectedValue | SymbolFailure]:
     """All doubted values, which must not be lost, and the symbols that were refused as a whole.
 
-    `actions` are the corporate actions of the answer that cannot be true.
+    `wrong_actions` are the corporate actions of the answer that cannot be true.
     """
-    rejected = capped([value for value in (*answer.rejected, *actions) if value.symbol in ids])
+    rejected = capped([value for value in (*answer.rejected, *wrong_actions) if value.symbol in symbols])
     shown = {value.symbol for value in rejected}
     whole = [
         failure
         for failure in answer.failures
-        if failure.kind is FailureKind.IMPLAUSIBLE and failure.symbol in ids and failure.symbol not in shown
+        if failure.kind is FailureKind.IMPLAUSIBLE
+        and failure.symbol in symbols
+        and failure.symbol not in shown
     ]
     return [doubt for verdict in verdicts.values() for doubt in verdict.doubted] + rejected + whole
 
@@ -118,19 +152,14 @@ def note_unconfirmed(answer: Answer, verdicts: Mapping[str, Verdict]) -> None:
 
 
 def unserved(
-    call: Call,
-    answer: Answer,
-    verdicts: Mapping[str, Verdict],
-    stored: Mapping[str, Stored],
-    changes: Mapping[str, BasisChange],
-    asked: Container[str],
+    call: Call, judged: Judgement, stored: Mapping[str, Stored], refetched: Container[str]
 ) -> list[SymbolFailure]:
-    """Failures of symbols whose values cannot be used, except symbols whose whole history is fetched instead."""
+    """Failures of symbols whose values cannot be used, except those `refetched`: their whole history is fetched."""
     failures = []
-    for symbol, verdict in verdicts.items():
+    for symbol, verdict in judged.verdicts.items():
         row = stored.get(symbol)
         if (
-            symbol in asked
+            symbol in refetched
             or (row is not None and not row.is_stale_source)
             or (row is None and verdict.confirmed)
         ):
@@ -143,14 +172,14 @@ def unserved(
             )
         elif row is not None:
             kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than the stored one"
-        elif answer.unconfirmed is not None:
-            kind, split = FailureKind.MISCONFIGURED, answer.unconfirmed.splits[0]
+        elif judged.answer.unconfirmed is not None:
+            kind, split = FailureKind.MISCONFIGURED, judged.answer.unconfirmed.splits[0]
             message = (
                 f"{call.provider} divides the days of {symbol} before {split.ex_on} by a split of {split.new_shares:f} "
                 f"for {split.old_shares:f}, which only a person is believed about; {to_enter(split)}. "
                 "Then they are asked for again by themselves."
             )
-        elif symbol in changes and changes[symbol].is_asked:
+        elif symbol in judged.changes and judged.changes[symbol].is_asked:
             kind = FailureKind.MISCONFIGURED
             message = (
                 f"{call.provider} adjusts these days of {symbol} otherwise than the history that is stored, and its "

@@ -16,9 +16,10 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain.answers import FailureKind, Observation
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call, Receipt
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     KeyRefused,

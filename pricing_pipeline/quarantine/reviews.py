@@ -17,13 +17,14 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.errors import is_conflict, is_refusal, reason, transact
-from pricing_pipeline.domain.answers import Adjustment, Answer, Observation
+from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observation, Observations, Rows
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.prices import actions, known_values
-from pricing_pipeline.quarantine import closed_days, judgement, quarantined_values
-from pricing_pipeline.quarantine.quarantined_values import Decision, QuarantinedValue
+from pricing_pipeline.prices import actions, known_values, quarantined_values
+from pricing_pipeline.prices.quarantined_values import Decision, QuarantinedValue
+from pricing_pipeline.quarantine import closed_days, judgement
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.validation import plausibility
 from pricing_pipeline.validation.knowledge import Verdict
@@ -121,7 +122,7 @@ def _judged(
     if not rows:
         return [], []
     call = _call(values[0], fetcher, list(rows.values()), now)
-    verdict = _look(connection, call, list(rows.values()))
+    verdict = _look(connection, call, Rows(rows.values()))
     believed, repeated = _points(verdict.good), _points(verdict.confirmed)
     return (
         [value_id for value_id, row in rows.items() if _points([row]) <= believed],
@@ -129,7 +130,7 @@ def _judged(
     )
 
 
-def _look(connection: Connection, call: Call, observed: list[Observation]) -> Verdict:
+def _look(connection: Connection, call: Call, observed: Observations) -> Verdict:
     (symbol,) = {row.symbol for row in observed}
     # They are judged like an answer that should have named every split of its days.
     first = min(row.observed_at for row in observed).date()
@@ -147,7 +148,9 @@ def _look(connection: Connection, call: Call, observed: list[Observation]) -> Ve
     ]
     rows = sorted([*observed, *around], key=lambda row: row.observed_at)
     verdict = plausibility.judge(about, rows, call.fetcher, is_latest=True)
-    return closed_days.doubt_closed_days(connection, call, {symbol: verdict})[symbol]
+    verdict = closed_days.doubt_closed_days(connection, call, {symbol: verdict})[symbol]
+    judgement.believe_released(connection, call, [verdict])
+    return verdict
 
 
 def _points(rows: Iterable[Observation]) -> set[tuple[datetime, Decimal]]:

@@ -1,15 +1,15 @@
 """Settle a call: store its answer and finish its tasks, behind the fence, in one transaction.
 
-refresher.py decides which call is made, and when. The database decides what a failure means to a task (tried again,
-snoozed, dead); this module only gives each error its kind. If the database refuses an answer, it is settled part by
-part, so that one bad value costs its neighbours nothing.
+refresher.py decides which call is made, and when; storing.py stores an answer. The database decides what a failure
+means to a task (tried again, snoozed, dead); this module only gives each error its kind. If the database refuses an
+answer, it is settled part by part, so that one bad value costs its neighbours nothing.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -19,8 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.db.errors import LOCKED_PAGE, is_conflict, is_locked, is_refusal, reason, transact
-from pricing_pipeline.domain.answers import Adjustment, Answer, FailureKind, Observation, SymbolFailure
-from pricing_pipeline.domain.bars import months_of, of_symbols, symbols_of, together, trimmed_of
+from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
 from pricing_pipeline.domain.calls import Call, Receipt
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import (
@@ -34,12 +33,12 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     Throttled,
 )
-from pricing_pipeline.prices import actions, documents, known_values, price_writer, rebasing
+from pricing_pipeline.prices import known_values, price_writer
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.quarantine import closed_days, judgement, quarantined_values
+from pricing_pipeline.quarantine import judgement
 from pricing_pipeline.queue import limits, task_queue
+from pricing_pipeline.refresh import storing
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline.validation.knowledge import Known
 
 _LOG = logging.getLogger(__name__)
 _KEY_REFUSED_PAUSE = 60.0
@@ -76,7 +75,6 @@ def settle_answer(
     """
     if fetched.content_length_missing:
         _note_unannounced(engine, call)
-    parts = Tally(call.data_type)
     try:
         try:
             with turn:
@@ -84,29 +82,23 @@ def settle_answer(
         except DBAPIError as error:
             if not (is_refusal(error) or is_locked(error)):
                 raise
-            _store_in_parts(
-                engine, call, fetched, call.symbols, parts, until=time.monotonic() + _LOCKED_SECONDS
-            )
-            _settle_unless_locked(engine, call, partial(_close, call, fetched, parts.has_news))
-            tally = parts
+            tally = transact(engine, partial(_settle_parts, call, fetched))
     except DBAPIError as error:
         if not is_conflict(error):
             raise
-        failed = ProviderError(
-            f"the answer could not be stored: {reason(error)}",
-            http_status=fetched.http_status,
-            wire_bytes=fetched.wire_bytes,
-        )
-        tally = _return_all(engine, call, failed, stored=(fetched, parts) if parts.has_news else None)
+        message = f"the answer could not be stored: {reason(error)}"
+        failed = ProviderError(message, http_status=fetched.http_status, wire_bytes=fetched.wire_bytes)
+        transact(engine, partial(_return_all, call, failed))
+        tally = Tally(call.data_type)
     return _counted(call, fetched.wire_bytes, tally)
 
 
 def _settle_whole(engine: Engine, call: Call, fetched: Fetched, autocommit: Engine) -> Tally:
     if _may_be_good(call, fetched.answer):
-        tally = transact(autocommit, lambda session: _settle_good(session, call, fetched))
+        tally = transact(autocommit, partial(_settle_good, call, fetched))
         if tally is not None:
             return tally
-    return transact(engine, lambda connection: _settle(connection, call, fetched))
+    return transact(engine, partial(_settle, call, fetched))
 
 
 def _note_unannounced(engine: Engine, call: Call) -> None:
@@ -122,12 +114,14 @@ def _note_unannounced(engine: Engine, call: Call) -> None:
 def settle_failure(engine: Engine, call: Call, error: ProviderError) -> Tally:
     """Settle a call that failed as a whole: book its bytes, and fail its tasks by the error's kind."""
     try:
-        transact(engine, lambda connection: _fail(connection, call, error))
+        transact(engine, partial(_fail, call, error))
         tally = Tally(call.data_type, failed=len(call.tasks))
     except DBAPIError as mishap:
         if not (is_conflict(mishap) or is_locked(mishap)):
             raise
-        tally = _return_all(engine, call, error, pause=_LOCKED_PAUSE if is_locked(mishap) else None)
+        pause = _LOCKED_PAUSE if is_locked(mishap) else None
+        transact(engine, partial(_return_all, call, error, pause=pause))
+        tally = Tally(call.data_type)
     return _counted(call, error.wire_bytes, tally)
 
 
@@ -143,7 +137,7 @@ def _may_be_good(call: Call, answer: Answer) -> bool:
     return is_whole and is_plain and bool(answer.observations)
 
 
-def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally | None:
+def _settle_good(call: Call, fetched: Fetched, connection: Connection) -> Tally | None:
     """Settle an answer if every value is believed: one statement loads the known values, another settles.
 
     Returns None and does nothing if a value is not believed, or if the claim has lost a task. The fence is in the last
@@ -157,192 +151,100 @@ def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally 
             return None
         if newest is not None and all(row.observed_at < newest for row in verdict.good):
             return None
-    stored = price_writer.settle(connection, call, observations, known, _receipt(fetched))
+    stored = price_writer.settle(connection, call, observations, known, fetched.receipt)
     if stored is None:
         return None
     added, revised = stored
-    return Tally(
-        call.data_type,
-        added=added,
-        revised=revised,
-        symbols=symbols_of(observations),
-        months=months_of(observations),
-    )
+    symbols, months = observations.symbols(), observations.months()
+    return Tally(call.data_type, added=added, revised=revised, symbols=symbols, months=months)
 
 
-def _settle(connection: Connection, call: Call, fetched: Fetched) -> Tally:
-    """Store, finish and close in one transaction behind the fence."""
+def _settle(call: Call, fetched: Fetched, connection: Connection) -> Tally:
+    """Store the answer, finish the tasks and close the call."""
     task_queue.limit_lock_wait(connection, milliseconds=500)
     owned = task_queue.lock_owned(connection, call)
-
-    def finish(ids: list[int]) -> None:
-        task_queue.finish(connection, call, ids, _receipt(fetched), is_owned=bool(owned))
-
-    return _store(connection, call, fetched, owned, finish)
+    stored, served = _store_for(call, fetched, owned, connection)
+    task_queue.finish(connection, call, served, fetched.receipt, is_owned=bool(owned))
+    return stored
 
 
-def _close(call: Call, fetched: Fetched, is_owned: bool, connection: Connection) -> None:
-    limits.settle(connection, call.id, _receipt(fetched), is_owned=is_owned)
+def _store_for(
+    call: Call, fetched: Fetched, owned: set[int], connection: Connection
+) -> tuple[Tally, list[int]]:
+    """Store the answer for the `owned` tasks, which are locked, and fail those without a value.
+
+    Returns the ids of the served tasks, which remain to be finished.
+    """
+    ids = {task.symbol: task.id for task in call.tasks if task.id in owned}
+    stored = storing.store_answer(connection, call, fetched, ids.keys())
+    for (kind, message), symbols in _by_reason(stored.failures).items():
+        task_queue.fail(connection, [ids[symbol] for symbol in symbols], call.claim_token, kind, message)
+    return stored.tally, [ids[symbol] for symbol in sorted(stored.served)]
 
 
-def _receipt(fetched: Fetched) -> Receipt:
-    kind = _kind_of(fetched.answer)
-    return Receipt(fetched.http_status, fetched.wire_bytes, fetched.units_left, kind)
+def _settle_parts(call: Call, fetched: Fetched, connection: Connection) -> Tally:
+    """Settle an answer that the database refuses as a whole, part by part; each part has a savepoint."""
+    task_queue.limit_lock_wait(connection, milliseconds=100)
+    tally = Tally(call.data_type)
+    _settle_part(call, fetched, connection, call.symbols, tally, until=time.monotonic() + _LOCKED_SECONDS)
+    _settle_unless_locked(call, fetched.receipt, connection)
+    return tally
 
 
-def _kind_of(answer: Answer) -> FailureKind | None:
-    """The most frequent failure of an answer that brought nothing; None if it brought something."""
-    if answer.observations or answer.documents or answer.empty or not answer.failures:
-        return None
-    return Counter(failure.kind for failure in answer.failures).most_common(1)[0][0]
-
-
-def _store(
-    connection: Connection,
+def _settle_part(
     call: Call,
     fetched: Fetched,
-    owned: set[int],
-    finish: Callable[[list[int]], object],
-) -> Tally:
-    """Store the answer for the `owned` tasks, which this transaction has locked, and finish them.
-
-    `finish` is called last, with the ids of the served tasks.
-    """
-    answer = actions.as_confirmed(connection, call, fetched.answer)
-    ids = {task.symbol: task.id for task in call.tasks if task.id in owned}
-    observed = of_symbols(answer.observations, ids)
-    rebasing.lock_basis(connection, call)
-    known, changes = _known(connection, call, answer, observed)
-    verdicts = judgement.judge_answer(connection, call, observed, known)
-    verdicts = closed_days.doubt_closed_days(connection, call, verdicts)
-    asked = rebasing.change_bases(connection, call, observed, verdicts, changes)
-    observations = together([verdict.good for verdict in verdicts.values()])
-    empty = [symbol for symbol in answer.empty if symbol in ids]
-    if call.fetcher.is_document:
-        stored = {row.symbol: row for row in documents.store(connection, call, answer, ids.keys())}
-    else:
-        stored = {row.symbol: row for row in price_writer.store(connection, call, observations, known)}
-    # If the level of the prices is doubted, the splits that were undone for them are doubted too.
-    sure = [symbol for symbol in ids if not judgement.is_level_doubted(verdicts.get(symbol))]
-    wrong = actions.doubted(connection, call, answer, sure)
-    actions.store(connection, call, answer, sure, without=wrong)
-    if call.fetcher is Fetcher.DAILY_BARS:
-        judgement.note_unconfirmed(answer, verdicts)
-        actions.note_overlap(connection, call, verdicts, stored)
-    failures = [failure for failure in answer.failures if failure.symbol in ids]
-    doubts = judgement.doubts(answer, verdicts, ids, wrong.values())
-    if doubts:
-        size = len(fetched.body)
-        quarantined_values.quarantine(connection, call, doubts, fetched.evidence, fetched.http_status, size)
-    failures += judgement.unserved(call, answer, verdicts, stored, changes, asked)
-    failed = {failure.symbol for failure in failures}
-    confirmed = {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}
-    done = sorted((set(stored) | set(empty) | confirmed | asked) - failed)
-    if call.window is not None:
-        answered = [symbol for symbol in done if symbol not in asked]
-        price_writer.cover_read(connection, call.data_type, answered, call.window, answer.unread)
-    elif empty and not call.fetcher.is_document:
-        price_writer.confirm(connection, call.data_type, empty)
-    for (kind, message), symbols in _by_reason(failures).items():
-        task_queue.fail(connection, [ids[symbol] for symbol in symbols], call.claim_token, kind, message)
-    finish([ids[symbol] for symbol in done])
-    return Tally(
-        call.data_type,
-        added=sum(row.added for row in stored.values()),
-        revised=sum(row.revised for row in stored.values()),
-        failed=len(failures),
-        quarantined=len(doubts),
-        trimmed=trimmed_of(observations),
-        documents=sum(1 for document in answer.documents if document.symbol in stored),
-        symbols=set(done),
-        months=months_of(of_symbols(observations, stored.keys() - failed)),
-    )
-
-
-def _known(
-    connection: Connection, call: Call, answer: Answer, observed: Sequence[Observation]
-) -> tuple[dict[str, Known], dict[str, rebasing.BasisChange]]:
-    """The known values to judge the answer by, and the histories that may change to the answer's basis."""
-    loaded = known_values.load(connection, call, observed)
-    if call.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
-        return loaded, {}
-    known = actions.refined(connection, call, answer, loaded)
-    changes = rebasing.find_basis_changes(connection, call, answer, observed, known)
-    bases = {symbol: Adjustment.RAW for symbol, change in changes.items() if change.is_whole}
-    return (actions.refined(connection, call, answer, loaded, bases) if bases else known), changes
-
-
-def _store_in_parts(
-    engine: Engine, call: Call, fetched: Fetched, symbols: Sequence[str], parts: Tally, *, until: float
+    connection: Connection,
+    symbols: Sequence[str],
+    tally: Tally,
+    *,
+    until: float,
 ) -> None:
     """Store the answer for some symbols. If the database refuses, halve them, down to the symbols at fault.
-
-    Each stored part is counted in `parts` at once: a later part may fail, and the stored ones stay.
 
     Locks of other sessions are handled in the same way. After `until` (by the monotonic clock) the search ends, and
     the tasks of the remaining symbols are returned.
     """
-    ids = {task.id for task in call.tasks if task.symbol in symbols}
-
-    def work(connection: Connection) -> Tally:
-        task_queue.limit_lock_wait(connection, milliseconds=100)
-        owned = task_queue.lock_owned(connection, call, ids)
-        task_queue.lock_call(connection, call)
-        return _store(
-            connection,
-            call,
-            fetched,
-            owned,
-            lambda done: task_queue.complete(connection, done, call.claim_token),
-        )
-
+    ids = [task.id for task in call.tasks if task.symbol in symbols]
     try:
-        parts.add(transact(engine, work))
+        with connection.begin_nested():
+            owned = task_queue.lock_owned(connection, call, ids)
+            task_queue.lock_call(connection, call)
+            stored, served = _store_for(call, fetched, owned, connection)
+            task_queue.complete(connection, served, call.claim_token)
+        tally.add(stored)
         return
     except DBAPIError as error:
-        if not (is_refusal(error) or is_locked(error)):
+        is_in_the_way = is_locked(error) or is_conflict(error)
+        if not (is_refusal(error) or is_in_the_way):
             raise
-        is_in_the_way = is_locked(error)
-        message = f"the database refuses the answer for {symbols[0]}: {reason(error)}"
+        mishap = error
     if is_in_the_way and (len(symbols) == 1 or time.monotonic() > until):
-        _return_locked(engine, call, ids)
-        return
-    if len(symbols) == 1:
+        _return_locked(call, ids, connection)
+    elif len(symbols) == 1:
+        message = f"the database refuses the answer for {symbols[0]}: {reason(mishap)}"
         _LOG.warning("call %d to %s: %s", call.id, call.provider, message)
-        kind = FailureKind.NOT_STORABLE
-        transact(
-            engine,
-            lambda connection: task_queue.fail(connection, sorted(ids), call.claim_token, kind, message),
+        _unless_locked(
+            connection,
+            lambda: task_queue.fail(connection, ids, call.claim_token, FailureKind.NOT_STORABLE, message),
+            f"a task of call {call.id} returns to the queue when its lease ends",
         )
-        parts.failed += 1
-        return
-    middle = len(symbols) // 2
-    _store_in_parts(engine, call, fetched, symbols[:middle], parts, until=until)
-    _store_in_parts(engine, call, fetched, symbols[middle:], parts, until=until)
+        tally.failed += 1
+    else:
+        middle = len(symbols) // 2
+        _settle_part(call, fetched, connection, symbols[:middle], tally, until=until)
+        _settle_part(call, fetched, connection, symbols[middle:], tally, until=until)
 
 
 def _return_all(
-    engine: Engine,
-    call: Call,
-    error: ProviderError,
-    *,
-    pause: float | None = None,
-    stored: tuple[Fetched, Tally] | None = None,
-) -> Tally:
-    """Return all tasks of a call, after a pause: the database was at fault, so it costs no attempt.
-
-    If parts of the answer are `stored`, the call has not failed: the stored rows name it.
-    """
-    kind, message = FailureKind.DATABASE_CONFLICT, str(error)
-    transact(engine, lambda connection: task_queue.return_tasks(connection, call, kind, message, pause=pause))
-    if stored is None:
-        _settle_unless_locked(engine, call, partial(_book_failure, call, error, True))
-        return Tally(call.data_type)
-    _settle_unless_locked(engine, call, partial(_close, call, stored[0], True))
-    return stored[1]
+    call: Call, error: ProviderError, connection: Connection, *, pause: float | None = None
+) -> None:
+    """Return all tasks of a call, after a pause: the database was at fault, so it costs no attempt."""
+    task_queue.return_tasks(connection, call, FailureKind.DATABASE_CONFLICT, str(error), pause=pause)
+    _settle_unless_locked(call, _receipt_of_failure(call, error), connection)
 
 
-def _return_locked(engine: Engine, call: Call, ids: set[int]) -> None:
+def _return_locked(call: Call, ids: Sequence[int], connection: Connection) -> None:
     """Return tasks because another session has locked their rows: they wait a while, and it costs no attempt."""
     message = f"the answer could not be stored, for another session has locked a row of it; {LOCKED_PAGE}"
     _LOG.warning(
@@ -354,42 +256,44 @@ def _return_locked(engine: Engine, call: Call, ids: set[int]) -> None:
         message,
     )
     kind = FailureKind.DATABASE_CONFLICT
-    pause = _LOCKED_PAUSE
-    transact(
-        engine,
-        lambda connection: task_queue.return_tasks(connection, call, kind, message, ids=ids, pause=pause),
-    )
+    task_queue.return_tasks(connection, call, kind, message, ids=ids, pause=_LOCKED_PAUSE)
 
 
-def _settle_unless_locked(engine: Engine, call: Call, settle: Callable[[Connection], object]) -> None:
+def _settle_unless_locked(call: Call, receipt: Receipt, connection: Connection) -> None:
     """Settle a call, unless another session has locked its rows or one of its tasks.
 
     A task in work needs an open call. That call is settled by its estimate when its tasks are recovered.
     """
+    if task_queue.is_in_work(connection, call):
+        _LOG.warning(
+            "tasks of call %d to %s are locked, and return to the queue when their lease ends",
+            call.id,
+            call.provider,
+        )
+        return
+    _unless_locked(
+        connection,
+        lambda: limits.settle(connection, call.id, receipt),
+        f"call {call.id} to {call.provider} is settled by its estimate",
+    )
 
-    def work(connection: Connection) -> None:
-        if task_queue.is_in_work(connection, call):
-            _LOG.warning(
-                "tasks of call %d to %s are locked, and return to the queue when their lease ends",
-                call.id,
-                call.provider,
-            )
-        else:
-            settle(connection)
 
+def _unless_locked(connection: Connection, work: Callable[[], object], otherwise: str) -> None:
+    """Do `work`, unless another session has locked a row of it: then log what happens `otherwise`."""
     try:
-        transact(engine, work)
+        with connection.begin_nested():
+            work()
     except DBAPIError as error:
         if not is_locked(error):
             raise
-        _LOG.warning("call %d to %s is settled by its estimate: %s", call.id, call.provider, reason(error))
+        _LOG.warning("%s: %s", otherwise, reason(error))
 
 
-def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
+def _fail(call: Call, error: ProviderError, connection: Connection) -> None:
     kind = _kind_of_error(call, error) or FailureKind.CLIENT_FAULT
     owned = task_queue.lock_owned(connection, call)
     # The provider's rows are locked after all others: see the order of locks in functions/queue/queue.sql.
-    _book_failure(call, error, bool(owned), connection)
+    limits.settle(connection, call.id, _receipt_of_failure(call, error), is_owned=bool(owned))
     pause: float | None = None
     if owned and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
         retry_after = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
@@ -415,10 +319,9 @@ def _kind_of_error(call: Call, error: ProviderError) -> FailureKind | None:
     return next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
 
 
-def _book_failure(call: Call, error: ProviderError, is_owned: bool, connection: Connection) -> None:
+def _receipt_of_failure(call: Call, error: ProviderError) -> Receipt:
     kind = _kind_of_error(call, error)
-    receipt = Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error))
-    limits.settle(connection, call.id, receipt, is_owned=is_owned)
+    return Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error))
 
 
 def _counted(call: Call, wire_bytes: int, tally: Tally) -> Tally:

@@ -30,11 +30,6 @@ class Tally:
     months: Counter[date] = field(default_factory=Counter)
     providers: set[str] = field(default_factory=set)
 
-    @property
-    def has_news(self) -> bool:
-        """Whether something of an answer is settled by now, and may name its call."""
-        return bool(self.symbols or self.added or self.revised or self.quarantined or self.failed)
-
     def add(self, other: Tally) -> None:
         self.calls += other.calls
         self.latest_calls += other.latest_calls

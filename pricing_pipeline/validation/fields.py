@@ -12,9 +12,9 @@ from dataclasses import replace
 from decimal import Decimal
 from statistics import median
 
-from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.exact import do_fit
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.validation.knowledge import Known
 
 _FARTHEST = 5

@@ -5,13 +5,13 @@ plausibility.py has the rules. known_values.py and actions.py load the known val
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 
-from pricing_pipeline.domain.answers import Adjustment, Observation
+from pricing_pipeline.domain.observations import Adjustment, Observation, Observations, Rows
 from pricing_pipeline.validation.restatement import Restatement
 
 
@@ -147,7 +147,7 @@ class Verdict:
     the newest values are among the `doubted`.
     """
 
-    good: Sequence[Observation] = ()
+    good: Observations = field(default_factory=Rows)
     doubted: list[Doubted] = field(default_factory=list)
     other_basis: int = 0
     confirmed: list[Observation] = field(default_factory=list)

@@ -14,8 +14,8 @@ from itertools import pairwise
 from math import exp, log, sqrt
 from statistics import median
 
-from pricing_pipeline.domain.answers import Adjustment
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Known
 from pricing_pipeline.validation.steps import (
     NEVER,

@@ -9,9 +9,9 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import log
 
-from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Known, Peer
 from pricing_pipeline.validation.steps import NEVER, QUESTIONED, QUOTE_LIMIT, are_confirmed, unit_factor
 

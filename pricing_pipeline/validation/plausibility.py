@@ -13,9 +13,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from math import exp, log, prod
 
-from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.domain.bars import Bars, StoredValues
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.validation import peers
 from pricing_pipeline.validation.fields import are_sound, with_sound_parts
 from pricing_pipeline.validation.knowledge import ROUNDING, Doubt, Doubted, Known, Point, Rival, Verdict
@@ -68,7 +68,7 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
     if not known.are_jumps_trusted:
         needed = _CONFIRMED if is_latest else _CONFIRMED_PAST
         passed = _check_levels(known, passed, fetcher, verdict, needed)
-    verdict.good = passed
+    verdict.good = Rows(passed)
     return verdict
 
 

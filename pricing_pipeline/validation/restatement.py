@@ -14,7 +14,7 @@ from enum import StrEnum
 from math import log
 from statistics import median
 
-from pricing_pipeline.domain.answers import Observation
+from pricing_pipeline.domain.observations import Observation
 
 
 class RestatementKind(StrEnum):

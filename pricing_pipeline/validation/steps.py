@@ -12,8 +12,8 @@ from decimal import Decimal
 from math import exp, log
 from statistics import median
 
-from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.validation.knowledge import Known
 
 QUESTIONED = log(1.3)

@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.errors import is_locked
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.errors import ProviderDown, Throttled
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.queue import task_queue
@@ -60,7 +61,7 @@ def state(core: Core) -> dict[str, object]:
 
 def answer(core: Core, call: Call, price: str) -> Answer:
     at = core.clock() - timedelta(seconds=1)
-    return Answer(tuple(observation(symbol, price, at) for symbol in call.symbols))
+    return Answer(Rows(observation(symbol, price, at) for symbol in call.symbols))
 
 
 def late_finishes(core: Core, late: Call) -> dict[str, Callable[[], object]]:

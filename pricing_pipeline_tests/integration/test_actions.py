@@ -11,12 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import (
-    Adjust,
-    Adjustment,
-    CorporateAction,
-    Dividend,
-)
+from pricing_pipeline.domain.answers import Adjust, CorporateAction, Dividend
+from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.errors import InvalidAdjustment
 from pricing_pipeline.prices import actions, price_reader
 from pricing_pipeline_tests.fixtures.core import DAILY, Core

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.domain.answers import Observation, Stored
+from pricing_pipeline.domain.answers import Stored
 from pricing_pipeline.domain.bars import Bars
+from pricing_pipeline.domain.observations import Observations, Rows
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, rows_read
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("still")
 def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> None:
     """New days, the same again, and an overlap of which one day was corrected; some need more places than others."""
 
-    def store(bars: Sequence[Observation]) -> tuple[int, int]:
+    def store(bars: Observations) -> tuple[int, int]:
         call = next_call(core, DAILY, "AAPL", days=MARCH)
         with core.engine.begin() as connection:
             (stored,) = price_writer.store(connection, call, bars)
@@ -35,7 +35,7 @@ def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> N
     scales = core.rows("SELECT scale FROM pricing.price_history ORDER BY observed_at")
     assert [row.scale for row in scales] == [2, 4, 2]
     before = versions(core)
-    assert store(first) == store(list(first)) == (0, 0)
+    assert store(first) == store(Rows(first)) == (0, 0)
     assert versions(core) == before
     clock.advance(60)
     assert store(bars_of("10.53000", "10.51250", "10.52000", "10.60000")) == (1, 1)
@@ -57,7 +57,7 @@ def test_f3_a_bar_is_corrected_in_each_of_its_parts(
         call = next_call(core, DAILY, "AAPL", *others, days=MARCH)
         beside = [row for symbol in others for row in bars_of("10.50000", symbol=symbol)]
         with core.engine.begin() as connection:
-            return price_writer.store(connection, call, [*bars, *beside] if others else bars)
+            return price_writer.store(connection, call, Rows([*bars, *beside]) if others else bars)
 
     def second_day() -> Bar:
         return core.history("AAPL", DAILY, *MARCH)[1]
@@ -88,13 +88,13 @@ def test_f3_several_symbols_of_one_span_are_each_compared_with_what_is_stored(co
     old = {symbol: list(bars_of("10.50000", "10.51000", symbol=symbol)) for symbol in ("AAPL", "MSFT")}
     call = next_call(core, DAILY, "AAPL", "MSFT", days=MARCH)
     with core.engine.begin() as connection:
-        assert len(price_writer.store(connection, call, old["AAPL"] + old["MSFT"])) == 2
+        assert len(price_writer.store(connection, call, Rows(old["AAPL"] + old["MSFT"]))) == 2
     before = versions(core)
     call = next_call(core, DAILY, "AAPL", "IBM", "MSFT", days=MARCH)
     corrected = list(bars_of("10.50000", "10.52000", "10.53000", symbol="MSFT"))
     new = list(bars_of("9.00000", symbol="IBM"))
     with core.engine.begin() as connection:
-        stored = price_writer.store(connection, call, corrected + new + old["AAPL"])
+        stored = price_writer.store(connection, call, Rows(corrected + new + old["AAPL"]))
     assert stored == [Stored("AAPL", 0, 0), Stored("IBM", 1, 0), Stored("MSFT", 1, 1)]
     assert len(set(before) - set(versions(core))) == 1, "all but the corrected day stay as they were"
     kept = core.rows("SELECT symbol, amount, scale FROM pricing.price_revisions")
@@ -106,7 +106,7 @@ def test_f3_several_symbols_of_one_span_are_each_compared_with_what_is_stored(co
 def test_f3_what_is_copied_is_what_would_be_inserted(core: Core, volume: str, scale: int) -> None:
     """Column by column, to the last digit: a symbol's bars by columns, and another's one by one."""
     core.rows("UPDATE pricing.instruments SET scale = :scale", scale=scale)
-    for symbol, way in (("AAPL", lambda bars: bars), ("IBM", list)):
+    for symbol, way in (("AAPL", lambda bars: bars), ("IBM", Rows)):
         call = next_call(core, DAILY, symbol, days=MARCH)
         bars = bars_of("10.50000", "9.12345", symbol=symbol, volumes=("7", volume))
         with core.engine.begin() as connection:

@@ -9,6 +9,7 @@ import pytest
 
 from pricing_pipeline.domain.answers import Adjust, Answer, Split
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, price_reader, price_writer
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -30,7 +31,7 @@ def stored(core: Core) -> None:
         for price, day in zip(("400", "500", "129"), DAYS, strict=True)
     ]
     with core.engine.begin() as connection:
-        price_writer.store(connection, call, rows)
+        price_writer.store(connection, call, Rows(rows))
 
 
 def closes(core: Core, adjust: Adjust, **more: object) -> list[str]:

@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import reviews
@@ -48,7 +49,7 @@ def bring(core: Core, window: Window | None = WEEK, closes: Sequence[str] = ("10
     settling.settle_answer(
         core.engine,
         core.claim_one(),
-        Fetched(Answer(observations=rows, actions_since={"AAPL": WEEK.start}), 200, 2, body=b"{}"),
+        Fetched(Answer(observations=Rows(rows), actions_since={"AAPL": WEEK.start}), 200, 2, body=b"{}"),
     )
 
 

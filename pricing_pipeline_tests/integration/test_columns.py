@@ -15,8 +15,9 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.domain.answers import Document, Observation
+from pricing_pipeline.domain.answers import Document
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.providers import PROVIDERS, fmp, mfapi, twelvedata, yahoo_series
 from pricing_pipeline.providers.base import Schema
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core

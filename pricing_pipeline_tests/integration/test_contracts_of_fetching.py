@@ -20,6 +20,7 @@ from sqlalchemy import event
 
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import DEADLINE_SECONDS, Fetched, ProviderClient
@@ -146,7 +147,7 @@ def test_contract_17_a_deadlock_gives_the_task_back_at_no_cost(core: Core) -> No
     )
     core.enqueue(QUOTE, "AAPL")
     call = core.claim_one()
-    answer = Fetched(Answer((observation("AAPL", "146.55", core.clock()),)), 200, 600)
+    answer = Fetched(Answer(Rows([observation("AAPL", "146.55", core.clock())])), 200, 600)
     settle_answer(core.engine, call, answer)
     task = core.task("AAPL")
     assert (task.status, task.attempt, task.failure_kind) == ("pending", 0, None), "at once, not by its lease"

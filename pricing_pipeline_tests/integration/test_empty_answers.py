@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -31,7 +32,7 @@ def answer(core: Core, price: str | None = None) -> int:
         brought = (
             Answer(empty=frozenset(call.symbols))
             if price is None
-            else Answer(observations=tuple(observation(symbol, price, at) for symbol in call.symbols))
+            else Answer(observations=Rows(observation(symbol, price, at) for symbol in call.symbols))
         )
         settling.settle_answer(core.engine, call, Fetched(brought, 200, 4, body=b"[]"))
     return len(calls)

@@ -9,7 +9,8 @@ from uuid import uuid4
 import pytest
 
 from pricing_pipeline.demand import backfills
-from pricing_pipeline.domain.answers import FailureKind, Observation, RejectedValue
+from pricing_pipeline.domain.answers import FailureKind, RejectedValue
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.client import Fetched

@@ -11,6 +11,7 @@ import pytest
 from pricing_pipeline.domain.answers import Answer, Dividend
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.providers.fmp import Fmp
 from pricing_pipeline.refresh import settling
@@ -53,7 +54,7 @@ def test_f6_a_flood_of_absurd_dividends_fills_a_hundred_rows_and_one(core: Core)
         observation("AAPL", "100", datetime(2008, 12, 31, tzinfo=UTC) + timedelta(days=n))
         for n in range(5002)
     ]
-    answer = Answer(observations=(*old, *bars), actions=tuple(paid), actions_since=since)
+    answer = Answer(observations=Rows([*old, *bars]), actions=tuple(paid), actions_since=since)
     settling.settle_answer(core.engine, call, Fetched(answer, 200, 2, body=b"{}"))
     assert core.one("SELECT count(*) FROM pricing.quarantined_values") == 101
     assert core.one("SELECT reason FROM pricing.quarantined_values WHERE value = 'more values'").startswith(

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Adjust, Answer, Observation
+from pricing_pipeline.domain.answers import Adjust, Answer
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.prices.price_reader import bars
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import reviews
@@ -37,7 +38,7 @@ def bring(core: Core, data_type: str, symbol: str, rows: list[Observation], **pa
     days = (min(row.observed_at for row in rows).date(), max(row.observed_at for row in rows).date())
     core.enqueue(data_type, symbol, days=days)
     call = core.claim_one("mfapi" if data_type == NAV else "twelvedata")
-    answer = Answer(observations=tuple(rows), **parts)
+    answer = Answer(observations=Rows(rows), **parts)
     return settling.settle_answer(core.engine, call, Fetched(answer, 200, 4, body=b"body"))
 
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import opinions
@@ -43,7 +44,7 @@ def hold(core: Core, *symbols: str, prices: Sequence[str] = ("72.50", "7250")) -
         at = core.clock() - timedelta(seconds=1)
         rows = tuple(observation(symbol, price, at) for symbol in symbols)
         settling.settle_answer(
-            core.engine, core.claim_one(), Fetched(Answer(observations=rows), 200, 4, body=b"x")
+            core.engine, core.claim_one(), Fetched(Answer(observations=Rows(rows)), 200, 4, body=b"x")
         )
     core.rows("DELETE FROM pricing.api_call_queue_live")
     return [row.value_id for row in core.rows("SELECT value_id FROM pricing.quarantined_values ORDER BY 1")]
@@ -311,7 +312,7 @@ def test_f6_a_quote_that_disagrees_with_another_provider_waits_for_a_person(core
         settling.settle_answer(
             core.engine,
             core.claim_one(),
-            Fetched(Answer(observations=(observation("AAPL", price, at),)), 200, 4, body=b"x"),
+            Fetched(Answer(observations=Rows([observation("AAPL", price, at)])), 200, 4, body=b"x"),
         )
         assert core.tasks("AAPL")[-1].status == outcome, price
         if price == "100.00":
@@ -335,7 +336,7 @@ def test_f6_days_are_compared_with_what_another_provider_says_of_the_same_days(c
         rows = tuple(
             observation("IBM", price, midnight(day)) for price, day in zip(prices, days, strict=True)
         )
-        settling.settle_answer(core.engine, call, Fetched(Answer(observations=rows), 200, 4, body=b"x"))
+        settling.settle_answer(core.engine, call, Fetched(Answer(observations=Rows(rows)), 200, 4, body=b"x"))
         return {bar.observed_at.date() for bar in core.history("IBM", data_type, days[0], days[-1])}
 
     assert brought("yahoo_daily", YAHOO, "200", "201", "202", "203", "204") == set(days)

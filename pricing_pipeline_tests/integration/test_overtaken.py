@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.support.sessions import joined, meanwhile
@@ -25,7 +26,7 @@ def store(call: Call, price: str, *others: str) -> Callable[[Connection], Any]:
     rows = [
         observation("AAPL", one, midnight(date(2010, 3, 2 + n))) for n, one in enumerate((price, *others))
     ]
-    return lambda connection: price_writer.store(connection, call, rows)
+    return lambda connection: price_writer.store(connection, call, Rows(rows))
 
 
 def beliefs(core: Core) -> list[tuple[str, Any, Any]]:
@@ -90,7 +91,7 @@ def test_f3_of_a_time_that_comes_twice_in_one_answer_both_are_kept(
     call = next_call(core, DAILY, "AAPL", days=days)
     with core.engine.begin() as connection:
         price_writer.store(
-            connection, call, [observation("AAPL", price, AT) for price in ("100.00", "101.00")]
+            connection, call, Rows([observation("AAPL", price, AT) for price in ("100.00", "101.00")])
         )
     found = beliefs(core)
     assert sorted(price for price, _, _ in found) == ["100.00", "101.00"]

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Adjust, Answer, Observation, RejectedValue
+from pricing_pipeline.domain.answers import Adjust, Answer, RejectedValue
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
@@ -37,7 +38,7 @@ def bring(core: Core, *bars: Observation, latest: bool = False, **more: Any) -> 
     core.lift_limits()
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.enqueue(DAILY, "AAPL", days=None if latest else MARCH)
-    answer = Answer(observations=bars, **more)
+    answer = Answer(observations=Rows(bars), **more)
     return settling.settle_answer(core.engine, core.claim_one(), Fetched(answer, 200, 100, body=b"{}"))
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.domain.answers import Observation
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.quarantining import bring, held, one_call

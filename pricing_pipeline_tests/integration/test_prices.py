@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.prices import price_reader, price_writer
 from pricing_pipeline_tests.fixtures.core import (
     DAILY,
@@ -273,7 +274,9 @@ def test_f3_a_restatement_of_twenty_years_reads_each_day_a_few_times(core: Core)
     call = next_call(core, DAILY, "AAPL", days=span)
     with core.engine.begin() as connection:
         before = rows_read(connection)
-        (stored,) = price_writer.store(connection, call, [observation("AAPL", "5.00", day) for day in days])
+        (stored,) = price_writer.store(
+            connection, call, Rows([observation("AAPL", "5.00", day) for day in days])
+        )
         assert (stored.added, stored.revised) == (0, 5000)
         assert rows_read(connection) - before < 20 * 5000
 
@@ -299,7 +302,7 @@ def test_a9_storing_reads_what_it_stores_and_not_the_history(core: Core) -> None
     with core.engine.begin() as connection:
         before = rows_read(connection)
         stored = price_writer.store(
-            connection, call, [observation(symbol, "1.01", now) for symbol in symbols]
+            connection, call, Rows([observation(symbol, "1.01", now) for symbol in symbols])
         )
         assert sum(row.added for row in stored) == 100
         assert rows_read(connection) - before < 1000
@@ -440,7 +443,9 @@ def test_b10_two_stores_of_one_session_do_not_mix(core: Core) -> None:
         for symbol in ("AAPL", "IBM"):
             call = next_call(core, QUOTE, symbol)
             with connection.begin():
-                stored = price_writer.store(connection, call, [observation(symbol, "5.00", stamp(core))])
+                stored = price_writer.store(
+                    connection, call, Rows([observation(symbol, "5.00", stamp(core))])
+                )
             assert [row.symbol for row in stored] == [symbol]
 
 
@@ -448,12 +453,12 @@ def test_f3_a_store_that_is_rolled_back_leaves_nothing(core: Core) -> None:
     call = next_call(core, QUOTE, "AAPL")
     with core.engine.connect() as connection:
         transaction = connection.begin()
-        price_writer.store(connection, call, [observation("AAPL", "5.00", stamp(core))])
+        price_writer.store(connection, call, Rows([observation("AAPL", "5.00", stamp(core))]))
         transaction.rollback()
         assert core.latest("AAPL") is None
         with connection.begin():
-            assert price_writer.store(connection, call, []) == []
-            price_writer.store(connection, call, [observation("AAPL", "6.00", stamp(core))])
+            assert price_writer.store(connection, call, Rows([])) == []
+            price_writer.store(connection, call, Rows([observation("AAPL", "6.00", stamp(core))]))
     latest = core.latest("AAPL")
     assert latest is not None
     assert str(latest.price) == "6.00"

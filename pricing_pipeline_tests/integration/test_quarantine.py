@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.domain.answers import Adjust, Adjustment, Observation, RejectedValue
-from pricing_pipeline.quarantine import quarantined_values
+from pricing_pipeline.domain.answers import Adjust, RejectedValue
+from pricing_pipeline.domain.observations import Adjustment, Observation
+from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock

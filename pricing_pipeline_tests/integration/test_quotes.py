@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.queue import task_queue
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("still")
 
 
 def settle(core: Core, call: Call, *values: Observation) -> int:
-    answer = Answer(tuple(values))
+    answer = Answer(Rows(values))
     return settle_answer(core.engine, call, Fetched(answer, http_status=200, wire_bytes=600)).added
 
 
@@ -29,7 +30,9 @@ def refreshed(core: Core, price: str, at: datetime) -> None:
     """AAPL and IBM have a price."""
     call = core.claimed(QUOTE, "AAPL", "IBM")
     with core.engine.begin() as connection:
-        price_writer.store(connection, call, [observation(symbol, price, at) for symbol in call.symbols])
+        price_writer.store(
+            connection, call, Rows([observation(symbol, price, at) for symbol in call.symbols])
+        )
         task_queue.finish(connection, call, call.task_ids, ANSWERED)
 
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Adjustment, Answer, Observation, Split
+from pricing_pipeline.domain.answers import Answer, Split
+from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_reader, rebasing
 from pricing_pipeline.providers.client import Fetched
@@ -39,7 +40,7 @@ def _now(core: Core, clock: Clock) -> None:
 
 
 def answer_of(values: Mapping[date, Decimal], basis: Adjustment, start: date) -> Answer:
-    rows = tuple(
+    rows = Rows(
         Observation(
             "AAPL",
             datetime.combine(day, time(), UTC),

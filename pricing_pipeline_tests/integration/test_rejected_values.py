@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
@@ -34,7 +35,7 @@ def bring(core: Core, *rows: Observation, data_type: str = DAILY, past: bool = F
     core.rows("DELETE FROM pricing.api_call_queue_live")
     days = (min(row.observed_at for row in rows).date(), max(row.observed_at for row in rows).date())
     core.enqueue(data_type, "AAPL", days=days if past else None)
-    fetched = Fetched(Answer(observations=rows), 200, 2, body=b"{}")
+    fetched = Fetched(Answer(observations=Rows(rows)), 200, 2, body=b"{}")
     return settling.settle_answer(core.engine, core.claim_one(), fetched)
 
 

@@ -9,19 +9,13 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.domain.answers import (
-    Answer,
-    CorporateAction,
-    Dividend,
-    Observation,
-    RejectedValue,
-    Split,
-)
+from pricing_pipeline.domain.answers import Answer, CorporateAction, Dividend, RejectedValue, Split
 from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.prices import actions
+from pricing_pipeline.prices import actions, quarantined_values
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.quarantine import quarantined_values, reviews
+from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
@@ -34,7 +28,7 @@ MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 
 
 def bring(core: Core, call: Call, *observations: Observation, **parts: Any) -> None:
-    answer = Answer(observations=observations, **parts)
+    answer = Answer(observations=Rows(observations), **parts)
     settling.settle_answer(core.engine, call, Fetched(answer, 200, 4, body=b"body"))
 
 

@@ -10,8 +10,9 @@ from decimal import Decimal
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.domain.answers import Adjustment, Dividend, FailureKind, Split
+from pricing_pipeline.domain.answers import Dividend, FailureKind, Split
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import KeyRefused, PlanRestricted, ProviderDown, Throttled
 from pricing_pipeline.providers import PROVIDERS

@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.prices import known_values, price_writer
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.queue import task_queue
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("still")
 
 
 def settle(core: Core, call: Call, price: str = "5.00") -> tuple[int, int] | None:
-    values = [observation(symbol, price, core.clock() - timedelta(seconds=1)) for symbol in call.symbols]
+    values = Rows(observation(symbol, price, core.clock() - timedelta(seconds=1)) for symbol in call.symbols)
     with core.engine.begin() as connection:
         known = known_values.load(connection, call, values)
         return price_writer.settle(connection, call, values, known, ANSWERED)
@@ -54,7 +55,7 @@ def test_b8_a_claim_that_lost_one_task_stores_none_that_way(core: Core) -> None:
     assert core.task("AAPL").status == "processing"
     assert core.one("SELECT outcome FROM pricing.collector_call_log") == "open"
 
-    values = tuple(observation(symbol, "5.00", core.clock()) for symbol in call.symbols)
+    values = Rows(observation(symbol, "5.00", core.clock()) for symbol in call.symbols)
     tally = settle_answer(core.engine, call, Fetched(Answer(values), http_status=200, wire_bytes=600))
     assert (tally.added, tally.symbols) == (1, {"AAPL"})
     assert core.latest("IBM") is None
@@ -64,14 +65,14 @@ def test_b8_a_claim_that_lost_one_task_stores_none_that_way(core: Core) -> None:
 def test_f3_a_price_older_than_the_stored_one_undoes_the_statement(core: Core) -> None:
     settle(core, core.claimed(QUOTE, "IBM"))
     call = core.claimed(QUOTE, "AAPL", "IBM")
-    values = [observation(symbol, "6.00", core.clock() - timedelta(hours=1)) for symbol in call.symbols]
+    values = Rows(observation(symbol, "6.00", core.clock() - timedelta(hours=1)) for symbol in call.symbols)
     with core.engine.connect() as connection:
         known = known_values.load(connection, call, values)
         with pytest.raises(DBAPIError, match="the price of IBM is older"):
             price_writer.settle(connection, call, values, known, ANSWERED)
     assert core.latest("AAPL") is None
 
-    settle_answer(core.engine, call, Fetched(Answer(tuple(values)), http_status=200, wire_bytes=600))
+    settle_answer(core.engine, call, Fetched(Answer(values), http_status=200, wire_bytes=600))
     assert core.latest("AAPL") is not None
     assert {task.status: task.errors for task in core.tasks("IBM")}["scheduled"][-1]["kind"] == "stale_source"
 
@@ -86,7 +87,7 @@ def test_a9_what_values_are_judged_by_is_found_without_reading_all_prices(core: 
     )
     call = core.claimed(QUOTE, *(f"S{number}" for number in range(1, 51)))
     assert call.fetcher is Fetcher.QUOTE
-    values = [observation(symbol, "1.01", core.clock()) for symbol in call.symbols]
+    values = Rows(observation(symbol, "1.01", core.clock()) for symbol in call.symbols)
     with core.engine.begin() as connection:
         before = rows_read(connection)
         assert len(known_values.load(connection, call, values)) == 50

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, composite
 
-from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
@@ -57,7 +58,7 @@ def test_a9_every_way_into_history_keeps_the_spelling(core: Core) -> None:
             rows.append(Observation("AAPL", midnight(day[0]), value, text, "USD"))
         call = next_call(core, DAILY, "AAPL", days=None if is_latest else (day[0], day[0]))
         with core.engine.begin() as connection:
-            price_writer.store(connection, call, rows)
+            price_writer.store(connection, call, Rows(rows))
         found = core.rows(SPELLED)
         assert [row.spelled for row in found] == [text for _, text in values]
         digits = core.rows(
@@ -88,7 +89,7 @@ def test_a9_a_quote_keeps_it(core: Core, text: str) -> None:
     core.enqueue(QUOTE, "AAPL")
     value = observation("AAPL", "101.50", core.clock() - timedelta(seconds=1))
     value = Observation(value.symbol, value.observed_at, value.close, text, "USD")
-    fetched = Fetched(Answer((value,)), http_status=200, wire_bytes=600)
+    fetched = Fetched(Answer(Rows([value])), http_status=200, wire_bytes=600)
     assert settle_answer(core.engine, core.claim_one(), fetched).added == 1
     (row,) = core.rows(SPELLED)
     assert row.spelled == text

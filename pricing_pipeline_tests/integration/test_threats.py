@@ -18,6 +18,7 @@ from sqlalchemy import make_url
 from pricing_pipeline.db import backup
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.keys.sealing import new_key
@@ -108,7 +109,9 @@ def test_f6_no_word_of_a_provider_steers_a_terminal(core: Core, cli: CommandLine
     for price in ("1.1", "110"):
         core.lift_limits()
         core.enqueue(FX, "EUR/USD")
-        answer = Answer(observations=(observation("EUR/USD", price, core.clock() - timedelta(seconds=1)),))
+        answer = Answer(
+            observations=Rows([observation("EUR/USD", price, core.clock() - timedelta(seconds=1))])
+        )
         body = f'{{"price": "{price}", "name": "{STEERING}"}}'.encode()
         settle_answer(core.engine, core.claim_one(), Fetched(answer, 200, len(body), body=body))
     (held,) = cli("quarantine", "list", "--json").json["values"]

@@ -7,7 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
@@ -38,7 +39,7 @@ def brought(core: Core, rows: list[Observation], *, is_latest: bool, is_unsplit:
     call = core.claim_one()
     call = call if is_latest else windowed(a_call(call), first, last)
     answer = Answer(
-        observations=rows,
+        observations=Rows(rows),
         actions_since={"IBM": first},
         unsplit=frozenset({"IBM"}) if is_unsplit else frozenset(),
     )
@@ -89,7 +90,7 @@ def test_f6_two_providers_that_see_one_move_confirm_each_other(core: Core) -> No
         core.rows("UPDATE pricing.demand SET backoff_until = NULL, failures = 0")
         core.enqueue(data_type, "AAPL")
         call = a_call(core.claim_one(), provider=provider)
-        answer = Answer(observations=(observation("AAPL", price, at),))
+        answer = Answer(observations=Rows([observation("AAPL", price, at)]))
         settling.settle_answer(core.engine, call, Fetched(answer, 200, 4, body=b"x"))
         latest = core.latest("AAPL", data_type)
         return latest and latest.price

@@ -10,8 +10,10 @@ import pytest
 
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.observations import Rows
+from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.quarantine import quarantined_values, reviews
+from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, TWELVEDATA, Core, observation
@@ -54,7 +56,7 @@ def bring(core: Core, price: str, seconds_old: float = 1) -> None:
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.enqueue(QUOTE, "AAPL")
     row = observation("AAPL", price, core.clock() - timedelta(seconds=seconds_old))
-    fetched = Fetched(Answer(observations=(row,)), 200, 4, body=b"body")
+    fetched = Fetched(Answer(observations=Rows([row])), 200, 4, body=b"body")
     settling.settle_answer(core.engine, core.claim_one(), fetched)
 
 
@@ -153,7 +155,7 @@ def test_f4_f7_a_daily_value_is_as_new_as_the_last_session_that_was_published(
         core.rows("DELETE FROM pricing.api_call_queue_live")
         core.enqueue(DAILY, "AAPL")
         row = observation("AAPL", "72.50", datetime(2026, 6, day, tzinfo=UTC))
-        fetched = Fetched(Answer(observations=(row,)), 200, 4, body=b"body")
+        fetched = Fetched(Answer(observations=Rows([row])), 200, 4, body=b"body")
         settling.settle_answer(core.engine, core.claim_one(), fetched)
         assert why(core, DAILY).state == state, (day, hour)
     core.unsubscribe("ann", (DAILY, "AAPL"))

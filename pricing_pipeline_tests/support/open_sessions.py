@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline_tests.fixtures.core import (
     FX,
@@ -38,7 +39,7 @@ CLIENTS = {
 
 def good(core: Core, call: Call) -> Fetched:
     at = core.clock() - timedelta(seconds=1)
-    return Fetched(Answer(tuple(observation(symbol, "101.00", at) for symbol in call.symbols)), 200, 900)
+    return Fetched(Answer(Rows(observation(symbol, "101.00", at) for symbol in call.symbols)), 200, 900)
 
 
 def seconds(work: Callable[[], object]) -> float:

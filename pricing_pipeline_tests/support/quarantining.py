@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
@@ -19,7 +20,7 @@ BODY = b'{"close": "7250"}'
 
 def bring(core: Core, call: Call, *observations: Observation, body: bytes = BODY, **parts: Any) -> Tally:
     """Settle a call as if its answer had brought these values."""
-    answer = Answer(observations=observations, **parts)
+    answer = Answer(observations=Rows(observations), **parts)
     return settling.settle_answer(core.engine, call, Fetched(answer, 200, len(body), body=body))
 
 

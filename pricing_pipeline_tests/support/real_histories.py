@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from pricing_pipeline.domain.answers import Adjustment, Observation
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.sandbox.recorded import recorded_bars
 from pricing_pipeline.validation.knowledge import Doubt, Known, Verdict
 from pricing_pipeline.validation.plausibility import judge

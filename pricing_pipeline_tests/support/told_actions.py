@@ -8,15 +8,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from pricing_pipeline.domain.answers import (
-    Adjust,
-    Adjustment,
-    Answer,
-    CorporateAction,
-    Dividend,
-    Observation,
-    Split,
-)
+from pricing_pipeline.domain.answers import Adjust, Answer, CorporateAction, Dividend, Split
+from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.prices import actions, price_reader
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
@@ -50,7 +43,7 @@ def bring(
     core.enqueue(DAILY, "AAPL", days=None if latest else MARCH)
     call = core.claim_one()
     since = {} if told is None else {"AAPL": day(1)}
-    answer = Answer(observations=bars, actions=tuple(told or ()), actions_since=since)
+    answer = Answer(observations=Rows(bars), actions=tuple(told or ()), actions_since=since)
     return settling.settle_answer(core.engine, call, Fetched(answer, 200, 100, body=b"{}"))
 
 

@@ -59,9 +59,9 @@ MUTANTS = (
     ),
     Mutant(
         "prices are stored without the fence",
-        "pricing_pipeline/refresh/settling.py",
-        "_store",
-        "of_symbols(answer.observations, ids)",
+        "pricing_pipeline/quarantine/judgement.py",
+        "judge_answer",
+        "answer.observations.of(symbols)",
         "answer.observations",
         (_FENCE,),
     ),
@@ -75,10 +75,10 @@ MUTANTS = (
     ),
     Mutant(
         "documents are stored without the fence",
-        "pricing_pipeline/refresh/settling.py",
-        "_store",
-        "documents.store(connection, call, answer, ids.keys())",
-        "documents.store(connection, call, answer, call.symbols)",
+        "pricing_pipeline/refresh/storing.py",
+        "store_answer",
+        "documents.store(connection, call, judged.answer, symbols)",
+        "documents.store(connection, call, judged.answer, call.symbols)",
         (_DOCUMENTS,),
     ),
     Mutant(

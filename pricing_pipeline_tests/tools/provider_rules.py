@@ -45,7 +45,7 @@ _IMPORTS = frozenset(
         *("itertools", "operator", "pydantic", "re", "string", "typing", "zoneinfo"),
         *(
             f"pricing_pipeline.domain.{module}"
-            for module in ("answers", "bars", "calls", "data_types", "windows")
+            for module in ("answers", "bars", "calls", "data_types", "observations", "windows")
         ),
         "pricing_pipeline.errors",
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.noise"),

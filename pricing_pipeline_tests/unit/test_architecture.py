@@ -78,7 +78,7 @@ def test_b18_no_provider_goes_around_the_transport_or_the_schema() -> None:
             "def value(row: dict[str, str]) -> Observation: return Observation(row['symbol'])",
             "no response model is at hand",
         ),
-        ("from pricing_pipeline.domain.answers import Observation as Value", "another name"),
+        ("from pricing_pipeline.domain.observations import Observation as Value", "another name"),
     ],
 )
 def test_b18_a_provider_that_goes_around_them_is_named(tmp_path: Path, line: str, told: str) -> None:

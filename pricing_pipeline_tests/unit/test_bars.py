@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pricing_pipeline.domain.answers import Adjustment, Observation
-from pricing_pipeline.domain.bars import Bars, StoredValues, after, months_of, spans
+from pricing_pipeline.domain.bars import Bars, StoredValues
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.exact import amounts_of, scale_of, to_amount
+from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import (
@@ -81,8 +81,8 @@ def test_b18_the_short_way_gives_what_the_long_one_gives(rows: list[Row]) -> Non
     assert [format(one, "f") for one in (bars[0].open, bars[0].high, bars[0].low) if one] == list(
         rows[0][1:4]
     )
-    assert spans(bars) == spans(long)
-    assert months_of(bars) == months_of(long)
+    assert bars.spans() == Rows(long).spans()
+    assert bars.months() == Rows(long).months()
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_f6_columns_are_judged_as_their_bars_are_one_by_one(symbol: str) -> None
         known = knowns(whole, dice)
         short = judge(known, bars, Fetcher.DAILY_BARS, is_latest=False)
         long = judge(known, list(bars), Fetcher.DAILY_BARS, is_latest=False)
-        assert list(short.good) == long.good
+        assert list(short.good) == list(long.good)
         assert (short.doubted, short.other_basis, short.restatement) == (
             long.doubted,
             long.other_basis,
@@ -317,14 +317,14 @@ def test_f6_where_no_bar_is_left_there_is_nothing_to_compare() -> None:
     """All of them are on another basis, and a split of theirs is known."""
     known = Known(adjustment=Adjustment.SPLITS, splits=((date(2005, 2, 28), 2.0),))
     verdict = judge(known, years("IBM"), Fetcher.DAILY_BARS, is_latest=False)
-    assert (verdict.good, verdict.doubted, verdict.other_basis) == ([], [], len(years("IBM")))
+    assert (verdict.good, verdict.doubted, verdict.other_basis) == (Rows(), [], len(years("IBM")))
 
 
 def test_f5_only_what_is_after_a_moment_counts_as_recent() -> None:
     bars = years("IBM")
     at = datetime(2013, 2, 1, tzinfo=UTC)
     for moment in (at, at + timedelta(seconds=1), at - timedelta(seconds=1), at + timedelta(days=400)):
-        assert list(after(bars, moment)) == list(after(list(bars), moment))
+        assert list(bars.after(moment)) == list(Rows(bars).after(moment))
 
 
 def test_b18_no_day_of_a_clock_that_was_never_set_and_no_volume_that_nothing_trades() -> None:

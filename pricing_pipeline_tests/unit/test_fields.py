@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.exact import MAX_DIGITS, scale_of, to_amount
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
 from pricing_pipeline.validation.fields import with_sound_parts
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point

@@ -8,8 +8,9 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.domain.answers import Adjustment, Answer, Dividend, FailureKind
+from pricing_pipeline.domain.answers import Answer, Dividend, FailureKind
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     KeyRefused,

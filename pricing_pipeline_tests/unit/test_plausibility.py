@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.domain.answers import Adjustment, Observation
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Rival
 from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, held, times
@@ -70,7 +70,7 @@ def test_b18_f6_a_quote_that_cannot_be_true_is_held(
 ) -> None:
     row = quote(price, currency=currency)
     verdict = judge(known, [row], Fetcher.QUOTE, is_latest=True)
-    assert (held(verdict), verdict.good) == ({NOON: kind}, [])
+    assert (held(verdict), verdict.good) == ({NOON: kind}, Rows())
 
 
 @pytest.mark.parametrize("price", ["72.50", "60", "100", "36.25", "145.00", "24.50", "210"])
@@ -139,9 +139,9 @@ def test_b18_a_history_has_one_basis() -> None:
     rows = bars("AAPL", Adjustment.SPLITS)[:5]
     known = Known(adjustment=Adjustment.RAW, newest_at=rows[-2].observed_at)
     span = judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
-    assert (span.good, span.doubted, span.other_basis) == ([], [], 5)
+    assert (span.good, span.doubted, span.other_basis) == (Rows(), [], 5)
     newest = judge(known, rows, Fetcher.DAILY_BARS, is_latest=True)
-    assert (newest.good, newest.other_basis) == (rows[-1:], 4), (
+    assert (list(newest.good), newest.other_basis) == (rows[-1:], 4), (
         "no split has come after the answer's newest day"
     )
 
@@ -151,9 +151,9 @@ def test_b18_a_gap_is_not_filled_with_days_of_another_basis() -> None:
     rows = bars("AAPL", Adjustment.SPLITS)[:8]
     known = Known(adjustment=Adjustment.RAW, newest_at=rows[0].observed_at)
     verdict = judge(known, rows[::-1], Fetcher.DAILY_BARS, is_latest=True)
-    assert (verdict.good, verdict.other_basis) == (rows[-1:], 7)
+    assert (list(verdict.good), verdict.other_basis) == (rows[-1:], 7)
     late = Known(adjustment=Adjustment.RAW, newest_at=rows[-1].observed_at + timedelta(days=1))
-    assert judge(late, rows, Fetcher.DAILY_BARS, is_latest=True).good == []
+    assert judge(late, rows, Fetcher.DAILY_BARS, is_latest=True).good == Rows()
 
 
 def test_b18_a_reason_names_both_values_and_the_factor() -> None:

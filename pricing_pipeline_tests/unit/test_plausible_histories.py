@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.domain.answers import Adjustment, Observation
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.sandbox.recorded import SYMBOLS
@@ -126,7 +126,7 @@ def test_b18_f6_another_unit_in_all_of_an_answer_is_held_beside_what_is_stored(s
             known = Known(anchors=(Point(before.observed_at, before.close),), newest_at=before.observed_at)
             wrong = [times(row, Decimal(factor)) for row in rows[start : start + 5]]
             verdict = judge(known, wrong, Fetcher.DAILY_BARS, is_latest=True)
-            assert (len(verdict.doubted), verdict.good) == (5, [])
+            assert (len(verdict.doubted), verdict.good) == (5, Rows())
 
 
 @pytest.mark.parametrize("code", SCHEMES)
@@ -169,7 +169,7 @@ def test_b18_f6_a_split_that_begins_today_waits_for_its_confirmation(symbol: str
         answer = [*rows[at - 4 : at], times(rows[at], 1 / Decimal(factor))]
         verdict = judge(known, answer, Fetcher.DAILY_BARS, is_latest=True)
         assert held(verdict) == {rows[at].observed_at: Doubt.SPLIT}
-        assert verdict.good == answer[:-1]
+        assert list(verdict.good) == answer[:-1]
 
 
 @pytest.mark.parametrize("before", [1, 2, 3, 10])

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Adjustment, Observation
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.sandbox.recorded import SYMBOLS
 from pricing_pipeline.validation.knowledge import Doubt, Known
 from pricing_pipeline.validation.plausibility import judge

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline.domain.answers import Adjustment, Answer
+from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS

@@ -10,7 +10,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers.base import Schema
 from pricing_pipeline_tests.support.provider_contract import (

@@ -8,8 +8,8 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 import pytest
 
-from pricing_pipeline.domain.answers import Adjustment, Observation
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.validation.knowledge import Doubt, Known
 from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline.validation.restatement import RestatementKind, find

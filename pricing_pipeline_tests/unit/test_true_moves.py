@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Rival, Traded, Verdict
 from pricing_pipeline.validation.plausibility import judge
 

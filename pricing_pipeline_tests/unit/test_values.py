@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Answer, FailureKind, Observation, RejectedValue, SymbolFailure
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
 from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.errors import ProviderDown, SchemaDrift
 from pricing_pipeline.providers.base import check_answer, decode_json, parse_retry_after, refusal
 from pricing_pipeline.providers.values import (
@@ -183,12 +184,12 @@ def test_a_page_before_the_api_convicts_neither_key_nor_plan() -> None:
 def test_an_answer_accounts_for_each_symbol_exactly_once() -> None:
     price = Observation("A", NOW, Decimal(1), "1")
     failure = SymbolFailure("B", FailureKind.UNKNOWN_SYMBOL, "no")
-    good = Answer((price, price), (failure,), frozenset({"C"}), (RejectedValue("A", None, "bad", "x"),))
+    good = Answer(Rows([price, price]), (failure,), frozenset({"C"}), (RejectedValue("A", None, "bad", "x"),))
     assert check_answer("someone", ["A", "B", "C"], good) is good
     for symbols, answer in [
         (["A", "B", "C", "D"], good),
         (["A", "B"], good),
-        (["A"], Answer((price,), empty=frozenset({"A"}))),
+        (["A"], Answer(Rows([price]), empty=frozenset({"A"}))),
         (["B"], Answer(failures=(failure, failure))),
         (["B"], Answer(failures=(failure,), rejected=(RejectedValue("Z", None, "bad", "x"),))),
     ]:
@@ -227,9 +228,9 @@ def test_b18_the_latest_days_reach_no_further_than_two_months(day: str) -> None:
 
 def test_b18_holidays_and_thin_trading_are_within_reach_and_a_single_value_may_be_of_any_day() -> None:
     thin = bars(("2026-01-12", "99.00"), ("2026-02-09", "100.00"), ("2026-03-10", "101.00"))
-    assert settle_days("A", thin) == Answer(observations=tuple(thin))
+    assert settle_days("A", thin) == Answer(observations=Rows(thin))
     ended = bars(("2008-04-01", "12.5"))
-    assert settle_days("A", ended) == Answer(observations=tuple(ended))
+    assert settle_days("A", ended) == Answer(observations=Rows(ended))
 
 
 def test_b18_a_day_that_comes_twice_in_two_spellings_is_one() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.domain.answers import Adjustment, Answer, FailureKind
+from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     InvalidRange,

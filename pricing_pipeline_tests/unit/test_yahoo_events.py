@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Adjustment, Dividend, FailureKind, Split
+from pricing_pipeline.domain.answers import Dividend, FailureKind, Split
+from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     SchemaDrift,

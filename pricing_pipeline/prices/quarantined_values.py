@@ -17,10 +17,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain.answers import Adjustment, Observation, RejectedValue, SymbolFailure, storable
-from pricing_pipeline.domain.bars import by_symbol
+from pricing_pipeline.domain.answers import RejectedValue, SymbolFailure, storable
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.domain.observations import Adjustment, Observation, Observations
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Point, Rival
 
 _MAX_VALUE = 100
@@ -150,10 +150,10 @@ def witnesses(connection: Connection, call: Call, symbols: Sequence[str]) -> Map
 
 
 def rivals(
-    connection: Connection, call: Call, observations: Sequence[Observation]
+    connection: Connection, call: Call, observations: Observations
 ) -> Mapping[str, Mapping[datetime, Rival]]:
     """Other providers' quarantined values for the times of an answer, by symbol and time."""
-    rows = by_symbol(observations)
+    rows = observations.by_symbol()
     rivals_of_symbol: defaultdict[str, dict[datetime, Rival]] = defaultdict(dict)
     parameters = {
         "data_type": call.data_type,
