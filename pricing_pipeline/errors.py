@@ -16,6 +16,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownValue             ... a value that is not in the quarantine
     ├── UnknownAction            ... a split or dividend that is not there
     ├── UnknownRule              ... a route or a limit that is not there
+    ├── UnknownPlan              ... a provider's plan that is not there
     ├── UnknownProvider          ... a provider that is not there
     ├── UnknownCredential        ... a stored key that is not there
     ├── InvalidRange             days are upside down, or a time has no zone
@@ -90,6 +91,10 @@ class UnknownAction(PricingError):
 
 class UnknownRule(PricingError):
     """There is no such route or limit of a provider."""
+
+
+class UnknownPlan(PricingError):
+    """A provider has no plan of this name, or no plan of it is in use."""
 
 
 class UnknownProvider(PricingError):

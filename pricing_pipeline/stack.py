@@ -65,14 +65,10 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.check()
         upgrade(owner)
         keep_kind(settings)
-        if sample.load(owner, demo=demo):
+        if sample.load(owner, demo=demo, in_use=settings.sandbox):
             say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
         if not settings.sandbox:
-            say(
-                "Real providers are asked; set the limits of your own plan in the table pricing.provider_limits"
-            )
-            for name in missing_keys(settings, worker):
-                say(f"{name} has no API key yet, so it is not asked: pricing-pipeline key set {name}")
+            _say_who_is_asked(settings, worker, say)
         environment = _environment(settings, worker, dagster, sandbox_port)
         _settle(settings, environment)
         if not _is_storage_ours(settings, environment):
@@ -149,6 +145,25 @@ def missing_keys(settings: Settings, worker: str) -> list[str]:
         for name in sorted(PROVIDERS.keys() & routed - stored)
         if PROVIDERS[name].needs_key and not configured_keys(settings, name)
     ]
+
+
+def _say_who_is_asked(settings: Settings, worker: str, say: Say) -> None:
+    """Say which real providers are in use, and what is missing before others are asked."""
+    engine = make_engine(worker, pool_size=1)
+    try:
+        with engine.connect() as connection:
+            names = ", ".join(data_type_registry.provider_urls(connection))
+    finally:
+        engine.dispose()
+    if names:
+        say(f"Prices come from the real providers: {names}")
+    else:
+        say(
+            "Nobody is asked for prices yet. Choose a provider in another terminal: "
+            "pricing-pipeline provider use twelvedata --plan free"
+        )
+    for name in missing_keys(settings, worker):
+        say(f"{name} has no API key yet, so it is not asked: pricing-pipeline key set {name}")
 
 
 def _require_addresses(settings: Settings) -> None:

@@ -36,7 +36,7 @@ def set_(provider: str, name: str, limit_words: Sequence[str], *, as_json: bool)
     with open_owner(settings) as engine:
         with engine.connect() as connection:
             credentials.stored(connection, provider)  # before anybody is asked for a key that nobody needs
-        secret = credentials.checked_secret(_read(provider, name))
+        secret = credentials.checked_secret(read(provider, name))
         with engine.begin() as connection:
             keyring, made = _keyring(connection, settings)
             replaced = credentials.store(connection, keyring, provider, name, secret, units)
@@ -57,10 +57,7 @@ def set_(provider: str, name: str, limit_words: Sequence[str], *, as_json: bool)
             f"Key {name} of {provider} ({credentials.hint(secret)}) is {done}, under master key {keyring.newest}."
         )
     if made is not None:
-        hint(
-            f"a master key was made in {made}. Keep a copy of that file, apart from those of the database: "
-            "without it the stored keys are lost."
-        )
+        hint_of_master_key(made)
     if name in configured_keys(settings, provider):
         warn(
             f"{key_setting(provider)} or {key_setting(provider)}S holds a key {name} too; the stored one is used."
@@ -188,7 +185,7 @@ def rotate(*, new_master_key: bool, as_json: bool) -> bool:
     return not result.faults
 
 
-def _read(provider: str, name: str) -> str:
+def read(provider: str, name: str) -> str:
     """The key as it was typed, unseen, or the one line of standard input."""
     if sys.stdin.isatty():
         return getpass.getpass(f"Key {name} of {provider}: ", stream=sys.stderr).strip()
@@ -196,6 +193,24 @@ def _read(provider: str, name: str) -> str:
     if any(line.strip() for line in more):
         raise PricingError("standard input holds more than the one line of a key. Nothing has changed.")
     return first.strip()
+
+
+def store_new(connection: Connection, settings: Settings, provider: str, secret: SecretStr) -> None:
+    """Store the first key of a provider, and say so. The master key is made if it is the first."""
+    keyring, made = _keyring(connection, settings)
+    credentials.store(connection, keyring, provider, DEFAULT_KEY_NAME, secret)
+    shown = credentials.hint(secret)
+    hint(f"key {DEFAULT_KEY_NAME} of {provider} ({shown}) is stored, under master key {keyring.newest}.")
+    if made is not None:
+        hint_of_master_key(made)
+
+
+def hint_of_master_key(path: Path) -> None:
+    """Say that a master key was made, and what to do with it."""
+    hint(
+        f"a master key was made in {path}. Keep a copy of that file, apart from those of the database: "
+        "without it the stored keys are lost."
+    )
 
 
 def _units(words: Sequence[str]) -> dict[str, int]:

@@ -13,11 +13,12 @@ from pricing_pipeline.registry import data_type_registry
 _FOLDER = Path(__file__).parent
 
 
-def load(owner_url: str, *, demo: bool = True) -> bool:
+def load(owner_url: str, *, demo: bool = True, in_use: bool = True) -> bool:
     """Load what an empty database lacks; False when nothing was missing.
 
     Providers with their capabilities and limits come always, since without them no data type could be served;
-    data types and instruments only with `demo`. What is there already is never touched.
+    data types and instruments only with `demo`. New providers are `in_use`, or wait for `provider use`. What is there
+    already is never touched.
     """
     engine = make_engine(owner_url, pool_size=1)
     try:
@@ -26,6 +27,8 @@ def load(owner_url: str, *, demo: bool = True) -> bool:
             needs_types = demo and data_type_registry.is_empty(connection)
             if needs_providers:
                 run_script(connection, (_FOLDER / "providers.sql").read_text())
+                if not in_use:
+                    connection.execute(query("registry.put_aside"))
             if needs_types:
                 run_script(connection, (_FOLDER / "data_types.sql").read_text())
                 with (_FOLDER / "instruments.csv").open(newline="") as file:

@@ -11,20 +11,12 @@ from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.queue import limits
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, in_zone, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.free_plan import free_plan
 
 pytestmark = pytest.mark.usefixtures("still")
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 ZONES = ["UTC", "America/New_York", "Europe/London", "Asia/Kolkata"]
-
-
-def free_plan(core: Core) -> None:
-    """Twelve Data's free plan, as the sample's comment writes it."""
-    core.rows("DELETE FROM pricing.provider_limits WHERE provider = 'twelvedata'")
-    core.rows(
-        "INSERT INTO pricing.provider_limits VALUES"
-        " ('twelvedata', 'minute', 8, 60, NULL), ('twelvedata', 'day', 800, NULL, 'UTC')"
-    )
 
 
 def charged(core: Core, units: int, at: datetime, provider: str = TWELVEDATA, seconds: float = 0.0) -> None:

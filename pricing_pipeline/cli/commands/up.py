@@ -11,8 +11,13 @@ from pricing_pipeline.cli.options import Json
 
 def up(
     demo: Annotated[
-        bool, typer.Option("--demo/--no-demo", help="Load the sample registry and watch a few symbols.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--demo/--no-demo",
+            help="Load the sample registry and watch a few symbols; else only with the sandbox.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Start everything and keep it running until Ctrl-C; what `make run` calls.
@@ -32,4 +37,5 @@ def up(
         else:
             typer.echo(line)
 
-    stack.up(load_settings(), demo=demo, say=say)
+    settings = load_settings()
+    stack.up(settings, demo=settings.sandbox if demo is None else demo, say=say)

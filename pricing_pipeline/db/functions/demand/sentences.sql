@@ -44,13 +44,16 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('no_newer_value', 'no newer value can exist: its market (%s) %s, and the next value should be there at %s. Nothing is to be done'),
         ('quarantined', 'what %s sent at %s (%s) is not believed: %s. %s'),
         -- Of its provider.
-        ('provider_off', 'its provider %s is switched off, and no other serves it. Switch one on in pricing.data_collectors, or add a route'),
+        ('provider_off', 'its provider %s is switched off, and no other serves it. `pricing-pipeline provider use` switches one on with its plan'),
         ('breaker_open', 'the breaker of %s is %s since %s (%s); %s. It closes by itself when the provider is well'),
         ('no_key', 'no key of %1$s is active. `pricing-pipeline key set %1$s` stores one'),
         ('key_refused', '%1$s does not accept the key (%2$s); it is asked again at %3$s. `pricing-pipeline key set %1$s` stores another one'),
         ('throttled', '%s has refused calls for speed (%s) and is left alone until %s. If that keeps coming back, lower its row in pricing.provider_limits'),
         ('no_quota', 'the quota of %s is spent: %s of the %s bytes that such work may use in 30 days are used, and it needs %s. They come back hour by hour; raise quota_bytes if your plan allows it'),
-        ('rate_limited', 'the rate limit of %s is used up for the moment (%s). Nothing is to be done, unless that is so all the time: `pricing-pipeline status` says whether what is watched fits'),
+        ('window_used', '%s allows %s units in %s, and %s are used; the next comes at %s'),
+        ('day_used', '%s allows %s units in a day, and %s are used; the next come at %s. `pricing-pipeline status` says whether what is watched fits'),
+        ('day_paced', '%s allows %s units in a day: %s are used, and the others are spread over the rest of the trading hours; the next comes at %s'),
+        ('units_reported_used', '%s says that nothing is left of its limit; the next call is made as soon as a minute has passed. If that keeps coming back, others use the key, or the limit is lower than `pricing-pipeline limit list` says'),
         -- Of its task.
         ('asking', '%s is being asked since %s. Look again in some seconds'),
         ('stopped', 'it waits since %s, and %s'),

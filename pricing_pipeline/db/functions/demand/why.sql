@@ -29,6 +29,39 @@ COMMENT ON FUNCTION pricing.why_no_key(text) IS
     'Why no key of a provider can be used now: key_refused or throttled, with a sentence and when that ends. NULL = one can, as far as the provider has said.';
 
 
+CREATE OR REPLACE FUNCTION pricing.limit_in_force(wanted_provider text, OUT sentence text, OUT next_at timestamptz)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH used_up AS (
+        SELECT k.key_name, l.window_seconds, plan.units, plan.paced, used.units AS used,
+               CASE WHEN l.window_seconds IS NULL THEN pricing.paced_at(l, plan.units, used.units, n.at)
+                    ELSE used.oldest_at + pricing.limit_window(l.window_seconds) END AS next_at
+        FROM (SELECT pricing.clock() AS at OFFSET 0) n
+        CROSS JOIN pricing.provider_limits l
+        CROSS JOIN (SELECT 'default' AS key_name WHERE NOT EXISTS (SELECT FROM pricing.provider_keys x WHERE x.provider = wanted_provider)
+                    UNION ALL SELECT x.key_name FROM pricing.provider_keys x WHERE x.provider = wanted_provider AND x.is_active) k
+        LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
+        CROSS JOIN LATERAL (SELECT coalesce(own.units, l.units)::bigint AS units,
+                                   pricing.paced_units(l, coalesce(own.units, l.units), n.at) AS paced) plan
+        CROSS JOIN LATERAL (SELECT coalesce(sum(c.units), 0)::bigint AS units, min(c.counted_at) AS oldest_at FROM pricing.counted_calls c
+                            WHERE c.provider = wanted_provider AND c.key_name = k.key_name
+                              AND c.counted_at > pricing.limit_start(l, n.at)) used
+        WHERE l.provider = wanted_provider AND used.units >= plan.paced),
+    -- Of a key the limit that lasts longest counts; of several keys the one that is free first.
+    of_keys AS (SELECT DISTINCT ON (u.key_name) u.* FROM used_up u ORDER BY u.key_name, u.next_at DESC)
+    SELECT CASE WHEN k.window_seconds IS NOT NULL THEN pricing.why_sentence(
+                    'window_used', wanted_provider, k.units::text, pricing.format_span(make_interval(secs => k.window_seconds)),
+                    k.used::text, pricing.format_time(k.next_at))
+                WHEN k.used >= k.units THEN pricing.why_sentence(
+                    'day_used', wanted_provider, k.units::text, k.used::text, pricing.format_time(k.next_at))
+                ELSE pricing.why_sentence(
+                    'day_paced', wanted_provider, k.units::text, k.used::text, pricing.format_time(k.next_at)) END,
+           k.next_at
+    FROM of_keys k ORDER BY k.next_at LIMIT 1
+$$;
+COMMENT ON FUNCTION pricing.limit_in_force(text) IS
+    'The limit that keeps a provider from being called now: how much of it is used, and when the next unit comes. NULL = none of ours does.';
+
+
 CREATE OR REPLACE FUNCTION pricing.why_not_called(
     wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -67,10 +100,8 @@ BEGIN
         sentence := pricing.why_sentence('no_quota', wanted_provider, used::text, allowed::text, needed::text);
     ELSIF pricing.units_available(wanted_provider, now_) <= 0 THEN
         state := 'rate_limited';
-        sentence := pricing.why_sentence('rate_limited', wanted_provider, (
-            SELECT string_agg(pg_catalog.format('%s units in %s', l.units,
-                                                coalesce(pricing.format_span(make_interval(secs => l.window_seconds)), 'a day')), ', ' ORDER BY l.name)
-            FROM pricing.provider_limits l WHERE l.provider = wanted_provider));
+        SELECT l.sentence, l.next_at INTO sentence, next_at FROM pricing.limit_in_force(wanted_provider) l;
+        sentence := coalesce(sentence, pricing.why_sentence('units_reported_used', wanted_provider));
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS

@@ -28,12 +28,13 @@ BEGIN
         END IF;
         units_left := 1000000000; -- no limit
         IF are_limited THEN
-            SELECT min(plan.units - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END),
+            SELECT min(plan.paced - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END),
                    min(plan.units) INTO units_left, units_limit
             FROM (SELECT l.name, pricing.limit_start(l, now_) AS since,
                          -- No longer: a slow provider could never be used up.
                          make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0)) AS slack,
                          coalesce(own.units, l.units) AS units,
+                         pricing.paced_units(l, coalesce(own.units, l.units), now_) AS paced,
                          -- What providers say is left is of their longest window below a day.
                          l.window_seconds = max(l.window_seconds) OVER () AS is_reported
                   FROM pricing.provider_limits l
@@ -85,6 +86,86 @@ BEGIN
     RETURN date_trunc('day', now_, wanted.day_timezone) - pricing.limit_window(0);
 END $$;
 COMMENT ON FUNCTION pricing.limit_start(pricing.provider_limits, timestamptz) IS 'Calls after this moment count against the limit now.';
+
+
+-- A day's units are spent where they serve. Whoever polls from midnight on has none left when the market opens. So a tenth is
+-- there at once, eight tenths come evenly with the trading hours of what is watched, and the last tenth comes after the last
+-- close of the day: for daily bars, and for people who come late.
+
+CREATE OR REPLACE FUNCTION pricing.trading_hours(wanted_provider text, since timestamptz, until timestamptz) RETURNS tstzmultirange
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    -- The closing price is there a quarter of an hour after the close.
+    SELECT coalesce(range_agg(tstzrange(greatest(s.opens_at, since), least(s.closes_at + interval '15 minutes', until))), '{}')
+    FROM (SELECT DISTINCT i.calendar FROM pricing.demand d
+          JOIN pricing.data_type_registry k USING (data_type)
+          JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, d.symbol)
+          WHERE NOT d.is_background AND k.is_active AND k.fetcher = 'quote' AND i.is_active
+            AND EXISTS (SELECT FROM pricing.provider_routing r WHERE r.provider = wanted_provider AND r.data_type = d.data_type
+                                                                 AND coalesce(r.symbol, d.symbol) = d.symbol AND r.is_active)) watched
+    JOIN pricing.calendar_sessions s ON s.calendar = watched.calendar AND s.closes_at > since AND s.opens_at < until
+$$;
+COMMENT ON FUNCTION pricing.trading_hours(text, timestamptz, timestamptz) IS
+    'When, between two times, the quotes that are watched at a provider can change: the sessions of their calendars.';
+
+
+CREATE OR REPLACE FUNCTION pricing.duration_of(ranges tstzmultirange) RETURNS interval
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT coalesce(sum(upper(r) - lower(r)), '0') FROM unnest(ranges) AS r
+$$;
+COMMENT ON FUNCTION pricing.duration_of(tstzmultirange) IS 'How long some ranges of time last together.';
+
+
+CREATE OR REPLACE FUNCTION pricing.paced_units(wanted pricing.provider_limits, units bigint, now_ timestamptz) RETURNS bigint
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    since timestamptz;
+    hours tstzmultirange;
+    share float8;
+BEGIN
+    IF wanted.day_timezone IS NULL THEN
+        RETURN units;
+    END IF;
+    since := date_trunc('day', now_, wanted.day_timezone);
+    hours := pricing.trading_hours(wanted.provider, since, pricing.next_day(now_, wanted.day_timezone));
+    IF isempty(hours) OR now_ >= upper(hours) THEN
+        RETURN units;
+    END IF;
+    share := extract(epoch FROM pricing.duration_of(hours * tstzmultirange(tstzrange(since, now_))))
+           / extract(epoch FROM pricing.duration_of(hours));
+    RETURN greatest(1, floor(units * (0.1 + 0.8 * share)));
+END $$;
+COMMENT ON FUNCTION pricing.paced_units(pricing.provider_limits, bigint, timestamptz) IS
+    'How many of the units of a limit may be used by now. Those of a calendar day come with the trading hours of what is watched: a tenth before, a tenth after, the others evenly. Where nothing that is watched trades that day, all are there.';
+
+
+CREATE OR REPLACE FUNCTION pricing.paced_at(wanted pricing.provider_limits, units bigint, used bigint, now_ timestamptz) RETURNS timestamptz
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    since timestamptz := date_trunc('day', now_, wanted.day_timezone);
+    hours tstzmultirange := pricing.trading_hours(wanted.provider, since, pricing.next_day(now_, wanted.day_timezone));
+    missing interval := pricing.duration_of(hours) * (((used + 1)::float8 / units - 0.1) / 0.8);
+    session tstzrange;
+BEGIN
+    IF used >= units THEN
+        RETURN pricing.next_day(now_, wanted.day_timezone);
+    END IF;
+    FOR session IN SELECT r FROM unnest(hours) AS r ORDER BY r LOOP
+        IF missing <= upper(session) - lower(session) THEN
+            RETURN greatest(lower(session) + missing, now_);
+        END IF;
+        missing := missing - (upper(session) - lower(session));
+    END LOOP;
+    RETURN coalesce(upper(hours), now_);
+END $$;
+COMMENT ON FUNCTION pricing.paced_at(pricing.provider_limits, bigint, bigint, timestamptz) IS
+    'When one more unit of a calendar day''s limit may be used than were by now.';
+
+
+CREATE OR REPLACE FUNCTION pricing.next_day(now_ timestamptz, zone text) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT (date_trunc('day', now_ AT TIME ZONE zone) + interval '1 day') AT TIME ZONE zone
+$$;
+COMMENT ON FUNCTION pricing.next_day(timestamptz, text) IS 'The beginning of the next day in a time zone.';
 
 
 CREATE OR REPLACE FUNCTION pricing.count_units(wanted_provider text, now_ timestamptz) RETURNS void

@@ -1,0 +1,182 @@
+"""`provider use|undo`: write the plan of a provider, with its key, and take it back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import typer
+from pydantic import SecretStr
+from sqlalchemy import Connection, Engine
+
+from pricing_pipeline.cli import key
+from pricing_pipeline.cli.database import open_owner
+from pricing_pipeline.cli.output import print_json, print_table
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.errors import PricingError, ProviderError
+from pricing_pipeline.keys import credentials, master_keys
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, Fetched, ProviderClient
+from pricing_pipeline.providers.configured import keys_in_use
+from pricing_pipeline.registry import plans, provider_rules
+from pricing_pipeline.registry.plans import Change, Plan
+from pricing_pipeline.settings import Settings, load_settings
+
+_EXAMPLES = (1, 5, 20, 100)
+"""Numbers of watched symbols, to show how often each is fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """How a provider is asked: its address, and its keys by name. `new_key` is not stored yet."""
+
+    base_url: str
+    keys: dict[str, SecretStr]
+    new_key: SecretStr | None
+
+
+def use(
+    provider: str,
+    plan_name: str | None,
+    *,
+    symbols: int,
+    minute: int | None,
+    day: int | None,
+    is_checked: bool,
+    as_json: bool,
+) -> None:
+    """Write a plan, after a call that tries the key. Raises PricingError; then nothing has changed."""
+    settings = load_settings()
+    with open_owner(settings) as engine:
+        with engine.connect() as connection:
+            credentials.require_provider(connection, provider)
+        name, plan = plans.plan_of(provider, plan_name)
+        plan = plan.with_limits(minute=minute, day=day)
+        if plan.missing:
+            options = " and ".join(f"--{limit} UNITS" for limit in plan.missing)
+            raise PricingError(
+                f"the plan {name} of {provider} needs {options}. Your account at {provider} shows them."
+            )
+        access = _access(engine, settings, provider)
+        fetched = _try(provider, plan, access) if is_checked and not settings.sandbox else None
+        with engine.begin() as connection:
+            changes = plans.use(connection, provider, name, plan, symbols)
+            if access.new_key is not None:
+                key.store_new(connection, settings, provider, access.new_key)
+            if fetched is not None:
+                _count(connection, provider, plan, fetched)
+    if as_json:
+        print_json(
+            {
+                "provider": provider,
+                "plan": name,
+                "symbols": symbols,
+                "key_stored": access.new_key is not None,
+                "is_checked": fetched is not None,
+                "changes": [change._asdict() for change in changes],
+                "refresh_minutes": {
+                    str(count): plan.refresh_minutes(count) for count in {*_EXAMPLES, symbols}
+                },
+            }
+        )
+        return
+    if fetched is not None:
+        typer.echo(f"{provider} answers: {_told(fetched)}.")
+    typer.echo(f"{provider} is in use with the plan {name}: {plan.title}.")
+    _print_changes(changes)
+    _print_pace(plan, symbols)
+    for source in plan.sources:
+        typer.echo(f"source: {source.what} ({source.url}, read {source.read})")
+    if settings.sandbox:
+        hint(
+            "with PRICING_SANDBOX on, the sandbox is asked, which needs no key of yours; these limits hold for it, too."
+        )
+
+
+def undo(provider: str, *, as_json: bool) -> None:
+    """Restore the settings from before the plan in use. Raises UnknownPlan if there is none."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        credentials.require_provider(connection, provider)
+        changes = plans.undo(connection, provider)
+    if as_json:
+        print_json({"provider": provider, "changes": [change._asdict() for change in changes]})
+        return
+    typer.echo(f"The settings of {provider} are as they were before its plan. Its stored keys stay.")
+    _print_changes(changes)
+
+
+def _access(engine: Engine, settings: Settings, provider: str) -> _Access:
+    """The address and the keys of a provider. Asks for a key if one is needed and none is there."""
+    with engine.connect() as connection:
+        (about,) = provider_rules.providers(connection, provider)
+        rows = [row for row in credentials.stored(connection, provider) if row.is_active]
+    if settings.sandbox or not PROVIDERS[provider].needs_key:
+        return _Access(about.base_url, {}, None)
+    stored, faults = credentials.open_all(master_keys.load(settings), rows) if rows else ({}, {})
+    for fault in faults.values():
+        raise fault
+    keys = keys_in_use(settings, provider, {key_name: secret for (_, key_name), secret in stored.items()})
+    if keys:
+        return _Access(about.base_url, keys, None)
+    secret = credentials.checked_secret(key.read(provider, DEFAULT_KEY_NAME))
+    return _Access(about.base_url, {DEFAULT_KEY_NAME: secret}, secret)
+
+
+def _try(provider: str, plan: Plan, access: _Access) -> Fetched:
+    """Make the one call that tries the key. Raises PricingError with what the provider says."""
+    with ProviderClient(PROVIDERS[provider], access.base_url, access.keys) as client:
+        try:
+            fetched = client.fetch(_fetcher(plan), [plan.check.symbol], key_name=min(client.key_names))
+        except ProviderError as error:
+            raise PricingError(f"{error}. Nothing has changed.") from error
+    for failure in fetched.answer.failures:
+        raise PricingError(f"{failure.message}. Nothing has changed.")
+    return fetched
+
+
+def _fetcher(plan: Plan) -> Fetcher:
+    return Fetcher(plans.known_type(plan.check.type).fetcher)
+
+
+def _count(connection: Connection, provider: str, plan: Plan, fetched: Fetched) -> None:
+    parameters = {
+        "provider": provider,
+        "key_name": DEFAULT_KEY_NAME,
+        "data_type": plan.check.type,
+        "symbol": plan.check.symbol,
+        "fetcher": _fetcher(plan).value,
+        "wire_bytes": fetched.wire_bytes,
+        "http_status": fetched.http_status,
+    }
+    connection.execute(query("plans.count_check"), parameters)
+
+
+def _told(fetched: Fetched) -> str:
+    for row in fetched.answer.observations:
+        return f"{row.symbol} {row.close:f} {row.currency or ''}".rstrip()
+    for document in fetched.answer.documents:
+        return f"a document about {document.symbol}"
+    return "nothing about what it was asked for"
+
+
+def _print_changes(changes: list[Change]) -> None:
+    if not changes:
+        typer.echo("All settings were so already.")
+        return
+    print_table(
+        ["setting", "before", "now"], [(c.setting, c.before or "none", c.after or "none") for c in changes]
+    )
+
+
+def _print_pace(plan: Plan, symbols: int) -> None:
+    fetchers = {plans.known_type(name).fetcher for name in plan.types}
+    if "quote" not in fetchers:
+        return
+    counts = sorted({*_EXAMPLES, symbols})
+    print_table(
+        ["watched symbols", "each quote, while its market trades, every"],
+        [(str(count), f"{plan.refresh_minutes(count)} min") for count in counts],
+        right=["watched symbols"],
+    )
+    typer.echo(f"The TTL of quotes is set for {symbols} symbols; --symbols N sets it for N.")

@@ -1,0 +1,51 @@
+-- name: settings
+-- What a plan decides about a provider, as it is.
+SELECT p.is_active,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('name', l.name, 'units', l.units, 'seconds', l.window_seconds, 'day', l.day_timezone)
+                                  ORDER BY l.name), '[]')
+        FROM pricing.provider_limits l WHERE l.provider = p.provider) AS limits,
+       (SELECT coalesce(jsonb_object_agg(c.fetcher, c.batch_size), '{}')
+        FROM pricing.provider_capabilities c WHERE c.provider = p.provider AND c.fetcher = ANY (CAST(:fetchers AS text[]))) AS batch,
+       (SELECT coalesce(jsonb_object_agg(r.data_type, jsonb_build_object(
+                   'ttl_minutes', r.default_ttl_minutes, 'staleness_function', r.staleness_function, 'is_active', true)), '{}')
+        FROM pricing.data_type_registry r WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.is_active) AS types
+FROM pricing.data_collectors p WHERE p.provider = :provider;
+
+-- name: keep
+-- Note the plan of a provider, and what was before the first one.
+INSERT INTO pricing.provider_plans (provider, plan, symbols, settings_before)
+VALUES (:provider, :plan, :symbols, CAST(:before AS jsonb))
+ON CONFLICT (provider) DO UPDATE SET plan = excluded.plan, symbols = excluded.symbols, used_since = pricing.clock();
+
+-- name: forget
+-- A provider has no plan any more; returns what was before it.
+DELETE FROM pricing.provider_plans WHERE provider = :provider RETURNING settings_before;
+
+-- name: in_use
+-- The plans in use.
+SELECT provider, plan FROM pricing.provider_plans ORDER BY 1;
+
+-- name: activate
+-- Switch a provider on or off.
+UPDATE pricing.data_collectors SET is_active = :is_active WHERE provider = :provider AND is_active <> :is_active;
+
+-- name: set_batch
+-- How many symbols a call may name.
+UPDATE pricing.provider_capabilities SET batch_size = :batch_size, batch_from = least(batch_from, :batch_size)
+WHERE (provider, fetcher) = (:provider, :fetcher);
+
+-- name: set_type
+-- How fresh a data type is kept, and by what.
+UPDATE pricing.data_type_registry
+SET default_ttl_minutes = :ttl_minutes, staleness_function = :staleness_function, is_active = :is_active
+WHERE data_type = :data_type
+  AND (default_ttl_minutes, staleness_function, is_active) IS DISTINCT FROM (:ttl_minutes, :staleness_function, :is_active);
+
+-- name: count_check
+-- Count the one call that has tried a key.
+INSERT INTO pricing.collector_call_log
+    (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, wire_bytes, worker, started_at,
+     finished_at, outcome, http_status)
+SELECT c.provider, :key_name, :data_type, ARRAY[CAST(:symbol AS text)], '-infinity', 'infinity', c.units_per_call + c.units_per_symbol,
+       :wire_bytes, :wire_bytes, 'provider use', pricing.clock(), pricing.clock(), 'ok', :http_status
+FROM pricing.provider_capabilities c WHERE (c.provider, c.fetcher) = (:provider, :fetcher);

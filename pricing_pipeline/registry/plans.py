@@ -1,0 +1,291 @@
+"""Plans of providers: their limits, batches and data types, and how fresh prices can be with them.
+
+plans.toml holds the figures with their sources. This module reads it, and writes a plan into the registry.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import UnknownPlan
+from pricing_pipeline.registry import data_type_registry, provider_rules
+from pricing_pipeline.registry.provider_rules import Limit
+
+_FILE = Path(__file__).with_name("plans.toml")
+SESSION_MINUTES = 405
+"""A session of New York, and a quarter of an hour in which its closing prices come."""
+PACED_SHARE = 0.8
+"""The share of a day's units that come during trading hours (`pricing.paced_units`)."""
+_Positive = Annotated[int, Field(gt=0)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PlannedLimit(_Strict):
+    """Units in so many seconds, or in a calendar day of a time zone."""
+
+    name: str
+    units: _Positive
+    seconds: _Positive | None = None
+    day: str | None = None
+
+    @property
+    def words(self) -> str:
+        window = f"a day of {self.day}" if self.day else f"{self.seconds} s"
+        return f"{self.units} units in {window}"
+
+
+class PlannedType(_Strict):
+    """A data type of a plan; `at_least` is the shortest TTL in minutes."""
+
+    at_least: _Positive
+
+
+class Check(_Strict):
+    """The one call that tries a key."""
+
+    type: str
+    symbol: str
+
+
+class Source(_Strict):
+    """Where a figure was read, and when."""
+
+    what: str
+    url: str
+    read: date
+
+
+class Plan(_Strict):
+    """A plan of plans.toml. `asks`: the limits whose units the user has to name."""
+
+    title: str
+    limits: Sequence[PlannedLimit] = ()
+    asks: Sequence[str] = ()
+    batch: Mapping[str, _Positive] = {}
+    types: Mapping[str, PlannedType]
+    check: Check
+    sources: Sequence[Source] = Field(min_length=1)
+
+    def with_limits(self, *, minute: int | None, day: int | None) -> Plan:
+        """The plan with limits that the user has named; they replace those of the same name."""
+        named = [PlannedLimit(name="minute", units=minute, seconds=60)] if minute else []
+        named += [PlannedLimit(name="day", units=day, day="UTC")] if day else []
+        names = {limit.name for limit in named}
+        return self.model_copy(
+            update={"limits": (*(limit for limit in self.limits if limit.name not in names), *named)}
+        )
+
+    @property
+    def missing(self) -> list[str]:
+        """The limits whose units the user has yet to name."""
+        return [name for name in self.asks if name not in {limit.name for limit in self.limits}]
+
+    def refresh_minutes(self, symbols: int) -> int:
+        """How often, in minutes, a quote of each of so many symbols can be fetched while its market trades."""
+        pace = max((symbols / _units_a_minute(limit) for limit in self.limits), default=0.0)
+        return max(1, math.ceil(pace))
+
+
+def _units_a_minute(limit: PlannedLimit) -> float:
+    if limit.day is not None or (limit.seconds or 0) >= 86_400:
+        return limit.units * PACED_SHARE / SESSION_MINUTES
+    return limit.units * 60 / (limit.seconds or 60)
+
+
+class KnownType(_Strict):
+    """A data type as `type add` would add it."""
+
+    description: str
+    asset_class: str
+    fetcher: str
+    staleness_function: str
+    history_from: date | None = None
+
+
+class TypeSettings(_Strict):
+    """What a plan decides about a data type."""
+
+    ttl_minutes: _Positive
+    staleness_function: str
+    is_active: bool = True
+
+
+class Settings(_Strict):
+    """What a plan decides about a provider. A type that is None does not exist, or is retired."""
+
+    is_active: bool
+    limits: Mapping[str, PlannedLimit]
+    batch: Mapping[str, _Positive]
+    types: Mapping[str, TypeSettings | None]
+
+    def words(self) -> dict[str, str]:
+        """Each setting and its value, for people."""
+        words = {"provider": "in use" if self.is_active else "not in use"}
+        words |= {f"limit {name}": limit.words for name, limit in self.limits.items()}
+        words |= {f"symbols in a call, {fetcher}": str(size) for fetcher, size in self.batch.items()}
+        for name, kind in self.types.items():
+            if kind is not None:
+                words[f"{name}, TTL"] = f"{kind.ttl_minutes} min"
+                words[f"{name}, judged by"] = kind.staleness_function
+        return words
+
+
+class Change(NamedTuple):
+    """A setting that a plan has changed: its values before and after, None where there is none."""
+
+    setting: str
+    before: str | None
+    after: str | None
+
+
+@cache
+def _read() -> tuple[dict[str, dict[str, Plan]], dict[str, KnownType]]:
+    content: dict[str, Any] = tomllib.loads(_FILE.read_text())
+    types = {name: KnownType(**facts) for name, facts in content.pop("types").items()}
+    plans = {
+        provider: {name: Plan(**facts) for name, facts in plans.items()}
+        for provider, plans in content.items()
+    }
+    return plans, types
+
+
+def plans_of(provider: str) -> Mapping[str, Plan]:
+    """The plans of a provider by name; empty for one that has none."""
+    return _read()[0].get(provider, {})
+
+
+def known_type(name: str) -> KnownType:
+    """A data type of the plans."""
+    return _read()[1][name]
+
+
+def plan_of(provider: str, name: str | None) -> tuple[str, Plan]:
+    """A plan and its name; without a name the only one, or the free one. Raises UnknownPlan, which lists them."""
+    plans = plans_of(provider)
+    if not plans:
+        raise UnknownPlan(
+            f"{provider} has no plans in this version. `pricing-pipeline limit set` and `type add` set it up by hand."
+        )
+    if name is None and len(plans) == 1:
+        name = next(iter(plans))
+    if name is None or name not in plans:
+        listed = ", ".join(f"--plan {known} ({plan.title})" for known, plan in plans.items())
+        problem = f"has no plan {name!r}" if name else "has several plans"
+        raise UnknownPlan(f"{provider} {problem}. Say one of: {listed}.")
+    return name, plans[name]
+
+
+def target_of(plan: Plan, symbols: int) -> Settings:
+    """The settings of a plan when so many symbols are watched."""
+    pace = plan.refresh_minutes(symbols)
+    return Settings(
+        is_active=True,
+        limits={limit.name: limit for limit in plan.limits},
+        batch=plan.batch,
+        types={
+            name: TypeSettings(
+                ttl_minutes=max(kind.at_least, pace)
+                if known_type(name).fetcher == "quote"
+                else kind.at_least,
+                staleness_function=known_type(name).staleness_function,
+            )
+            for name, kind in plan.types.items()
+        },
+    )
+
+
+def use(connection: Connection, provider: str, name: str, plan: Plan, symbols: int) -> list[Change]:
+    """Write a plan for so many symbols and switch its provider on, as the owner; returns what changed.
+
+    Limits that the plan does not have are removed. `undo` restores what was before the first plan.
+    """
+    target = target_of(plan, symbols)
+    before = _settings(connection, provider, target)
+    _apply(connection, provider, target)
+    parameters = {"provider": provider, "plan": name, "symbols": symbols, "before": before.model_dump_json()}
+    connection.execute(query("plans.keep"), parameters)
+    return _changes(before, _settings(connection, provider, target))
+
+
+def undo(connection: Connection, provider: str) -> list[Change]:
+    """Restore the settings from before the plan in use, as the owner; returns what changed.
+
+    Raises UnknownPlan if no plan is in use.
+    """
+    kept = connection.execute(query("plans.forget"), {"provider": provider}).scalar_one_or_none()
+    if kept is None:
+        raise UnknownPlan(f"no plan of {provider} is in use, so nothing can be undone.")
+    target = Settings.model_validate(kept)
+    before = _settings(connection, provider, target)
+    _apply(connection, provider, target)
+    return _changes(before, _settings(connection, provider, target))
+
+
+def in_use(connection: Connection) -> dict[str, str]:
+    """The plan of each provider that has one, by provider."""
+    return {row.provider: row.plan for row in connection.execute(query("plans.in_use"))}
+
+
+def _settings(connection: Connection, provider: str, like: Settings) -> Settings:
+    """The settings in the database that `like` decides about."""
+    parameters = {"provider": provider, "fetchers": list(like.batch), "data_types": list(like.types)}
+    row = connection.execute(query("plans.settings"), parameters).mappings().one()
+    return Settings(
+        is_active=row["is_active"],
+        limits={limit["name"]: PlannedLimit(**limit) for limit in row["limits"]},
+        batch=row["batch"],
+        types={name: row["types"].get(name) for name in like.types},
+    )
+
+
+def _apply(connection: Connection, provider: str, target: Settings) -> None:
+    connection.execute(query("plans.activate"), {"provider": provider, "is_active": target.is_active})
+    for limit in provider_rules.limits(connection, provider):
+        if limit.key_name is None and limit.name not in target.limits:
+            provider_rules.remove_limit(connection, provider, limit.name, None)
+    for wanted in target.limits.values():
+        limit = Limit(provider, wanted.name, None, wanted.units, wanted.seconds, wanted.day)
+        provider_rules.set_limit(connection, limit)
+    for fetcher, size in target.batch.items():
+        parameters = {"provider": provider, "fetcher": fetcher, "batch_size": size}
+        connection.execute(query("plans.set_batch"), parameters)
+    for name, kind in target.types.items():
+        _apply_type(connection, name, kind)
+
+
+def _apply_type(connection: Connection, name: str, kind: TypeSettings | None) -> None:
+    if kind is None:
+        data_type_registry.set_active(connection, name, is_active=False)
+        return
+    if data_type_registry.about(connection, name) is None:
+        known = known_type(name)
+        data_type_registry.add_data_type(
+            connection,
+            name,
+            description=known.description,
+            asset_class=known.asset_class,
+            fetcher=known.fetcher,
+            history_from=known.history_from,
+            ttl_minutes=kind.ttl_minutes,
+            staleness_function=kind.staleness_function,
+        )
+    connection.execute(query("plans.set_type"), {"data_type": name, **kind.model_dump()})
+
+
+def _changes(before: Settings, after: Settings) -> list[Change]:
+    old, new = before.words(), after.words()
+    settings = dict.fromkeys([*new, *old])
+    return [Change(name, old.get(name), new.get(name)) for name in settings if old.get(name) != new.get(name)]

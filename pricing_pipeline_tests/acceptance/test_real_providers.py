@@ -1,0 +1,63 @@
+"""The first hour with a key, by the commands of docs/running.md. A sandbox on the free plan is the service."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pricing_pipeline_tests.fixtures.stack import Stack, new_stack
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+
+KEY = "canary-5ecret-0123456789"
+SHARES = ("AAPL", "MSFT", "IBM", "GOOG", "META", "AMZN", "NVDA", "TSLA", "JPM", "KO", "PG", "XOM")
+"""More than one minute of the free plan pays for."""
+
+
+@pytest.fixture
+def service() -> Iterator[RunningSandbox]:
+    with running_sandbox(twelvedata_key=KEY, credits_per_minute=8, credits_per_day=800) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def real(service: RunningSandbox) -> Iterator[Stack]:
+    """A pipeline for real providers, whose addresses lead to `service`."""
+    with new_stack(SANDBOX="false") as stack:
+        stack.start()
+        stack.wait_until("the webserver", stack.location)
+        stack.core.rows("UPDATE pricing.data_collectors SET base_url = :u || '/' || provider", u=service.url)
+        yield stack
+
+
+def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
+    real: Stack, service: RunningSandbox
+) -> None:
+    assert "Nobody is asked for prices yet" in real.log.read_text()
+    assert "demo-viewer" not in real.state()["processes"]
+    assert "the registry is empty" in real.cli("type", "list").stdout
+    time.sleep(3)  # nothing is to happen by itself
+    assert service.calls() == []
+
+    used = real.cli("provider", "use", "twelvedata", "--plan", "free", stdin=KEY)
+    assert used.exit_code == 0, used
+    assert "twelvedata answers: AAPL " in used.stdout
+    assert len(service.calls("twelvedata")) == 1
+
+    real.core.heartbeat("alice", *(("equity_quote", symbol) for symbol in SHARES[:7]))
+    real.wait_until("seven prices", lambda: _prices(real) == 7)
+    assert {call["status"] for call in service.calls("twelvedata")} == {200}
+    shown = real.cli("price", "show", "AAPL").stdout
+    assert "twelvedata" in shown
+
+    # The minute's eight credits are used: one tried the key, seven fetched prices. The others wait, and are told why.
+    real.core.heartbeat("alice", *(("equity_quote", symbol) for symbol in SHARES))
+    why = real.cli("price", "why", SHARES[-1]).stdout
+    assert "allows 8 units in 60 s, and 8 are used; the next comes at" in why
+    real.wait_until("all prices", lambda: _prices(real) == len(SHARES))
+    assert {call["status"] for call in service.calls("twelvedata")} == {200}, "no call was refused"
+
+
+def _prices(stack: Stack) -> int:
+    return int(stack.core.one("SELECT count(*) FROM pricing.latest_prices WHERE data_type = 'equity_quote'"))

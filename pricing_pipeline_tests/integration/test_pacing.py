@@ -1,0 +1,201 @@
+"""The units of a calendar day last for the trading hours of what is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pricing_pipeline.registry import calendars
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.free_plan import free_plan, symbols, why
+
+SUMMER_DAY = datetime(2026, 3, 10, tzinfo=UTC)
+"""A Tuesday of New York's summer time: it trades from 13:30 to 20:00 UTC."""
+OPEN, LAST = SUMMER_DAY + timedelta(hours=13.5), SUMMER_DAY + timedelta(hours=20.25)
+"""The opening, and the time at which the closing price is there."""
+SUNDAY = datetime(2026, 3, 8, tzinfo=UTC)
+
+pytestmark = pytest.mark.usefixtures("still")
+
+
+@pytest.fixture
+def plan(core: Core, clock: Clock) -> None:
+    """The free plan of Twelve Data without its limit by the minute; quotes follow their markets."""
+    clock.set(SUMMER_DAY)
+    free_plan(core)
+    core.rows("DELETE FROM pricing.provider_limits WHERE provider = 'twelvedata' AND name = 'minute'")
+    core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'is_market_stale'")
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('crypto', 'BTC/USD')")
+    calendars.extend(core.engine)
+
+
+def units_left(core: Core, clock: Clock, at: datetime) -> int:
+    clock.set(at)
+    return core.allowance().units_left
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_a_day_is_spread_over_the_session_of_what_is_watched(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert units_left(core, clock, SUMMER_DAY + timedelta(hours=1)) == 80, "a tenth before the opening"
+    assert units_left(core, clock, OPEN) == 80
+    assert units_left(core, clock, OPEN + (LAST - OPEN) / 2) == 400, "half of the session, half of the day's"
+    assert units_left(core, clock, LAST - timedelta(seconds=1)) == 719
+    assert units_left(core, clock, LAST) == 800, "the last tenth comes after the close"
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_what_is_used_is_taken_off(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(100)))
+    clock.set(OPEN)
+    assert sum(len(call.symbols) for call in core.claim(max_calls=10)) == 80
+    assert core.claim(max_calls=10) == []
+    assert units_left(core, clock, OPEN + (LAST - OPEN) / 2) == 320
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_without_a_session_all_units_are_there(core: Core, clock: Clock) -> None:
+    """Nobody watches; or only what does not trade today."""
+    assert units_left(core, clock, SUMMER_DAY + timedelta(hours=1)) == 800
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert units_left(core, clock, SUNDAY + timedelta(hours=15)) == 800
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_what_trades_around_the_clock_has_its_share_of_every_hour(core: Core, clock: Clock) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        " VALUES ('crypto_quote', 'crypto', 'quote', 5)"
+    )
+    core.heartbeat("ann", ("crypto_quote", "BTC/USD"), (QUOTE, "AAPL"))
+    assert units_left(core, clock, SUMMER_DAY + timedelta(hours=12)) == 400
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_what_is_watched_at_another_provider_does_not_count(core: Core, clock: Clock) -> None:
+    core.rows("DELETE FROM pricing.provider_routing WHERE data_type = 'fx_rate'")
+    core.rows(
+        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('fx_rate', 'yahoo', 1)"
+    )
+    core.heartbeat("ann", (FX, "EUR/USD"))
+    assert units_left(core, clock, SUMMER_DAY + timedelta(hours=12)) == 800
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_a_limit_of_seconds_is_not_paced(core: Core, clock: Clock) -> None:
+    core.rows(
+        "UPDATE pricing.provider_limits SET window_seconds = 86400, day_timezone = NULL WHERE provider = 'twelvedata'"
+    )
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert units_left(core, clock, SUMMER_DAY + timedelta(hours=1)) == 800
+
+
+@pytest.mark.usefixtures("plan")
+def test_f4_why_names_the_limit_that_is_used_up_and_when_the_next_unit_comes(
+    core: Core, clock: Clock
+) -> None:
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(100)))
+    clock.set(OPEN + timedelta(minutes=1))
+    core.claim(max_calls=10)
+    paced = why(core, symbols(100)[-1])
+    assert paced.state == "rate_limited"
+    assert (
+        "allows 800 units in a day: 81 are used, and the others are spread over the rest of the"
+        in paced.sentence
+    )
+    assert paced.next_at is not None
+    assert OPEN + timedelta(minutes=1) < paced.next_at < OPEN + timedelta(minutes=2)
+    clock.set(LAST)
+    core.rows("UPDATE pricing.provider_limits SET units = 81 WHERE provider = 'twelvedata'")
+    spent = why(core, symbols(100)[-1])
+    assert (
+        "twelvedata allows 81 units in a day, and 81 are used; the next come at 2026-03-11 00:00:00"
+        in spent.sentence
+    )
+    assert spent.next_at == SUMMER_DAY + timedelta(days=1)
+
+
+def paced(sessions: Sequence[tuple[datetime, datetime]], units: int, at: datetime) -> int:
+    """The plain model: sessions of one day that do not overlap, in order."""
+    if not sessions or at >= sessions[-1][1]:
+        return units
+    past = sum((max(min(at, end) - start, timedelta()) for start, end in sessions), timedelta())
+    whole = sum((end - start for start, end in sessions), timedelta())
+    return max(1, int(units * (0.1 + 0.8 * (past / whole)) + 1e-9))
+
+
+minutes = st.integers(0, 1439)
+
+
+@pytest.mark.usefixtures("plan")
+@given(
+    cuts=st.lists(minutes, max_size=6, unique=True).map(sorted),
+    at=minutes,
+    units=st.integers(1, 2000),
+    used=st.integers(0, 2000),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a6_units_come_evenly_with_any_sessions(
+    core: Core, clock: Clock, cuts: list[int], at: int, units: int, used: int
+) -> None:
+    """Beside a plain model; and a unit that is said to come at a time is there then, and no second before."""
+    sessions = [
+        (SUMMER_DAY + timedelta(minutes=start), SUMMER_DAY + timedelta(minutes=end))
+        for start, end in zip(cuts[::2], cuts[1::2], strict=False)
+    ]
+    core.rows("DELETE FROM pricing.calendar_sessions WHERE calendar IN ('XNYS', 'XLON', 'XETR')")
+    core.rows("INSERT INTO pricing.calendars (calendar) VALUES ('XLON'), ('XETR') ON CONFLICT DO NOTHING")
+    core.rows("DELETE FROM pricing.demand")
+    for (start, end), calendar, symbol in zip(sessions, ("XNYS", "XLON", "XETR"), symbols(3), strict=False):
+        core.rows(
+            "INSERT INTO pricing.calendar_sessions VALUES (:calendar, '2026-03-10', :start,"
+            # A quarter of an hour belongs to each session: it is cut off here, so that the model need not know of it.
+            " CAST(:end AS timestamptz) - interval '15 minutes')"
+            if end - start > timedelta(minutes=15)
+            else "SELECT 1",
+            calendar=calendar,
+            start=start,
+            end=end,
+        )
+        core.rows(
+            "INSERT INTO pricing.instruments (asset_class, symbol, calendar) VALUES ('equity', :symbol, :calendar)"
+            " ON CONFLICT (asset_class, symbol) DO UPDATE SET calendar = excluded.calendar",
+            symbol=symbol,
+            calendar=calendar,
+        )
+        core.rows(
+            "INSERT INTO pricing.demand (data_type, symbol, due_at) VALUES ('equity_quote', :symbol, pricing.clock())",
+            symbol=symbol,
+        )
+    sessions = [(start, end) for start, end in sessions if end - start > timedelta(minutes=15)]
+
+    def units_at(moment: datetime) -> int:
+        return int(
+            core.one(
+                "SELECT pricing.paced_units(l, :units, :at) FROM pricing.provider_limits l"
+                " WHERE (l.provider, l.name) = ('twelvedata', 'day')",
+                units=units,
+                at=moment,
+            )
+        )
+
+    now = SUMMER_DAY + timedelta(minutes=at)
+    assert units_at(now) == paced(sessions, units, now)
+    if units_at(now) <= used:
+        comes = core.one(
+            "SELECT pricing.paced_at(l, :units, :used, :at) FROM pricing.provider_limits l"
+            " WHERE (l.provider, l.name) = ('twelvedata', 'day')",
+            units=units,
+            used=used,
+            at=now,
+        )
+        if used >= units:
+            assert comes == SUMMER_DAY + timedelta(days=1)
+        else:
+            assert units_at(comes + timedelta(seconds=1)) > used
+            assert units_at(max(comes - timedelta(seconds=1), now)) <= used

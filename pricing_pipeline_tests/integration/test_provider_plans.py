@@ -1,0 +1,171 @@
+"""`provider use` and `provider undo`: plans as data, written with one command and taken back with another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.registry import plans
+from pricing_pipeline_tests.fixtures.cli import CommandLine, Said
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+
+pytestmark = pytest.mark.usefixtures("still")
+
+KEY, OTHER = "canary-5ecret-0123456789", "another-5ecret-0123456789"
+
+
+@pytest.fixture
+def service(core: Core) -> Iterator[RunningSandbox]:
+    """A sandbox in the place of the real providers, none of which is in use; the registry is empty."""
+    core.rows("DELETE FROM pricing.data_type_registry")
+    core.rows("UPDATE pricing.data_collectors SET is_active = false")
+    with running_sandbox(twelvedata_key=KEY) as sandbox:
+        core.rows("UPDATE pricing.data_collectors SET base_url = :url || '/' || provider", url=sandbox.url)
+        yield sandbox
+
+
+def use(cli: CommandLine, *words: str, stdin: str | None = None) -> Said:
+    return cli("provider", "use", *words, stdin=stdin, sandbox="false")
+
+
+def limits(core: Core, provider: str = TWELVEDATA) -> dict[str, int]:
+    rows = core.rows("SELECT name, units FROM pricing.provider_limits WHERE provider = :p", p=provider)
+    return {row.name: row.units for row in rows}
+
+
+def types(core: Core) -> dict[str, tuple[int, str]]:
+    rows = core.rows(
+        "SELECT data_type, default_ttl_minutes, staleness_function FROM pricing.data_type_registry WHERE is_active"
+    )
+    return {row.data_type: (row.default_ttl_minutes, row.staleness_function) for row in rows}
+
+
+def settings(core: Core) -> list[tuple[Any, ...]]:
+    """All that a plan may change."""
+    return [
+        tuple(row)
+        for table in ("provider_limits", "provider_capabilities", "data_collectors", "data_type_registry")
+        for row in core.rows(f"SELECT * FROM pricing.{table} ORDER BY 1, 2")
+    ]
+
+
+@pytest.mark.usefixtures("service")
+def test_a6_one_command_makes_the_free_plan_work(core: Core, cli: CommandLine) -> None:
+    said = use(cli, TWELVEDATA, "--plan", "free", stdin=f"{KEY}\n")
+    assert said.exit_code == 0, said
+    assert KEY not in said.stdout + said.stderr
+    assert "twelvedata answers: AAPL " in said.stdout
+    assert "is in use with the plan free" in said.stdout
+    assert limits(core) == {"minute": 8, "day": 800}
+    assert types(core) == {
+        QUOTE: (13, "is_market_stale"),
+        "equity_daily": (1440, "is_market_stale"),
+        "fx_rate": (15, "is_market_stale"),
+    }
+    assert core.one("SELECT is_active FROM pricing.data_collectors WHERE provider = 'twelvedata'")
+    assert core.one("SELECT count(*) FROM pricing.provider_credentials") == 1
+    # The call that tried the key counts.
+    assert core.allowance().units_left == 7
+    # The types are routed to it, and one call takes no more symbols than a minute allows.
+    assert core.one("SELECT provider FROM pricing.route('equity_quote', 'AAPL')") == TWELVEDATA
+    assert (
+        core.one(
+            "SELECT batch_size FROM pricing.provider_capabilities WHERE (provider, fetcher) = ('twelvedata', 'quote')"
+        )
+        == 8
+    )
+    again = use(cli, TWELVEDATA, "--plan", "free", "--json").json
+    assert (again["changes"], again["key_stored"]) == ([], False)
+
+
+@pytest.mark.usefixtures("service")
+def test_a6_a_key_that_is_refused_changes_nothing(core: Core, cli: CommandLine) -> None:
+    before = settings(core)
+    error = use(cli, TWELVEDATA, "--plan", "free", stdin=OTHER).error
+    assert "Nothing has changed" in error
+    assert "key" in error
+    assert OTHER not in error
+    assert settings(core) == before
+    assert core.one("SELECT count(*) FROM pricing.provider_credentials") == 0
+
+
+@pytest.mark.usefixtures("service")
+def test_a6_what_needs_no_key_asks_for_none(core: Core, cli: CommandLine) -> None:
+    said = use(cli, "mfapi")
+    assert said.exit_code == 0, said
+    assert "mfapi answers: 118632 " in said.stdout
+    assert types(core) == {"mf_nav": (1440, "is_market_stale")}
+    said = use(cli, "yahoo")
+    assert said.exit_code == 0, said
+    assert limits(core, "yahoo") == {"minute": 60}
+
+
+@pytest.mark.usefixtures("service")
+def test_a6_plans_are_switched_and_undone(core: Core, cli: CommandLine) -> None:
+    """The second plan replaces the first; undoing it restores what was before both."""
+    before = settings(core)
+    use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
+    paid = use(cli, TWELVEDATA, "--plan", "custom", "--minute", "377").stdout
+    assert limits(core) == {"minute": 377}
+    assert types(core)[QUOTE] == (1, "is_market_stale")
+    assert "limit day" in paid
+    undone = cli("provider", "undo", TWELVEDATA, sandbox="false")
+    assert "as they were before its plan" in undone.stdout
+    assert types(core) == {}
+    kept = [row for row in settings(core) if row[0] not in {QUOTE, "equity_daily", "fx_rate"}]
+    assert kept == before
+    assert "no plan of twelvedata is in use" in cli("provider", "undo", TWELVEDATA, sandbox="false").error
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((TWELVEDATA,), "has several plans. Say one of: --plan free (Basic, the free plan), --plan custom"),
+        ((TWELVEDATA, "--plan", "gold"), "has no plan 'gold'. Say one of: --plan free"),
+        ((TWELVEDATA, "--plan", "custom"), "needs --minute UNITS"),
+        (("nobody", "--plan", "free"), "no provider is called 'nobody'"),
+    ],
+)
+def test_a6_what_is_no_plan_is_refused(
+    core: Core, cli: CommandLine, words: tuple[str, ...], sentence: str
+) -> None:
+    before = settings(core)
+    assert sentence in use(cli, *words, stdin=KEY).error
+    assert settings(core) == before
+
+
+def test_a6_with_the_sandbox_no_key_is_asked_for(core: Core, cli: CommandLine) -> None:
+    said = cli("provider", "use", TWELVEDATA, "--plan", "free", "--symbols", "5", sandbox="true")
+    assert said.exit_code == 0, said
+    assert "needs no key" in said.stderr
+    assert types(core)[QUOTE] == (4, "is_market_stale")
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "symbols", "minutes"),
+    [
+        (TWELVEDATA, "free", 1, 1),
+        (TWELVEDATA, "free", 20, 13),
+        (TWELVEDATA, "free", 100, 64),
+        ("yahoo", "free", 100, 2),
+    ],
+)
+def test_a6_the_ttl_is_what_the_limits_pay_for(provider: str, name: str, symbols: int, minutes: int) -> None:
+    """800 a day, of which eight tenths in 405 minutes: 1.58 a minute."""
+    assert plans.plan_of(provider, name)[1].refresh_minutes(symbols) == minutes
+
+
+@pytest.mark.parametrize("provider", sorted(PROVIDERS))
+def test_a6_every_provider_has_plans_that_it_can_serve(provider: str) -> None:
+    assert plans.plans_of(provider)
+    for name, plan in plans.plans_of(provider).items():
+        fetchers = {Fetcher(plans.known_type(kind).fetcher) for kind in (*plan.types, plan.check.type)}
+        assert fetchers <= set(PROVIDERS[provider].fetchers), name
+        assert plan.check.type in plan.types
+        assert all(source.url.startswith("https://") for source in plan.sources)
