@@ -127,7 +127,9 @@ def add(
         typer.echo(f"{made['released']} quarantined values are explained by it, and are prices now.")
     if made["rejected"]:
         typer.echo(f"{made['rejected']} quarantined values are what is stored, divided by it; they stay out.")
-    hint(f"Is something still held? `pricing-pipeline quarantine list --symbol {action.symbol}` shows them.")
+    hint(
+        f"Is something still quarantined? `pricing-pipeline quarantine list --symbol {action.symbol}` shows them."
+    )
 
 
 def remove(

@@ -274,7 +274,7 @@ def _say(
     if answer is not None:
         typer.echo()
         typer.echo(printable(_excerpt(answer, value.value)))
-    if value.status == "held":
+    if value.status == "quarantined":
         level = f"; with --level, it and the {count - 1} others on its level." if count > 1 else "."
         hint(f"{_what_can_be_decided(value, is_active=is_active)}{level}")
 

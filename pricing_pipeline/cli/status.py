@@ -274,7 +274,7 @@ def _say_quarantine(counts: Sequence[Mapping[str, Any]]) -> None:
                 one["data_type"],
                 one["provider"],
                 one["kind"],
-                one["held"],
+                one["quarantined"],
                 one["symbols"],
                 moment(one["last_seen_at"]),
             )

@@ -106,7 +106,7 @@ def test_f8_every_kind_of_gap_is_told_apart(core: Core) -> None:
     assert gaps(core) == [
         ("03-02", "03-06", 5, "not_listed"),  # asked for a fortnight before the first value, in vain
         ("03-11", "03-11", 1, "provider_has_none"),
-        ("03-12", "03-12", 1, "held"),
+        ("03-12", "03-12", 1, "quarantined"),
         ("03-16", "03-16", 1, "provider_has_none"),
         ("03-19", "03-20", 2, "failed"),
         ("03-23", "03-24", 2, "queued"),
@@ -118,7 +118,7 @@ def test_f8_every_kind_of_gap_is_told_apart(core: Core) -> None:
             g.kind: g.detail for g in calendars.gaps(connection, DAILY, "AAPL", MARCH.start, MARCH.end)
         }
     assert details[calendars.GapKind.FAILED] == "unknown_symbol: no such symbol"
-    assert details[calendars.GapKind.HELD] == "up and back"
+    assert details[calendars.GapKind.QUARANTINED] == "up and back"
 
 
 @pytest.mark.parametrize("is_named", [True, False], ids=["a day without a price", "a row without a day"])

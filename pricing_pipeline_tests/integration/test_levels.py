@@ -53,11 +53,11 @@ def face_value_change() -> list[Observation]:
 
 
 def held(core: Core) -> int:
-    return int(core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'held'"))
+    return int(core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'quarantined'"))
 
 
 def one_held(core: Core) -> int:
-    return int(core.one("SELECT max(value_id) FROM pricing.quarantined_values WHERE status = 'held'"))
+    return int(core.one("SELECT max(value_id) FROM pricing.quarantined_values WHERE status = 'quarantined'"))
 
 
 def stored(core: Core, symbol: str = SCHEME, data_type: str = NAV) -> dict[date, Decimal]:

@@ -39,7 +39,7 @@ def test_f6_b18_a_value_in_another_unit_is_kept_and_its_neighbours_are_stored(co
     (row,) = held(core)
     assert (row.data_type, row.symbol, row.provider, row.kind) == (QUOTE, "AAPL", "twelvedata", "unit")
     assert (row.value, row.observed_at, row.call_id) == ("7250", wrong.observed_at, call.id)
-    assert (row.status, row.times, row.resolved_at) == ("held", 1, None)
+    assert (row.status, row.times, row.resolved_at) == ("quarantined", 1, None)
     assert row.bar == {"close": "7250", "currency": "USD", "adjustment": "raw"}
     with core.engine.connect() as connection:
         assert quarantined_values.body(connection, row.value_id) == BODY
@@ -250,7 +250,7 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
     ]
     value_id = str(shown[0]["value_id"])
     whole = cli("quarantine", "show", value_id, "--json").json
-    assert (whole["body"], whole["status"], whole["bar"]["close"]) == (BODY.decode(), "held", "110")
+    assert (whole["body"], whole["status"], whole["bar"]["close"]) == (BODY.decode(), "quarantined", "110")
     (near,) = whole["around"]
     assert (near["place"], near["price"], near["provider"]) == ("before", "1.10000", "twelvedata")
     assert cli("quarantine", "show", value_id, "--body").stdout == BODY.decode()
@@ -262,9 +262,9 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
     core.rows("DELETE FROM pricing.quarantined_bodies")
     assert "is not kept any more" in cli("quarantine", "show", value_id, "--body").error
     assert "110" in cli("quarantine", "list", "EUR/USD").stdout
-    assert "no value is held" in cli("quarantine", "list", "AAPL").stdout
+    assert "no value is quarantined" in cli("quarantine", "list", "AAPL").stdout
     (count,) = cli("status", "--json").json["quarantine"]
-    assert (count["data_type"], count["kind"], count["held"], count["symbols"]) == (FX, "unit", 1, 1)
+    assert (count["data_type"], count["kind"], count["quarantined"], count["symbols"]) == (FX, "unit", 1, 1)
     assert "not believed" in cli("status").stdout
 
 

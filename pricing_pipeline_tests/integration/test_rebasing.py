@@ -189,7 +189,7 @@ def test_f5_a_past_on_another_level_changes_no_basis(core: Core) -> None:
 def test_f5_what_is_held_on_the_old_basis_cannot_be_released_into_the_new_one(core: Core) -> None:
     spike = {**TODAYS, DAYS[7]: Decimal(900)}
     settle(core, answer_of(spike, SPLITS, DAYS[0]), DAYS[0], DAYS[-1])
-    held = "SELECT bar ->> 'adjustment' AS basis, value FROM pricing.quarantined_values WHERE status = 'held'"
+    held = "SELECT bar ->> 'adjustment' AS basis, value FROM pricing.quarantined_values WHERE status = 'quarantined'"
     assert [tuple(row) for row in core.rows(held)] == [("splits", "900")]
     settle(core, answer_of({**AS_TRADED, DAYS[8]: Decimal(3600)}, RAW, DAYS[0]), DAYS[0], DAYS[-1])
     assert {basis for _, basis in belief(core).values()} == {SPLITS}, (

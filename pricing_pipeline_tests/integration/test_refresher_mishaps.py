@@ -217,7 +217,7 @@ def test_f3_an_answer_older_than_ours_is_refused(
 def test_b19_a_mishap_while_storing_costs_no_attempt_and_no_call(
     core: Core, sandbox: RunningSandbox, refresher: Refresher, mishap: str
 ) -> None:
-    """The answer is in hand and the claim still held, so it is stored at the next try."""
+    """The answer is in hand and the claim still owned, so it is stored at the next try."""
     core.rows("CREATE SEQUENCE pricing.mishaps")
     core.rows(
         "CREATE FUNCTION pricing.mishap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN"

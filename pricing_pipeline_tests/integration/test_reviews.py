@@ -174,7 +174,7 @@ def test_f6_a_rejected_value_that_comes_again_asks_nobody(core: Core, clock: Clo
         assert quarantined_values.listed(connection, None, None, 9) == []
     assert str(core.latest("AAPL").price) == "72.50"  # type: ignore[union-attr]
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7251"))
-    assert core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'held'") == 1
+    assert core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'quarantined'") == 1
     assert reviews.release(core.engine, value_id, "bob").outcome == "released", "a mind may be changed"
 
 
@@ -186,7 +186,10 @@ def test_f6_a_day_that_was_rejected_says_nothing_about_other_days(core: Core) ->
     reviews.reject(core.engine, core.one("SELECT value_id FROM pricing.quarantined_values"), "ann")
     bring(core, one_call(core, DAILY, "AAPL", MARCH), good[0], wrong[1], wrong[2], good[3])
     found = core.rows("SELECT status, observed_at FROM pricing.quarantined_values ORDER BY observed_at")
-    assert [(one.status, one.observed_at) for one in found] == [("rejected", days[1]), ("held", days[2])]
+    assert [(one.status, one.observed_at) for one in found] == [
+        ("rejected", days[1]),
+        ("quarantined", days[2]),
+    ]
 
 
 def test_f6_what_cannot_be_stored_is_refused_with_its_reason(cli: CommandLine, core: Core) -> None:
@@ -198,7 +201,7 @@ def test_f6_what_cannot_be_stored_is_refused_with_its_reason(cli: CommandLine, c
     assert refused.exit_code == 1
     assert f"value {value_id}: is not released: its answer gave no value" in refused.stdout
     assert "value 999: there is none" in refused.stdout
-    assert row(core, int(value_id)).status == "held"
+    assert row(core, int(value_id)).status == "quarantined"
 
 
 def test_f6_people_decide_by_command(cli: CommandLine, core: Core) -> None:
@@ -212,7 +215,7 @@ def test_f6_people_decide_by_command(cli: CommandLine, core: Core) -> None:
     shown = cli("quarantine", "show", value_id).stdout
     assert "released by ann at" in shown
     assert "checked" in shown
-    assert cli("quarantine", "list").stdout == "no value is held.\n"
+    assert cli("quarantine", "list").stdout == "no value is quarantined.\n"
     assert "released by ann" in " ".join(cli("quarantine", "show", "1").stdout.split())
 
 
@@ -235,7 +238,7 @@ def test_f6_what_a_later_answer_has_confirmed_waits_no_more(
         clock.set(days[newest - 1] + timedelta(hours=30))
         bring(core, one_call(core, DAILY, "AAPL"), *rows[newest - 3 : newest])
     first, second = core.rows("SELECT value_id, status FROM pricing.quarantined_values ORDER BY value_id")
-    assert (first.status, second.status) == ("held", "held")
+    assert (first.status, second.status) == ("quarantined", "quarantined")
     assert core.one("SELECT pricing.close_believed()") == 0
     clock.set(days[10] + timedelta(hours=30))
     bring(core, one_call(core, DAILY, "AAPL"), *rows[8:11])
@@ -263,7 +266,7 @@ def test_f6_an_action_that_was_entered_by_hand_waits_no_more(core: Core, kind: s
         actions.enter(connection, "equity", entered, "ann", "the company said so")
     assert core.one("SELECT pricing.close_believed()") == 1
     found = core.rows("SELECT value, status, resolved_by FROM pricing.quarantined_values ORDER BY status")
-    assert [tuple(one) for one in found] == [("29.00", "held", None), (said, "released", "ann")]
+    assert [tuple(one) for one in found] == [("29.00", "quarantined", None), (said, "released", "ann")]
 
 
 def test_f6_the_note_of_a_latest_price_is_that_of_its_own_bar(core: Core) -> None:
