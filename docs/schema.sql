@@ -2132,7 +2132,7 @@ GRANT EXECUTE ON FUNCTION pricing.producers_beside_each_other() TO pricing_reade
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 
--- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their hold-off, and moves what waits to where it belongs now.
+-- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their back-off, and moves what waits to where it belongs now.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
@@ -2302,7 +2302,7 @@ GRANT EXECUTE ON FUNCTION pricing.room_for_reads(text,bigint) TO pricing_reader,
 CREATE FUNCTION pricing.route(wanted_type text, wanted_symbol text, OUT provider text, OUT passed_over jsonb) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.route(text,text) TO pricing_reader, pricing_worker;
 
--- Another provider may serve what failed: ends the hold-off of the pairs that the rule is about, and moves their waiting tasks.
+-- Another provider may serve what failed: ends the back-off of the pairs that the rule is about, and moves their waiting tasks.
 TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Pairs of active data types, each once, with the provider that is to be asked (NULL = none), the bytes of the answer, and the task that is live for the pair already, if that is looked for.

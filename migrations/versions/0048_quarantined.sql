@@ -32,3 +32,7 @@ COMMENT ON COLUMN pricing.corporate_actions.judged_at IS
 COMMENT ON TABLE pricing.restatements IS
     'Answers in which stored days came with other values: docs/truth.md. By one ratio they are quarantined, and the history is fetched again once; scattered ones are stored, and price_revisions has what was believed.';
 COMMENT ON COLUMN pricing.collector_call_log.reserved_bytes IS 'Bytes reserved in the quota until it is settled.';
+COMMENT ON FUNCTION pricing.provider_switched() IS
+    'A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their back-off, and moves what waits to where it belongs now.';
+COMMENT ON FUNCTION pricing.route_changed() IS
+    'Another provider may serve what failed: ends the back-off of the pairs that the rule is about, and moves their waiting tasks.';

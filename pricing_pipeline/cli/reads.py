@@ -39,11 +39,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A symbol that is left alone for a while (until `held_until`, UTC), and what it failed of."""
+    """A symbol that backs off (until `backoff_until`, UTC), and what it failed of."""
 
     symbol: str
     reason: str
-    held_until: datetime
+    backoff_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def require_instruments(connection: Connection, kind: DataType, symbols: Sequenc
 
 
 def faults(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Fault]:
-    """Which of the symbols are left alone because their last task failed, and why."""
+    """Which of the symbols back off because their last task failed, and why."""
     rows = connection.execute(query("cli.faults"), {"data_type": data_type, "symbols": list(symbols)})
     return [Fault(**row) for row in rows.mappings()]
 

@@ -186,9 +186,9 @@ class Watch:
 
     def _tell_failure(self, failure: reads.Fault) -> None:
         content = {"event": "failed", "data_type": self._data_type, "symbol": failure.symbol}
-        until = moment(failure.held_until)
+        until = moment(failure.backoff_until)
         self._tell(
-            content | {"reason": failure.reason, "held_until": iso(failure.held_until)},
+            content | {"reason": failure.reason, "backoff_until": iso(failure.backoff_until)},
             f"{failure.symbol} failed: {failure.reason.rstrip('. ')}. It is left alone until {until} {zone()}.",
         )
 

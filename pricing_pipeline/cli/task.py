@@ -136,7 +136,7 @@ def _say(task: Mapping[str, Any]) -> None:
         "lease until": moment(task["lease_until"]),
         "finished": moment(task["finished_at"]),
         "resolved": moment(task["resolved_at"]),
-        "backs off": f"until {moment(task['held_until'])}" if task["held_until"] else None,
+        "backs off": f"until {moment(task['backoff_until'])}" if task["backoff_until"] else None,
         "last call": call,
         "run": task["run_id"],
         "backfill": task["backfill_id"],

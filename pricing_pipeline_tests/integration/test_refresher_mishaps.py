@@ -167,7 +167,7 @@ def test_b18_one_bad_symbol_costs_the_others_of_its_call_nothing(
     audit(core)
 
 
-def test_a8_an_unknown_symbol_dies_at_once_and_is_held_off(
+def test_a8_an_unknown_symbol_dies_at_once_and_backs_off(
     core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NOPE1"), (NAV, "999999"))

@@ -148,7 +148,7 @@ def test_f6_a_released_value_is_believed_whatever_rule_held_it(core: Core) -> No
     assert core.tasks("AAPL")[-1].status == "completed"
 
 
-def test_f6_a_pair_that_was_held_off_is_due_when_its_value_is_released(core: Core) -> None:
+def test_f6_a_pair_that_was_backing_off_is_due_when_its_value_is_released(core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     value_id = held_quote(core)
     core.rows("DELETE FROM pricing.api_call_queue_live")
