@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -156,7 +157,10 @@ def print_table(
     where = console()
     # A terminal wraps what is too wide at its edge; rich would split words to make room.
     where.width = max(where.width, sum(_widths(names, cells)) + _GAP * len(names))
-    where.print(table)
+    with where.capture() as printed:
+        where.print(table)
+    # rich has decided on colours already.
+    typer.echo(_PADDING.sub(_without_spaces, printed.get()), nl=False, color=True)
     if left_out:
         hint(
             f"not shown for want of room: {', '.join(left_out)}. --wide shows all columns, --json all there is."
@@ -169,6 +173,14 @@ def print_lines(lines: Mapping[str, object]) -> None:
     for name, value in lines.items():
         if value not in (None, ""):
             typer.echo(f"{name + ':':<{widest}}{printable(str(value))}")
+
+
+_PADDING = re.compile(r"(?: |\x1b\[[0-9;]*m)+$", re.MULTILINE)
+"""What rich fills the end of a line with: spaces and codes of style."""
+
+
+def _without_spaces(padding: re.Match[str]) -> str:
+    return padding[0].replace(" ", "")
 
 
 _GAP = 2
