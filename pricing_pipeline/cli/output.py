@@ -111,10 +111,10 @@ def console(*, stderr: bool = False) -> Console:
     """Where people read. Text is taken as it is: a symbol is no markup."""
     from rich.console import Console
 
-    found = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
-    if not found.is_terminal:
-        found.width = _WIDE
-    return found
+    screen = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    if not screen.is_terminal:
+        screen.width = _WIDE
+    return screen
 
 
 def print_table(

@@ -82,12 +82,12 @@ def data_type(connection: Connection, name: str) -> DataType:
 
 def any_data_type(connection: Connection, name: str) -> Mapping[str, Any]:
     """Everything about the data type of this name, active or retired. Raises UnknownDataType."""
-    found = data_type_registry.about(connection, name)
-    if found is None:
+    about = data_type_registry.about(connection, name)
+    if about is None:
         raise UnknownDataType(
             f"no data type is called {name!r}. `pricing-pipeline type list --retired` shows those there are."
         )
-    return found
+    return about
 
 
 def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
@@ -103,8 +103,8 @@ def faults(connection: Connection, data_type: str, symbols: Sequence[str]) -> li
 
 def queue_counts(connection: Connection) -> dict[str, int]:
     """Tasks that are pending, processing, scheduled or dead; all four are always there."""
-    found = {row.status: int(row.tasks) for row in connection.execute(query("cli.queue_counts"))}
-    return {status: found.get(status, 0) for status in ("pending", "processing", "scheduled", "dead")}
+    counts = {row.status: int(row.tasks) for row in connection.execute(query("cli.queue_counts"))}
+    return {status: counts.get(status, 0) for status in ("pending", "processing", "scheduled", "dead")}
 
 
 def warnings(connection: Connection) -> list[Warned]:
@@ -114,16 +114,16 @@ def warnings(connection: Connection) -> list[Warned]:
 
 def first_price(connection: Connection, since: datetime) -> datetime | None:
     """When a call that a run made first stored a latest price, at or after `since`; None when none has."""
-    found: datetime | None = connection.execute(query("prices.first_price"), {"since": since}).scalar_one()
-    return found
+    at: datetime | None = connection.execute(query("prices.first_price"), {"since": since}).scalar_one()
+    return at
 
 
 def backfill_of_run(connection: Connection, run_id: str, data_type: str) -> UUID | None:
     """The backfill that a run has planned; None while it has not."""
-    found: UUID | None = connection.execute(
+    backfill_id: UUID | None = connection.execute(
         query("cli.backfill_of_run"), {"run_id": run_id, "data_type": data_type}
     ).scalar_one_or_none()
-    return found
+    return backfill_id
 
 
 def backfill_progress(connection: Connection, backfill_id: UUID) -> Progress:

@@ -105,14 +105,14 @@ def cancel(ids: Sequence[int], *, as_json: bool) -> bool:
 
 def _report(outcomes: Sequence[Outcome], *, as_json: bool, nothing: str) -> bool:
     if as_json:
-        counts = Counter(one.outcome for one in outcomes)
-        print_json({"tasks": [asdict(one) for one in outcomes], "counts": dict(counts)})
+        counts = Counter(outcome.outcome for outcome in outcomes)
+        print_json({"tasks": [asdict(outcome) for outcome in outcomes], "counts": dict(counts)})
     else:
-        for one in outcomes:
-            typer.echo(f"task {one.task_id}: {_SAID[one.outcome].format(live_id=one.live_id)}.")
+        for outcome in outcomes:
+            typer.echo(f"task {outcome.task_id}: {_SAID[outcome.outcome].format(live_id=outcome.live_id)}.")
         if not outcomes:
             typer.echo(nothing)
-    return not any(one.outcome in _REFUSALS for one in outcomes)
+    return not any(outcome.outcome in _REFUSALS for outcome in outcomes)
 
 
 def _say(task: Mapping[str, Any]) -> None:
