@@ -65,7 +65,7 @@ class Recordings:
             for recording in self._found.get((provider, endpoint), ())
             if (agreement := recording.agreement(call)) is not None
         ]
-        return min(candidates, key=lambda one: one[:4])[4] if candidates else None
+        return min(candidates, key=lambda candidate: candidate[:4])[4] if candidates else None
 
     def _add(self, path: Path) -> None:
         meta = json.loads(path.read_text())
