@@ -19,7 +19,7 @@ from pricing_pipeline.queue import task_queue
 from pricing_pipeline.queue.task_queue import Outcome
 from pricing_pipeline.settings import load_settings
 
-_SAID = {
+_OUTCOMES = {
     "retried": "pending again, with all its attempts",
     "live_already": "nothing to do: task {live_id} does the same work already",
     "not_dead": "nothing to do: it is not dead",
@@ -109,7 +109,9 @@ def _report(outcomes: Sequence[Outcome], *, as_json: bool, nothing: str) -> bool
         print_json({"tasks": [asdict(outcome) for outcome in outcomes], "counts": dict(counts)})
     else:
         for outcome in outcomes:
-            typer.echo(f"task {outcome.task_id}: {_SAID[outcome.outcome].format(live_id=outcome.live_id)}.")
+            typer.echo(
+                f"task {outcome.task_id}: {_OUTCOMES[outcome.outcome].format(live_id=outcome.live_id)}."
+            )
         if not outcomes:
             typer.echo(nothing)
     return not any(outcome.outcome in _REFUSALS for outcome in outcomes)
