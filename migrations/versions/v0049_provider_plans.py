@@ -7,7 +7,7 @@ from alembic import op
 from pricing_pipeline.db.migrate import run_script
 
 revision = "0049"
-down_revision = "0047"
+down_revision = "0048"
 
 
 def upgrade() -> None:
