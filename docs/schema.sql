@@ -932,6 +932,21 @@ CREATE TRIGGER limit_changed AFTER UPDATE ON pricing.provider_limits FOR EACH RO
 GRANT SELECT ON TABLE pricing.provider_limits TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_limits TO pricing_worker;
 
+-- Plans that `provider use` has written, so that `provider undo` can restore what was before.
+CREATE TABLE pricing.provider_plans (
+    provider text NOT NULL  -- Whose plan.
+    plan text NOT NULL  -- Its name in plans.toml.
+    symbols integer NOT NULL  -- For how many watched symbols its TTLs are.
+    used_since timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was written.
+    settings_before jsonb NOT NULL  -- Limits, batches and types of the provider before its first plan.
+    CONSTRAINT provider_plans_pkey PRIMARY KEY (provider)
+    CONSTRAINT provider_plans_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+    CONSTRAINT plan_is_for_some_symbols CHECK ((symbols > 0))
+    CONSTRAINT plan_is_plain_name CHECK ((plan ~ '^[a-z][a-z0-9_-]{0,47}$'::text))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provider_plans TO pricing_worker;
+GRANT SELECT ON TABLE pricing.provider_plans TO pricing_reader;
+
 -- Which providers serve a data type (symbol NULL), or one symbol of it, in which order. A symbol's own come first.
 CREATE TABLE pricing.provider_routing (
     data_type text NOT NULL  -- What is routed.
@@ -1526,6 +1541,10 @@ TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET sea
 CREATE FUNCTION pricing.due_pairs(kind pricing.data_type_registry, now_ timestamp with time zone, wanted text[], at_most integer, queued_until timestamp with time zone) RETURNS pricing.due_pair[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.due_pairs(pricing.data_type_registry,timestamp with time zone,text[],integer,timestamp with time zone) TO pricing_worker;
 
+-- How long some ranges of time last together.
+CREATE FUNCTION pricing.duration_of(ranges tstzmultirange) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.duration_of(tstzmultirange) TO pricing_reader, pricing_worker;
+
 -- Empties a leaf of a week that is over, unless somebody reads it, or tasks have finished in it since.
 CREATE FUNCTION pricing.empty_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.empty_leaf(text,timestamp with time zone) TO pricing_worker;
@@ -1858,6 +1877,10 @@ GRANT EXECUTE ON FUNCTION pricing.level_of(bigint) TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.lift_marks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.lift_marks() TO pricing_worker;
 
+-- The limit that keeps a provider from being called now: how much of it is used, and when the next unit comes. NULL = none of ours does.
+CREATE FUNCTION pricing.limit_in_force(wanted_provider text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.limit_in_force(text) TO pricing_reader, pricing_worker;
+
 -- Calls after this moment count against the limit now.
 CREATE FUNCTION pricing.limit_start(wanted pricing.provider_limits, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.limit_start(pricing.provider_limits,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -2001,6 +2024,10 @@ GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp 
 CREATE FUNCTION pricing.newest_expected(kind pricing.data_type_registry, thing pricing.instruments, fetched_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.newest_expected(pricing.data_type_registry,pricing.instruments,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
+-- The beginning of the next day in a time zone.
+CREATE FUNCTION pricing.next_day(now_ timestamp with time zone, zone text) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.next_day(timestamp with time zone,text) TO pricing_reader, pricing_worker;
+
 -- When the next probe of an open breaker is made, for people: sooner while a viewer waits, by the rule of may_probe_early.
 CREATE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_probe_at(pricing.provider_state) TO pricing_reader, pricing_worker;
@@ -2071,6 +2098,14 @@ GRANT EXECUTE ON FUNCTION pricing.others_were_answered(bigint[]) TO pricing_read
 
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- When one more unit of a calendar day's limit may be used than were by now.
+CREATE FUNCTION pricing.paced_at(wanted pricing.provider_limits, units bigint, used bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.paced_at(pricing.provider_limits,bigint,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- How many of the units of a limit may be used by now. Those of a calendar day come with the trading hours of what is watched: a tenth before, a tenth after, the others evenly. Where nothing that is watched trades that day, all are there.
+CREATE FUNCTION pricing.paced_units(wanted pricing.provider_limits, units bigint, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.paced_units(pricing.provider_limits,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Pairs of a data type that back off because their last task died at a provider of trouble that others may have, too: of what, when it failed first, and when it was asked for last.
 CREATE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text) RETURNS TABLE(symbol text, failure_kind text, failing_since timestamp with time zone, asked_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
@@ -2459,6 +2494,10 @@ GRANT EXECUTE ON FUNCTION pricing.thin_history(integer) TO pricing_worker;
 -- Stops all workers' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider's keys is free, or this one if none is active.
 CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
+
+-- When, between two times, the quotes that are watched at a provider can change: the sessions of their calendars.
+CREATE FUNCTION pricing.trading_hours(wanted_provider text, since timestamp with time zone, until timestamp with time zone) RETURNS tstzmultirange LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.trading_hours(text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Makes a new TTL or staleness function take effect at the next staleness check, and starts what is wanted of a revived type.
 TRIGGER FUNCTION pricing.ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;

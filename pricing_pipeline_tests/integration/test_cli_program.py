@@ -69,7 +69,7 @@ def test_every_promised_command_is_there() -> None:
         "task": "list show retry cancel",
         "quarantine": "list show release reject",
         "action": "list add remove",
-        "provider": "list show",
+        "provider": "list show use undo",
         "route": "list add remove",
         "limit": "list set remove",
         "key": "set list remove rotate",

@@ -266,6 +266,7 @@ HOSTILE = {
     "numeric[]": ["'{-1,NaN}'", "'{1e100}'", "'{}'", "NULL"],
     "timestamp with time zone[]": ["'{-infinity,infinity}'", "'{2000-01-01}'", "'{}'", "NULL"],
     "jsonb[]": ["ARRAY['{}']", "'{}'", "NULL"],
+    "tstzmultirange": ["'{[-infinity,infinity]}'", "'{}'", "NULL"],
     "bytea": ["'\\x00'", "''", "NULL"],
     "pricing.user_name": ["'ann'", "NULL"],
     "pricing.call_allowance": ["json_populate_record(NULL::pricing.call_allowance, '{}')", "NULL"],

@@ -33,8 +33,7 @@ BEGIN
             FROM (SELECT l.name, pricing.limit_start(l, now_) AS since,
                          -- No longer: a slow provider could never be used up.
                          make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0)) AS slack,
-                         coalesce(own.units, l.units) AS units,
-                         pricing.paced_units(l, coalesce(own.units, l.units), now_) AS paced,
+                         coalesce(own.units, l.units) AS units, pricing.paced_units(l, coalesce(own.units, l.units), now_) AS paced,
                          -- What providers say is left is of their longest window below a day.
                          l.window_seconds = max(l.window_seconds) OVER () AS is_reported
                   FROM pricing.provider_limits l
