@@ -120,7 +120,7 @@ def _complain(data_type: str, one: Estimate) -> None:
     elif not one.fits:
         warn(
             f"the backfill would be refused: {one.provider} has {size(one.left_bytes or 0)} left for backfills. "
-            "Ask for fewer days or symbols, or raise quota_bytes in pricing.data_collectors."
+            "Ask for fewer days or symbols, or raise the quota with `pricing-pipeline provider change`."
         )
 
 

@@ -1,4 +1,7 @@
-"""`limit list|set|remove`: how much providers may be asked. How limits are kept is decided by the database."""
+"""`limit list|set|remove|set-caps`: how much providers may be asked, and how much a user may ask for.
+
+How limits and caps are kept is decided by the database.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import asdict
 import typer
 
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import duration, print_json, print_table
+from pricing_pipeline.cli.output import duration, print_change, print_json, print_table
 from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.registry import provider_rules
@@ -21,12 +24,27 @@ def list_(provider: str | None, *, as_json: bool) -> None:
         if provider is not None:
             credentials.require_provider(connection, provider)
         found = provider_rules.limits(connection, provider)
+        caps = provider_rules.caps(connection) if provider is None else None
     if as_json:
-        print_json({"limits": [asdict(one) for one in found]})
+        told = {} if caps is None else {"caps": asdict(caps)}
+        print_json({"limits": [asdict(one) for one in found], **told})
         return
     print_limits(found)
     if not found:
         typer.echo("there is no such limit; `pricing-pipeline limit set --help` shows how to add one.")
+    if caps is not None:
+        typer.echo(
+            f"each user: {caps.pairs_per_user} pairs watched, as many held, {caps.new_pairs_per_minute} new in a minute"
+        )
+
+
+def set_caps(pairs: int | None, new_pairs: int | None, *, as_json: bool) -> None:
+    """Change how much a user may ask for, as the owner."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        before = provider_rules.caps(connection)
+        provider_rules.set_caps(connection, pairs, new_pairs)
+        after = provider_rules.caps(connection)
+    print_change({"of": "each user"}, asdict(before), asdict(after), as_json=as_json)
 
 
 def print_limits(found: list[Limit]) -> None:

@@ -330,7 +330,7 @@ def _say_left_out(content: Mapping[str, Any]) -> None:
     for one in content["unqueued"]:
         typer.echo(
             f"warning:     {one['pairs']} pairs of {one['data_type']} are due and not queued: the quota of "
-            f"{one['provider']} has no room for them. Raise quota_bytes in pricing.data_collectors, or wait "
+            f"{one['provider']} has no room for them. Raise the quota with `pricing-pipeline provider change`, or wait "
             "until bytes come back."
         )
     for one in content["waiting_schedules"]:

@@ -139,8 +139,27 @@ DELETE FROM pricing.provider_key_limits WHERE provider = :provider AND key_name 
 
 -- name: about_providers
 -- Providers, switched off ones too: what each can, and what it serves.
-SELECT p.provider, p.description, p.base_url, p.is_active, p.max_in_flight, p.request_delay_ms, p.quota_bytes,
+SELECT p.provider, p.description, p.base_url, p.is_active, p.max_in_flight, p.request_delay_ms,
+       p.throttle_pause_seconds, p.quota_bytes,
        ARRAY(SELECT c.fetcher FROM pricing.provider_capabilities c WHERE c.provider = p.provider ORDER BY 1) AS fetchers,
        ARRAY(SELECT DISTINCT r.data_type FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
              WHERE r.provider = p.provider AND r.is_active AND k.is_active ORDER BY 1) AS data_types
 FROM pricing.data_collectors p WHERE CAST(:provider AS text) IS NULL OR p.provider = :provider ORDER BY 1;
+
+-- name: change_provider
+-- Change how a provider is called; columns that the changes do not name stay.
+UPDATE pricing.data_collectors p
+SET is_active = n.is_active, max_in_flight = n.max_in_flight, request_delay_ms = n.request_delay_ms,
+    throttle_pause_seconds = n.throttle_pause_seconds, quota_bytes = n.quota_bytes
+FROM pricing.data_collectors o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
+WHERE p.provider = :provider AND o.provider = p.provider;
+
+-- name: caps
+-- How many pairs each user may watch, hold and begin.
+SELECT pairs_per_user, new_pairs_per_minute FROM pricing.user_caps;
+
+-- name: set_caps
+-- Change the caps of users; what is NULL stays.
+UPDATE pricing.user_caps SET
+    pairs_per_user = coalesce(CAST(:pairs_per_user AS integer), pairs_per_user),
+    new_pairs_per_minute = coalesce(CAST(:new_pairs_per_minute AS integer), new_pairs_per_minute);
