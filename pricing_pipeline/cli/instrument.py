@@ -178,8 +178,8 @@ def change(
     print_change(names, before, after, as_json=as_json)
     if before != after and ("currency" in known or data_type is not None) and not as_json:
         hint(
-            f"Are values in quarantine for it? They stay: `pricing-pipeline quarantine list --symbol {symbol}` "
-            "shows them."
+            "what is quarantined of it stays there: "
+            f"`pricing-pipeline quarantine list --symbol {symbol}` shows it."
         )
 
 

@@ -37,6 +37,15 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """The units of a limit that a key has used, and those that it may use."""
+
+    key_name: str
+    used: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """A source of prices: what it can be asked for (`fetchers`), and the active data types that it serves."""
 
@@ -90,6 +99,14 @@ def limits(connection: Connection, provider: str | None = None) -> list[Limit]:
     """Rate limits by provider and name; after each, the limits of single keys."""
     rows = connection.execute(query("registry.rules_of_limits"), {"provider": provider}).mappings()
     return [Limit(**row) for row in rows]
+
+
+def uses_of_limit(connection: Connection, provider: str, name: str) -> list[Use]:
+    """How much of a limit each key of its provider has used in the window that ends now."""
+    rows = connection.execute(
+        query("registry.uses_of_limit"), {"provider": provider, "name": name}
+    ).mappings()
+    return [Use(**row) for row in rows]
 
 
 def set_limit(connection: Connection, limit: Limit) -> bool:

@@ -19,7 +19,12 @@ NewCurrency = Annotated[
     typer.Option("--currency", metavar="CODE", help="Of its prices; those in others are quarantined."),
 ]
 NewCalendar = Annotated[
-    str | None, typer.Option("--calendar", metavar="NAME", help="When it trades, such as XNYS.")
+    str | None,
+    typer.Option(
+        "--calendar",
+        metavar="NAME",
+        help="When it trades, such as XNYS; with none its symbol and currency decide.",
+    ),
 ]
 NewListedOn = Annotated[
     str | None, typer.Option("--listed-on", metavar="DATE", help="Its first day of trading.")

@@ -32,6 +32,19 @@ def list_(provider: AnyProvider = None, as_json: Json = False) -> None:
     limit.list_(provider, as_json=as_json)
 
 
+@noun.command()
+@listing
+def show(provider: Provider, name: Name, as_json: Json = False) -> None:
+    """Show one limit: what it allows to each key, and how much of it each has used now.
+
+    \b
+    Example: pricing-pipeline limit show twelvedata minute
+    """
+    from pricing_pipeline.cli import limit
+
+    limit.show(provider, name, as_json=as_json)
+
+
 @noun.command("set")
 def set_(
     provider: Provider,

@@ -112,6 +112,16 @@ CROSS JOIN LATERAL (SELECT NULL::text AS key_name, NULL::integer AS units UNION 
 WHERE CAST(:provider AS text) IS NULL OR l.provider = :provider
 ORDER BY l.provider, l.name, k.key_name NULLS FIRST;
 
+-- name: uses_of_limit
+-- How much of a limit each key has used, and what it may use.
+SELECT k.key_name, coalesce(own.units, l.units) AS units,
+       (SELECT coalesce(sum(c.units), 0)::integer FROM pricing.counted_calls c
+        WHERE c.provider = l.provider AND c.key_name = k.key_name AND c.counted_at > pricing.limit_start(l, n.at)) AS used
+FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.provider_limits l
+CROSS JOIN LATERAL pricing.key_allowances(l.provider, n.at) k
+LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
+WHERE l.provider = :provider AND l.name = :name ORDER BY 1;
+
 -- name: set_units
 -- Change how many units a limit allows; no row where there is none of this name.
 UPDATE pricing.provider_limits SET units = :units WHERE provider = :provider AND name = :name RETURNING name;
