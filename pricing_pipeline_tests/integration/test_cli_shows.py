@@ -63,8 +63,8 @@ def test_a_route_is_shown_with_its_place_and_its_provider(cli: CommandLine, core
 
 def test_a_limit_is_shown_with_what_each_key_has_used(cli: CommandLine, core: Core) -> None:
     core.rows(
-        "INSERT INTO pricing.provider_keys (provider, key_name) VALUES ('twelvedata', 'default'), ('twelvedata', 'second')"
-        " ON CONFLICT DO NOTHING"
+        "INSERT INTO pricing.provider_keys (provider, key_name) VALUES ('twelvedata', 'default'),"
+        " ('twelvedata', 'second') ON CONFLICT DO NOTHING"
     )
     cli("limit", "set", TWELVEDATA, "minute", "55", "--key", "second")
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))

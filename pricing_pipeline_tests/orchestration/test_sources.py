@@ -93,7 +93,7 @@ STOPS = {
     ),
     "off": (
         "UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'",
-        "Twelvedata is switched off in pricing.data_collectors.",
+        "Twelvedata is switched off (`pricing-pipeline provider change` switches it on).",
     ),
 }
 
