@@ -184,7 +184,7 @@ def print_change(
         if before[name] != value
     ]
     if rows:
-        print_table([" ".join(str(name) for name in names.values() if name), "before", "after"], rows)
+        print_table([" ".join(str(name) for name in names.values() if name), "before", "after"], rows, long="after")
     else:
         typer.echo("it was so already; nothing has changed.")
 
