@@ -94,11 +94,13 @@ def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *,
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = _class(connection, symbol, asset_class)
-        found = [one for one in actions.read(connection, of_class, symbol) if one.action.ex_on == ex_on]
-        earlier = actions.revisions(connection, of_class, symbol, ex_on)
-    found = [one for one in found if kind in (None, _kind(one.action))]
-    earlier = [one for one in earlier if kind in (None, _kind(one.stored.action))]
-    if not (found or earlier):
+        known = [
+            stored for stored in actions.read(connection, of_class, symbol) if stored.action.ex_on == ex_on
+        ]
+        revisions = actions.revisions(connection, of_class, symbol, ex_on)
+    known = [stored for stored in known if kind in (None, _kind(stored.action))]
+    revisions = [revision for revision in revisions if kind in (None, _kind(revision.stored.action))]
+    if not (known or revisions):
         raise UnknownAction(
             f"no {kind or 'split or dividend'} of {symbol} on {ex_on} was ever known. "
             f"`pricing-pipeline action list {symbol}` shows those there are."
@@ -108,19 +110,19 @@ def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *,
             {
                 "symbol": symbol,
                 "asset_class": of_class,
-                "actions": [_row(one) for one in found],
-                "revisions": [_row(one.stored) | _ending(one) for one in earlier],
+                "actions": [_row(stored) for stored in known],
+                "revisions": [_row(revision.stored) | _ending(revision) for revision in revisions],
             }
         )
         return
-    blocks = [_lines(one) for one in found] + [
-        _lines(one.stored)
+    blocks = [_lines(stored) for stored in known] + [
+        _lines(revision.stored)
         | {
-            "believed until": moment(one.revised_at),
-            "ended by": one.removed_by or "its source, which says otherwise",
-            "ended because": one.removed_because,
+            "believed until": moment(revision.revised_at),
+            "ended by": revision.removed_by or "its source, which says otherwise",
+            "ended because": revision.removed_because,
         }
-        for one in earlier
+        for revision in revisions
     ]
     for number, block in enumerate(blocks):
         if number:
@@ -128,22 +130,22 @@ def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *,
         print_lines({"action": f"{block.pop('said')} of {symbol} ({of_class})", **block})
 
 
-def _lines(one: StoredAction) -> dict[str, object]:
+def _lines(stored: StoredAction) -> dict[str, object]:
     return {
-        "said": _said(one.action),
-        "ex day": one.action.ex_on,
-        "by": one.entered_by or one.provider,
-        "call": one.call_id or None,
-        "why": one.reason,
-        "believed since": moment(one.recorded_at),
+        "said": _said(stored.action),
+        "ex day": stored.action.ex_on,
+        "by": stored.entered_by or stored.provider,
+        "call": stored.call_id or None,
+        "why": stored.reason,
+        "believed since": moment(stored.recorded_at),
     }
 
 
-def _ending(one: Revision) -> dict[str, Any]:
+def _ending(revision: Revision) -> dict[str, Any]:
     return {
-        "revised_at": one.revised_at,
-        "removed_by": one.removed_by,
-        "removed_because": one.removed_because,
+        "revised_at": revision.revised_at,
+        "removed_by": revision.removed_by,
+        "removed_because": revision.removed_because,
     }
 
 

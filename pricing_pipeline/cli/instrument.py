@@ -132,12 +132,12 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
         )
 
 
-def _bounds(one: Bounds) -> str:
-    lowest, highest = ("" if price is None else decimal(price) for price in (one.lowest, one.highest))
+def _bounds(bounds: Bounds) -> str:
+    lowest, highest = ("" if price is None else decimal(price) for price in (bounds.lowest, bounds.highest))
     said = [f"{lowest or 'any'} to {highest or 'any'}"] if lowest or highest else []
-    if one.jumps_trusted_until is not None:
-        said.append(f"jumps trusted until {moment(one.jumps_trusted_until)}")
-    return f"{one.data_type} {', '.join(said) or 'none'}{'' if one.is_own else ' (of its type)'}"
+    if bounds.jumps_trusted_until is not None:
+        said.append(f"jumps trusted until {moment(bounds.jumps_trusted_until)}")
+    return f"{bounds.data_type} {', '.join(said) or 'none'}{'' if bounds.is_own else ' (of its type)'}"
 
 
 _KNOWN = ("name", "currency", "calendar", "listed_on", "scale")
@@ -162,10 +162,10 @@ def change(
         if data_type is not None:
             asset_class = reads.any_data_type(connection, data_type)["asset_class"]
         symbol = instruments.spelled_anywhere(connection, symbol)
-        found = instruments.about(connection, symbol, asset_class)
-        _require([symbol], [one["symbol"] for one in found], asset_class)
-        _require_one_class(symbol, [one["asset_class"] for one in found])
-        of_class = found[0]["asset_class"]
+        stored = instruments.about(connection, symbol, asset_class)
+        _require([symbol], [row["symbol"] for row in stored], asset_class)
+        _require_one_class(symbol, [row["asset_class"] for row in stored])
+        of_class = stored[0]["asset_class"]
         before = _settings(connection, of_class, symbol, data_type)
         if known:
             instruments.change(connection, of_class, symbol, known)
@@ -184,8 +184,8 @@ def change(
 
 
 def _settings(connection: Connection, asset_class: str, symbol: str, data_type: str | None) -> dict[str, Any]:
-    (one,) = instruments.about(connection, symbol, asset_class)
-    settings = {name: one[name] for name in _KNOWN}
+    (known,) = instruments.about(connection, symbol, asset_class)
+    settings = {name: known[name] for name in _KNOWN}
     if data_type is not None:
         rows = [
             row for row in instruments.bounds(connection, asset_class, symbol) if row.data_type == data_type

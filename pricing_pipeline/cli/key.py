@@ -131,8 +131,8 @@ def show(provider: str, name: str, *, as_json: bool) -> None:
     settings = load_settings()
     with open_connection(settings) as connection:
         listed, _, _ = _known(connection, settings, provider)
-        found = [one for one in listed if one.key_name == name]
-        if not found:
+        rows = [row for row in listed if row.key_name == name]
+        if not rows:
             raise UnknownCredential(
                 f"no key {name!r} of {provider!r} is stored or set. "
                 f"`pricing-pipeline key list {provider}` lists those that are."
@@ -146,7 +146,7 @@ def show(provider: str, name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "keys": [asdict(one) for one in found],
+                "keys": [asdict(row) for row in rows],
                 "limits": own,
                 "units_left": now and now.units_left,
                 "units_limit": now and now.units_limit,
@@ -155,26 +155,26 @@ def show(provider: str, name: str, *, as_json: bool) -> None:
             }
         )
         return
-    for number, one in enumerate(found):
+    for number, row in enumerate(rows):
         if number:
             typer.echo()
-        print_lines(_lines(one, own, now))
+        print_lines(_lines(row, own, now))
 
 
-def _lines(one: _Listed, own: Mapping[str, int], now: limits.Key | None) -> dict[str, object]:
+def _lines(row: _Listed, own: Mapping[str, int], now: limits.Key | None) -> dict[str, object]:
     lines: dict[str, object] = {
-        "key": f"{one.key_name} of {one.provider}",
-        "ends": one.hint,
-        "from": one.source,
-        "used": "yes" if one.is_used else "no",
-        "created": moment(one.created_at),
-        "replaced": moment(one.replaced_at),
-        "encrypted": moment(one.sealed_at),
-        "master key": one.master_key_id,
-        "fault": one.error,
+        "key": f"{row.key_name} of {row.provider}",
+        "ends": row.hint,
+        "from": row.source,
+        "used": "yes" if row.is_used else "no",
+        "created": moment(row.created_at),
+        "replaced": moment(row.replaced_at),
+        "encrypted": moment(row.sealed_at),
+        "master key": row.master_key_id,
+        "fault": row.error,
         "own limits": ", ".join(f"{name} {units} units" for name, units in own.items()),
     }
-    if one.is_used and now is not None:
+    if row.is_used and now is not None:
         if now.units_limit is not None:
             lines["left now"] = f"{now.units_left} of {now.units_limit} units"
         if now.blocked_seconds is not None:

@@ -42,15 +42,15 @@ def show(provider: str, name: str, *, as_json: bool) -> None:
     """Tell a limit and how much of it each key has used. Raises UnknownProvider, and UnknownRule if there is none."""
     with open_connection(load_settings()) as connection:
         credentials.require_provider(connection, provider)
-        found = [
-            one
-            for one in provider_rules.limits(connection, provider)
-            if one.name == name and one.key_name is None
+        shared = [
+            limit
+            for limit in provider_rules.limits(connection, provider)
+            if limit.name == name and limit.key_name is None
         ]
-        if not found:
+        if not shared:
             raise _unknown(provider, name)
         uses = provider_rules.uses_of_limit(connection, provider, name)
-    (limit,) = found
+    (limit,) = shared
     if as_json:
         told = {key: value for key, value in asdict(limit).items() if key != "key_name"}
         print_json({**told, "keys": [asdict(use) for use in uses]})

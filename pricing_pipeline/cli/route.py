@@ -56,33 +56,33 @@ def show(provider: str, data_type: str, symbol: str | None, *, as_json: bool) ->
     """Tell everything about one route. Raises UnknownDataType, UnknownProvider, and UnknownRule when there is none."""
     with open_connection(load_settings()) as connection:
         symbol = _checked(connection, provider, data_type, symbol)
-        routes = [one for one in provider_rules.routes(connection, data_type) if one.symbol == symbol]
-        found = [one for one in routes if one.provider == provider]
-        if not found:
+        routes = [route for route in provider_rules.routes(connection, data_type) if route.symbol == symbol]
+        named = [route for route in routes if route.provider == provider]
+        if not named:
             raise _unknown(provider, data_type, symbol)
         (standing,) = limits.standings(connection, [provider])
-    one = found[0]
-    before = [other.provider for other in routes if other.rank < one.rank and not _state(other)]
+    (route,) = named
+    before = [other.provider for other in routes if other.rank < route.rank and not _state(other)]
     if as_json:
-        print_json({**asdict(one), "asked_after": before, "standing": standing.words})
+        print_json({**asdict(route), "asked_after": before, "standing": standing.words})
         return
     print_lines(
         {
             "route": f"{provider} serves {_what(data_type, symbol)}",
             "for": "every symbol without routes of its own" if symbol is None else symbol,
-            "rank": one.rank,
+            "rank": route.rank,
             "asked": f"after {', '.join(before)}" if before else "first",
-            "state": _state(one) or "active",
+            "state": _state(route) or "active",
             "provider now": standing.words,
         }
     )
 
 
-def _state(one: Route) -> str:
+def _state(route: Route) -> str:
     """Why a route is not used; empty for one that is."""
-    if not one.is_active:
+    if not route.is_active:
         return "does not count"
-    return "" if one.provider_active else "switched off"
+    return "" if route.provider_active else "switched off"
 
 
 def _unknown(provider: str, data_type: str, symbol: str | None) -> UnknownRule:
