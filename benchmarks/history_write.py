@@ -162,7 +162,9 @@ def store_all(engine: Engine, answers: dict[str, Bars]) -> None:
             judged = judgement.judge_answer(connection, call, answer, {symbol})
             good = judged.verdicts[symbol].good
             if len(good) != len(rows):
-                raise RuntimeError(f"of {symbol} {len(rows) - len(good)} bars were held; none should be")
+                raise RuntimeError(
+                    f"of {symbol} {len(rows) - len(good)} bars were quarantined; none should be"
+                )
             price_writer.store(connection, call, good, judged.known)
 
 

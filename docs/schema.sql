@@ -305,7 +305,7 @@ CREATE TABLE pricing.collector_call_log (
     window_start date NOT NULL  -- First day asked for; -infinity = the latest price.
     window_end date NOT NULL  -- Last day asked for, included; infinity = the latest price.
     units integer NOT NULL  -- What it costs, in the provider's units.
-    reserved_bytes bigint NOT NULL  -- Bytes held against the quota until it is settled.
+    reserved_bytes bigint NOT NULL  -- Bytes reserved in the quota until it is settled.
     run_id text  -- Dagster's id of the run that made it.
     worker text NOT NULL  -- Who made it: host and process.
     started_at timestamp with time zone NOT NULL  -- When it was claimed, before it was made.
@@ -384,7 +384,7 @@ CREATE TABLE pricing.corporate_actions (
     recorded_at timestamp with time zone NOT NULL  -- When we came to believe it.
     entered_by text  -- Who entered it by hand; NULL = a provider told it.
     reason text  -- Why so, in that person's words.
-    judged_at timestamp with time zone  -- When held values of the instrument were judged anew with it; NULL = a worker will.
+    judged_at timestamp with time zone  -- When quarantined values of the instrument were judged anew with it; NULL = a worker will.
     CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind)
     CONSTRAINT amount_is_positive CHECK ((amount > 0))
     CONSTRAINT dividend_has_amount CHECK (((kind = 'dividend'::text) = ((amount IS NOT NULL) AND (scale IS NOT NULL))))
@@ -628,7 +628,7 @@ CREATE TABLE pricing.instruments (
     asset_class text NOT NULL  -- Which data types it belongs to: those of the same class.
     symbol text NOT NULL  -- Its name at the providers.
     name text  -- For people.
-    currency text  -- ISO 4217 or a coin (USDT); learned from the first answer where it is not given. Values in another currency are held.
+    currency text  -- ISO 4217 or a coin (USDT); learned from the first answer where it is not given. Values in another currency are quarantined.
     scale smallint NOT NULL DEFAULT 2  -- Least number of decimals its prices are stored with; a source with more keeps more.
     update_mode text NOT NULL DEFAULT 'api'::text  -- api = refreshed; manual = left alone.
     is_active boolean NOT NULL DEFAULT true  -- False = left alone.
@@ -765,9 +765,9 @@ GRANT SELECT ON TABLE pricing.past_calls TO pricing_worker;
 CREATE TABLE pricing.plausibility_bounds (
     data_type text NOT NULL  -- Whose values they bound.
     symbol text  -- NULL = every symbol of the type without a row of its own.
-    lowest numeric  -- Lower prices are held.
-    highest numeric  -- Higher prices are held.
-    jumps_trusted_until timestamp with time zone  -- Until then no value is held for being far from the last one: after a split or a change of unit that a person has checked.
+    lowest numeric  -- Lower prices are quarantined.
+    highest numeric  -- Higher prices are quarantined.
+    jumps_trusted_until timestamp with time zone  -- Until then no value is quarantined for being far from the last one: after a split or a change of unit that a person has checked.
     CONSTRAINT plausibility_bounds_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
     CONSTRAINT bounds_are_upright CHECK ((lowest <= highest))
     CONSTRAINT highest_is_a_price CHECK (((highest > (0)::numeric) AND (highest < 'Infinity'::numeric)))
@@ -996,7 +996,7 @@ CREATE TABLE pricing.publish_lags (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.publish_lags TO pricing_worker;
 GRANT SELECT ON TABLE pricing.publish_lags TO pricing_reader;
 
--- Answers that brought values which are held: one for each call that brought a new one. API keys are blotted out.
+-- Answers that brought quarantined values: one for each call that brought a new one. API keys are blotted out.
 CREATE TABLE pricing.quarantined_bodies (
     call_id bigint NOT NULL  -- The call, in collector_call_log as long as that is kept.
     body bytea NOT NULL  -- Compressed by zlib: the first 1,000,000 bytes of the body.
@@ -1011,7 +1011,7 @@ GRANT SELECT ON TABLE pricing.quarantined_bodies TO pricing_reader;
 
 -- Values that a provider sent and that are not believed: never prices, kept for people. The same value is one row, however often it comes.
 CREATE TABLE pricing.quarantined_values (
-    value_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Numbers held values.
+    value_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Numbers quarantined values.
     data_type text NOT NULL  -- What it was sent as.
     symbol text NOT NULL  -- What was asked for.
     provider text NOT NULL  -- Who sent it.
@@ -1025,7 +1025,7 @@ CREATE TABLE pricing.quarantined_values (
     last_seen_at timestamp with time zone NOT NULL  -- When it last came.
     last_call_id bigint NOT NULL  -- The last call that brought it.
     times bigint NOT NULL DEFAULT 1  -- In how many answers it came.
-    status text NOT NULL DEFAULT 'held'::text  -- held = waits for a person; released = believed after all and stored; rejected = wrong for good.
+    status text NOT NULL DEFAULT 'quarantined'::text  -- quarantined = waits for a person; released = believed after all and stored; rejected = wrong for good.
     resolved_at timestamp with time zone  -- When that was decided.
     resolved_by text  -- Who has decided: a person, or a call whose answer brought it again and was believed.
     resolution text  -- Why so, in words.
@@ -1033,12 +1033,12 @@ CREATE TABLE pricing.quarantined_values (
     asked smallint NOT NULL DEFAULT 0  -- How often workers have asked; after four times in vain nobody is.
     CONSTRAINT quarantined_values_pkey PRIMARY KEY (value_id)
     CONSTRAINT same_value_is_one_row UNIQUE NULLS NOT DISTINCT (data_type, symbol, observed_at, kind, value, provider)
-    CONSTRAINT held_is_unresolved CHECK (((status = 'held'::text) = (resolved_at IS NULL)))
-    CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['held'::text, 'released'::text, 'rejected'::text])))
+    CONSTRAINT quarantined_is_unresolved CHECK (((status = 'quarantined'::text) = (resolved_at IS NULL)))
+    CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['quarantined'::text, 'released'::text, 'rejected'::text])))
     CONSTRAINT value_is_short CHECK ((length(value) <= 100))
 );
 CREATE INDEX quarantined_values_seen ON pricing.quarantined_values USING btree (last_seen_at);
-CREATE INDEX quarantined_values_to_ask ON pricing.quarantined_values USING btree (ask_at) WHERE ((ask_at IS NOT NULL) AND (status = 'held'::text));
+CREATE INDEX quarantined_values_to_ask ON pricing.quarantined_values USING btree (ask_at) WHERE ((ask_at IS NOT NULL) AND (status = 'quarantined'::text));
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.quarantined_values TO pricing_worker;
 GRANT SELECT ON TABLE pricing.quarantined_values TO pricing_reader;
 
@@ -1066,7 +1066,7 @@ CREATE TABLE pricing.registry_state (
 GRANT SELECT ON TABLE pricing.registry_state TO pricing_reader;
 GRANT SELECT ON TABLE pricing.registry_state TO pricing_worker;
 
--- Answers in which stored days came with other values: docs/truth.md. By one ratio they are held, and the history is fetched again once; scattered ones are stored, and price_revisions has what was believed.
+-- Answers in which stored days came with other values: docs/truth.md. By one ratio they are quarantined, and the history is fetched again once; scattered ones are stored, and price_revisions has what was believed.
 CREATE TABLE pricing.restatements (
     restatement_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Numbers restatements.
     data_type text NOT NULL  -- Whose history it is about.
@@ -1122,9 +1122,9 @@ CREATE TABLE pricing.schedule_walks (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.schedule_walks TO pricing_worker;
 GRANT SELECT ON TABLE pricing.schedule_walks TO pricing_reader;
 
--- What other providers said when they were asked about a held value, by workers or by a person. An opinion helps a person decide; it is never stored as a price.
+-- What other providers said when they were asked about a quarantined value, by workers or by a person. An opinion helps a person decide; it is never stored as a price.
 CREATE TABLE pricing.second_opinions (
-    value_id bigint NOT NULL  -- The held value it is about.
+    value_id bigint NOT NULL  -- The quarantined value it is about.
     provider text NOT NULL  -- Who was asked.
     call_id bigint NOT NULL  -- The call, in collector_call_log as long as that is kept.
     asked_at timestamp with time zone NOT NULL  -- When it was asked last.
@@ -1134,7 +1134,7 @@ CREATE TABLE pricing.second_opinions (
     currency text  -- In which currency, where it says so.
     failure text  -- Why it says nothing.
     adjustment text  -- On which basis the value is: raw or splits, as in price_history.
-    ratio numeric  -- The held value as a multiple of this one, on one basis: near 1 they agree. NULL = they cannot be compared.
+    ratio numeric  -- The quarantined value as a multiple of this one, on one basis: near 1 they agree. NULL = they cannot be compared.
     CONSTRAINT second_opinions_pkey PRIMARY KEY (value_id, provider)
     CONSTRAINT opinion_is_on_a_value FOREIGN KEY (value_id) REFERENCES pricing.quarantined_values(value_id) ON DELETE CASCADE
     CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
@@ -1381,7 +1381,7 @@ GRANT EXECUTE ON FUNCTION pricing.cancel_backfill(uuid,text) TO pricing_worker;
 CREATE FUNCTION pricing.cancel_tasks(wanted bigint[], reason text DEFAULT 'cancelled by hand'::text) RETURNS TABLE(task_id bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cancel_tasks(bigint[],text) TO pricing_worker;
 
--- Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions, and values that are held on the old one are forgotten. Where it brings not all of them, and none may leave, false, with nothing done.
+-- Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions, and values that are quarantined on the old one are forgotten. Where it brings not all of them, and none may leave, false, with nothing done.
 CREATE FUNCTION pricing.change_basis(wanted_type text, wanted_symbol text, from_call bigint, basis text, brought timestamp with time zone[], may_leave boolean) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.change_basis(text,text,bigint,text,timestamp with time zone[],boolean) TO pricing_worker;
 
@@ -1566,7 +1566,7 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_scheduled(text,timestamp with time zon
 CREATE FUNCTION pricing.enqueue_walked(wanted_type text, symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_walked(text,text[]) TO pricing_worker;
 
--- Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Held values of the instrument are then judged anew by a worker.
+-- Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.
 CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text) TO pricing_worker;
 
@@ -1629,7 +1629,7 @@ GRANT EXECUTE ON FUNCTION pricing.fitting_tasks(pricing.picked_task[],integer,in
 CREATE FUNCTION pricing.follow_clock(now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.follow_clock(timestamp with time zone) TO pricing_worker;
 
--- A rule has changed: refusals are forgotten, back-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is held.
+-- A rule has changed: refusals are forgotten, back-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is quarantined.
 CREATE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_route(text,text) TO pricing_worker;
 
@@ -1653,7 +1653,7 @@ GRANT EXECUTE ON FUNCTION pricing.format_time(timestamp with time zone) TO prici
 CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_worker;
 
--- Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.
+-- Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, quarantined, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.
 CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date, sessions bigint, kind text, detail text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, pricing_worker;
 
@@ -1788,7 +1788,7 @@ GRANT EXECUTE ON FUNCTION pricing.is_to_judge(text,text,text) TO pricing_reader,
 CREATE FUNCTION pricing.is_unreadable(kind text, bar jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_unreadable(text,jsonb) TO pricing_reader, pricing_worker;
 
--- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held. If another session keeps the provider locked, it says nothing.
+-- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim was still owned. If another session keeps the provider locked, it says nothing.
 CREATE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
 
@@ -1854,7 +1854,7 @@ GRANT EXECUTE ON FUNCTION pricing.left_out(text,text[]) TO pricing_reader, prici
 CREATE FUNCTION pricing.level_of(wanted bigint) RETURNS bigint[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.level_of(bigint) TO pricing_reader, pricing_worker;
 
--- Has the next check of a data type begin at the beginning, where it passed a pair by: one that somebody held, or that a transaction made due which ended later than the check. Returns of how many types.
+-- Has the next check of a data type begin at the beginning, where it passed a pair by: one whose row another session had locked, or that a transaction made due which ended later than the check. Returns of how many types.
 CREATE FUNCTION pricing.lift_marks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.lift_marks() TO pricing_worker;
 
@@ -2025,7 +2025,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_duty(text,timestamp with time zone,text,t
 CREATE FUNCTION pricing.note_gap(now_ timestamp with time zone, known timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_gap(timestamp with time zone,timestamp with time zone) TO pricing_worker;
 
--- Held values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.
+-- Quarantined values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.
 CREATE FUNCTION pricing.note_judged(wanted_class text, wanted_symbol text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_judged(text,text,timestamp with time zone) TO pricing_worker;
 
@@ -2132,7 +2132,7 @@ GRANT EXECUTE ON FUNCTION pricing.producers_beside_each_other() TO pricing_reade
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 
--- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their hold-off, and moves what waits to where it belongs now.
+-- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their back-off, and moves what waits to where it belongs now.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
@@ -2302,7 +2302,7 @@ GRANT EXECUTE ON FUNCTION pricing.room_for_reads(text,bigint) TO pricing_reader,
 CREATE FUNCTION pricing.route(wanted_type text, wanted_symbol text, OUT provider text, OUT passed_over jsonb) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.route(text,text) TO pricing_reader, pricing_worker;
 
--- Another provider may serve what failed: ends the hold-off of the pairs that the rule is about, and moves their waiting tasks.
+-- Another provider may serve what failed: ends the back-off of the pairs that the rule is about, and moves their waiting tasks.
 TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Pairs of active data types, each once, with the provider that is to be asked (NULL = none), the bytes of the answer, and the task that is live for the pair already, if that is looked for.

@@ -32,9 +32,9 @@ _RATIO = re.compile(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)")
 
 def ratio(given: str, option: str) -> tuple[Decimal, Decimal]:
     """New and old shares of a split: 4:1 are four for one. Else a usage error."""
-    found = _RATIO.fullmatch(given)
-    if found is not None:
-        new, old = Decimal(found[1]), Decimal(found[2])
+    match = _RATIO.fullmatch(given)
+    if match is not None:
+        new, old = Decimal(match[1]), Decimal(match[2])
         if new > 0 and old > 0 and new != old:
             return new, old
     raise typer.BadParameter(
@@ -45,12 +45,12 @@ def ratio(given: str, option: str) -> tuple[Decimal, Decimal]:
 def cash(given: str, option: str) -> Decimal:
     """An amount for one share, above zero and exact. Else a usage error."""
     try:
-        found = Decimal(given)
+        amount = Decimal(given)
     except InvalidOperation:
-        found = Decimal(0)
-    if not found.is_finite() or found <= 0 or found.adjusted() > 8 or len(found.as_tuple().digits) > 15:
+        amount = Decimal(0)
+    if not amount.is_finite() or amount <= 0 or amount.adjusted() > 8 or len(amount.as_tuple().digits) > 15:
         raise typer.BadParameter(f"{option} {given!r} is no amount for a share. Write it like 0.25")
-    return found
+    return amount
 
 
 def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_json: bool) -> None:
@@ -58,29 +58,29 @@ def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_js
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = _class(connection, symbol, asset_class)
-        found = actions.read(connection, of_class, symbol, as_of)
+        known = actions.read(connection, of_class, symbol, as_of)
     if as_json:
         print_json(
             {
                 "symbol": symbol,
                 "asset_class": of_class,
                 "as_of": as_of,
-                "actions": [_row(one) for one in found],
+                "actions": [_row(stored) for stored in known],
             }
         )
-    elif found:
+    elif known:
         print_table(
             ["ex day", "kind", "", "by", in_zone("believed since"), "why"],
             [
                 (
-                    one.action.ex_on,
-                    _kind(one.action),
-                    _said(one.action),
-                    one.entered_by or one.provider,
-                    moment(one.recorded_at),
-                    one.reason,
+                    stored.action.ex_on,
+                    _kind(stored.action),
+                    _in_words(stored.action),
+                    stored.entered_by or stored.provider,
+                    moment(stored.recorded_at),
+                    stored.reason,
                 )
-                for one in found
+                for stored in known
             ],
             spare=[in_zone("believed since"), "by"],
             long="why",
@@ -132,7 +132,7 @@ def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *,
 
 def _lines(stored: StoredAction) -> dict[str, object]:
     return {
-        "said": _said(stored.action),
+        "said": _in_words(stored.action),
         "ex day": stored.action.ex_on,
         "by": stored.entered_by or stored.provider,
         "call": stored.call_id or None,
@@ -159,7 +159,7 @@ def add(
             action = replace(action, symbol=instruments.spelled_anywhere(connection, action.symbol))
             of_class = _class(connection, action.symbol, asset_class)
             outcome = actions.enter(connection, of_class, action, who, why)
-        made = Counter(one.outcome for one in reviews.judge_anew(engine))
+        outcomes = Counter(decision.outcome for decision in reviews.judge_anew(engine))
     if as_json:
         print_json(
             {
@@ -169,25 +169,29 @@ def add(
                 "ex_on": action.ex_on,
                 "kind": _kind(action),
                 "by": who,
-                "judged_anew": dict(made),
+                "judged_anew": dict(outcomes),
             }
         )
         return
-    what = f"{_said(action)} of {action.symbol} on {action.ex_on}"
+    subject = f"{_in_words(action)} of {action.symbol} on {action.ex_on}"
     match outcome:
         case "known_already":
-            typer.echo(f"{what} is known already; nothing has changed.")
+            typer.echo(f"{subject} is known already; nothing has changed.")
         case "replaced":
-            typer.echo(f"{what} takes the place of what was said, which is kept as a revision.")
+            typer.echo(f"{subject} takes the place of what was said, which is kept as a revision.")
         case _:
             typer.echo(
-                f"{what} is entered. Histories that are read adjusted count it now, or when its day has come."
+                f"{subject} is entered. Histories that are read adjusted count it now, or when its day has come."
             )
-    if made["released"]:
-        typer.echo(f"{made['released']} quarantined values are explained by it, and are prices now.")
-    if made["rejected"]:
-        typer.echo(f"{made['rejected']} quarantined values are what is stored, divided by it; they stay out.")
-    hint(f"Is something still held? `pricing-pipeline quarantine list --symbol {action.symbol}` shows them.")
+    if outcomes["released"]:
+        typer.echo(f"{outcomes['released']} quarantined values are explained by it, and are prices now.")
+    if outcomes["rejected"]:
+        typer.echo(
+            f"{outcomes['rejected']} quarantined values are what is stored, divided by it; they stay out."
+        )
+    hint(
+        f"Is something still quarantined? `pricing-pipeline quarantine list --symbol {action.symbol}` shows them."
+    )
 
 
 def remove(
@@ -205,20 +209,20 @@ def remove(
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = _class(connection, symbol, asset_class)
-        found = [
-            _kind(one.action)
-            for one in actions.read(connection, of_class, symbol)
-            if one.action.ex_on == ex_on and kind in (None, _kind(one.action))
+        kinds = [
+            _kind(stored.action)
+            for stored in actions.read(connection, of_class, symbol)
+            if stored.action.ex_on == ex_on and kind in (None, _kind(stored.action))
         ]
-        if len(found) != 1:
-            known = "a split and a dividend" if found else f"no {kind or 'split or dividend'}"
+        if len(kinds) != 1:
+            known = "a split and a dividend" if kinds else f"no {kind or 'split or dividend'}"
             todo = (
                 "Say which by --kind."
-                if found
+                if kinds
                 else f"`pricing-pipeline action list {symbol}` shows those there are."
             )
             raise UnknownAction(f"{known} of {symbol} on {ex_on} is known. {todo}")
-        actions.remove(connection, of_class, symbol, ex_on, found[0], who, why)
+        actions.remove(connection, of_class, symbol, ex_on, kinds[0], who, why)
     if as_json:
         print_json(
             {
@@ -226,13 +230,13 @@ def remove(
                 "symbol": symbol,
                 "asset_class": of_class,
                 "ex_on": ex_on,
-                "kind": found[0],
+                "kind": kinds[0],
                 "by": who,
             }
         )
     else:
         typer.echo(
-            f"the {found[0]} of {symbol} on {ex_on} is taken back. It stays as a revision, and its source is not "
+            f"the {kinds[0]} of {symbol} on {ex_on} is taken back. It stays as a revision, and its source is not "
             "believed when it says the same again."
         )
 
@@ -257,7 +261,7 @@ def _kind(action: CorporateAction) -> str:
     return "split" if isinstance(action, Split) else "dividend"
 
 
-def _said(action: CorporateAction) -> str:
+def _in_words(action: CorporateAction) -> str:
     match action:
         case Split():
             return f"split {_plain(action.new_shares)}:{_plain(action.old_shares)}"
@@ -269,8 +273,8 @@ def _plain(number: Decimal) -> str:
     return decimal(number.normalize())
 
 
-def _row(one: StoredAction) -> dict[str, Any]:
-    action = one.action
+def _row(stored: StoredAction) -> dict[str, Any]:
+    action = stored.action
     told: dict[str, Any] = {"ex_on": action.ex_on, "kind": _kind(action)}
     match action:
         case Split():
@@ -278,9 +282,9 @@ def _row(one: StoredAction) -> dict[str, Any]:
         case Dividend():
             told |= {"amount": _plain(action.amount), "currency": action.currency}
     return told | {
-        "provider": one.provider,
-        "call_id": one.call_id or None,
-        "recorded_at": one.recorded_at,
-        "entered_by": one.entered_by,
-        "reason": one.reason,
+        "provider": stored.provider,
+        "call_id": stored.call_id or None,
+        "recorded_at": stored.recorded_at,
+        "entered_by": stored.entered_by,
+        "reason": stored.reason,
     }

@@ -37,12 +37,12 @@ def moment(given: str, option: str) -> datetime:
     try:
         if _DAY.fullmatch(given):
             return datetime.combine(date.fromisoformat(given) + timedelta(days=1), time(), UTC)
-        found = datetime.fromisoformat(given)
+        parsed = datetime.fromisoformat(given)
     except (ValueError, OverflowError):
         raise typer.BadParameter(
             f"{option} {given!r} is not a time. Write it like 2026-11-20, or 2026-11-20T15:00"
         ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def byte_count(given: str, option: str) -> int:

@@ -40,10 +40,10 @@ def cost(data_type: str, first: date, last: date | None, symbols: list[str] | No
     """
     with open_connection(load_settings()) as connection:
         request = checked(connection, data_type, first, last, symbols)
-        found = backfills.estimate(connection, data_type, request.window, symbols)
+        estimates = backfills.estimate(connection, data_type, request.window, symbols)
         left_out = backfills.left_out(connection, data_type, symbols)
         standing = backfills.standing(connection, data_type, request.window, symbols)
-    fits = all(one.fits for one in found) and bool(standing)
+    fits = all(estimate.fits for estimate in estimates) and bool(standing)
     if as_json:
         print_json(
             {
@@ -51,35 +51,38 @@ def cost(data_type: str, first: date, last: date | None, symbols: list[str] | No
                 "from": request.window.start,
                 "to": request.window.end,
                 "symbols": symbols,
-                "tasks": sum(one.tasks for one in found),
-                "calls": sum(one.calls for one in found),
-                "units": sum(one.units for one in found),
-                "wire_bytes": sum(one.wire_bytes for one in found),
-                "minutes": round(max((one.seconds for one in found), default=0.0) / 60, 2),
+                "tasks": sum(estimate.tasks for estimate in estimates),
+                "calls": sum(estimate.calls for estimate in estimates),
+                "units": sum(estimate.units for estimate in estimates),
+                "wire_bytes": sum(estimate.wire_bytes for estimate in estimates),
+                "minutes": round(max((estimate.seconds for estimate in estimates), default=0.0) / 60, 2),
                 "fits": fits,
                 "left_out": left_out,
                 "standing": standing,
-                "providers": [_row(one) for one in found],
+                "providers": [_row(estimate) for estimate in estimates],
             }
         )
-    elif not found:
+    elif not estimates:
         typer.echo(f"{data_type}: {backfills.nothing_words(request.window, standing, left_out)}.")
     else:
         typer.echo(f"{data_type}, {request.window.start} to {request.window.end}:")
-        _show(found)
-    for one in found:
-        _complain(data_type, one)
+        _show(estimates)
+    for estimate in estimates:
+        _complain(data_type, estimate)
     if left_out and not as_json:
         warn(f"{backfills.left_out_words(left_out)}.")
     return fits
 
 
-def _row(one: Estimate) -> dict[str, object]:
-    share = one.quota_share
-    return asdict(one) | {"quota_share": None if share is None else round(share, 6), "fits": one.fits}
+def _row(estimate: Estimate) -> dict[str, object]:
+    share = estimate.quota_share
+    return asdict(estimate) | {
+        "quota_share": None if share is None else round(share, 6),
+        "fits": estimate.fits,
+    }
 
 
-def _show(found: Sequence[Estimate]) -> None:
+def _show(estimates: Sequence[Estimate]) -> None:
     print_table(
         [
             "provider",
@@ -94,70 +97,70 @@ def _show(found: Sequence[Estimate]) -> None:
         ],
         [
             (
-                one.provider or "none",
-                one.symbols,
-                one.tasks,
-                one.calls,
-                one.units,
-                size(one.wire_bytes),
-                duration(one.seconds),
-                "" if one.quota_share is None else f"{one.quota_share:.2%}",
-                "" if one.left_bytes is None else size(one.left_bytes),
+                estimate.provider or "none",
+                estimate.symbols,
+                estimate.tasks,
+                estimate.calls,
+                estimate.units,
+                size(estimate.wire_bytes),
+                duration(estimate.seconds),
+                "" if estimate.quota_share is None else f"{estimate.quota_share:.2%}",
+                "" if estimate.left_bytes is None else size(estimate.left_bytes),
             )
-            for one in found
+            for estimate in estimates
         ],
         right=["symbols", "tasks", "calls", "units", "bytes, about", "of its quota", "left for backfills"],
         spare=["left for backfills", "symbols", "tasks", "of its quota"],
     )
 
 
-def _complain(data_type: str, one: Estimate) -> None:
-    if one.provider is None:
+def _complain(data_type: str, estimate: Estimate) -> None:
+    if estimate.provider is None:
         warn(
-            f"no active provider serves {data_type} of {one.symbols} symbols; "
+            f"no active provider serves {data_type} of {estimate.symbols} symbols; "
             "add a route with `pricing-pipeline route add`."
         )
-    elif not one.fits:
+    elif not estimate.fits:
         warn(
-            f"the backfill would be refused: {one.provider} has {size(one.left_bytes or 0)} left for backfills. "
-            "Ask for fewer days or symbols, or raise the quota with `pricing-pipeline provider change`."
+            f"the backfill would be refused: {estimate.provider} has {size(estimate.left_bytes or 0)} left for "
+            "backfills. Ask for fewer days or symbols, or raise the quota with `pricing-pipeline provider change`."
         )
 
 
 def list_(at_most: int, *, as_json: bool) -> None:
     """Tell the newest backfills and how far they are."""
     with open_connection(load_settings()) as connection:
-        found = backfills.recent(connection, at_most)
+        recent = backfills.recent(connection, at_most)
     if as_json:
-        print_json({"backfills": [asdict(one) | {"state": one.state} for one in found]})
+        print_json({"backfills": [asdict(backfill) | {"state": backfill.state} for backfill in recent]})
         return
     print_table(
         ["id", "data type", "days", "state", "done", "failed", "symbols", in_zone("asked at")],
         [
             (
-                one.backfill_id,
-                one.data_type,
-                f"{one.first_day} to {one.last_day}",
-                one.state,
-                f"{one.done} of {one.tasks}",
-                one.failed,
-                "all" if one.symbols is None else listed(one.symbols, 3),
-                moment(one.requested_at),
+                backfill.backfill_id,
+                backfill.data_type,
+                f"{backfill.first_day} to {backfill.last_day}",
+                backfill.state,
+                f"{backfill.done} of {backfill.tasks}",
+                backfill.failed,
+                "all" if backfill.symbols is None else listed(backfill.symbols, 3),
+                moment(backfill.requested_at),
             )
-            for one in found
+            for backfill in recent
         ],
         right=["done", "failed"],
         spare=[in_zone("asked at"), "symbols", "failed", "days"],
     )
-    if not found:
+    if not recent:
         hint("there was no backfill yet: pricing-pipeline backfill start --help")
 
 
 def show(backfill_id: UUID, *, as_json: bool) -> None:
     """Tell everything about one backfill. Raises InvalidRange when there is none of this id."""
     with open_connection(load_settings()) as connection:
-        one = backfills.one(connection, backfill_id)
-        if one is None:
+        backfill = backfills.one(connection, backfill_id)
+        if backfill is None:
             raise InvalidRange(
                 f"there is no backfill {backfill_id}. `pricing-pipeline backfill list` shows them."
             )
@@ -166,24 +169,29 @@ def show(backfill_id: UUID, *, as_json: bool) -> None:
         waits = reads.why_backfill_waits(connection, backfill_id)
     if as_json:
         more = {"failures": [asdict(failure) for failure in failures], "waits_for": waits}
-        print_json(asdict(one) | {"state": one.state} | asdict(spent) | more)
+        print_json(asdict(backfill) | {"state": backfill.state} | asdict(spent) | more)
         return
-    counts = {"done": one.done, "failed": one.failed, "cancelled": one.cancelled, "open": one.open}
+    counts = {
+        "done": backfill.done,
+        "failed": backfill.failed,
+        "cancelled": backfill.cancelled,
+        "open": backfill.open,
+    }
     tasks = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     print_lines(
         {
-            "backfill": one.backfill_id,
-            "what": f"{one.data_type}, {one.first_day} to {one.last_day}",
-            "symbols": "all" if one.symbols is None else listed(one.symbols),
-            "state": one.state,
-            "tasks": f"{one.tasks}: {tasks}" if tasks else one.tasks,
+            "backfill": backfill.backfill_id,
+            "what": f"{backfill.data_type}, {backfill.first_day} to {backfill.last_day}",
+            "symbols": "all" if backfill.symbols is None else listed(backfill.symbols),
+            "state": backfill.state,
+            "tasks": f"{backfill.tasks}: {tasks}" if tasks else backfill.tasks,
             "cost": f"{spent.calls} calls, {spent.units} units, {size(spent.wire_bytes)}",
             "stored": f"{spent.rows_stored} values",
-            "asked at": moment(one.requested_at),
-            "ended at": moment(one.finished_at),
-            "cancelled": moment(one.cancelled_at),
-            "left out": backfills.left_out_words(one.left_out),
-            "run": one.run_id,
+            "asked at": moment(backfill.requested_at),
+            "ended at": moment(backfill.finished_at),
+            "cancelled": moment(backfill.cancelled_at),
+            "left out": backfills.left_out_words(backfill.left_out),
+            "run": backfill.run_id,
             "waits for": "; ".join(waits),
         }
     )

@@ -134,10 +134,10 @@ def _progress(data_type: str, *, quiet: bool) -> Iterator[Show]:
     with ProgressBar(*columns, console=screen, disable=quiet or not screen.is_terminal) as bar:
         task = bar.add_task(data_type, total=None)
 
-        def show(what: str, progress: Progress) -> None:
+        def show(state: str, progress: Progress) -> None:
             bar.update(
                 task,
-                description=f"{data_type}: {what}",
+                description=f"{data_type}: {state}",
                 completed=progress.tasks - progress.open,
                 total=progress.tasks or None,
             )

@@ -146,9 +146,9 @@ class Webserver:
         params = {"selector": selector, "executionMetadata": metadata, "runConfigData": run_config}
         answer = self._ask(LAUNCH, {"params": params})["launchRun"]
         if answer["__typename"] != "LaunchRunSuccess":
-            said = answer.get("message") or "; ".join(e["message"] for e in answer.get("errors", ()))
+            message = answer.get("message") or "; ".join(e["message"] for e in answer.get("errors", ()))
             raise PricingError(
-                f"Dagster refuses to start the backfill ({answer['__typename']}): {_first_line(said)} "
+                f"Dagster refuses to start the backfill ({answer['__typename']}): {_first_line(message)} "
                 f"Its UI at {self.url} shows whether the code location is healthy."
             )
         run_id: str = answer["run"]["runId"]
@@ -163,9 +163,9 @@ class Webserver:
     def failure(self, run_id: str) -> str | None:
         """What the first step of a run that failed said; None when no step did."""
         events = self._ask(FAILURE, {"run": run_id})["logsForRun"].get("events") or ()
-        said = next((event["error"]["message"] for event in events if event.get("error")), None)
+        message = next((event["error"]["message"] for event in events if event.get("error")), None)
         # Dagster puts the name of the exception's class before its words.
-        return None if said is None else re.sub(r"^[\w.]+: ", "", _first_line(said))
+        return None if message is None else re.sub(r"^[\w.]+: ", "", _first_line(message))
 
     def _ask(self, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -181,8 +181,8 @@ class Webserver:
                 f"Dagster at {self.url} does not answer: {error or type(error).__name__}."
             ) from error
         if not isinstance(content, dict) or not isinstance(content.get("data"), dict):
-            said = content.get("errors") if isinstance(content, dict) else content
-            raise DagsterUnreachable(f"Dagster at {self.url} does not answer as expected: {said}.")
+            errors = content.get("errors") if isinstance(content, dict) else content
+            raise DagsterUnreachable(f"Dagster at {self.url} does not answer as expected: {errors}.")
         data: dict[str, Any] = content["data"]
         return data
 
@@ -199,5 +199,5 @@ def _month_tags(where: Location, window: Window) -> dict[str, str]:
     }
 
 
-def _first_line(said: str) -> str:
-    return (said.strip().splitlines() or ["it gives no reason."])[0]
+def _first_line(message: str) -> str:
+    return (message.strip().splitlines() or ["it gives no reason."])[0]

@@ -61,10 +61,10 @@ def show(name: str, *, as_json: bool) -> None:
         kind = reads.any_data_type(connection, name)
         routes = provider_rules.routes(connection, name)
     if as_json:
-        print_json({**kind, "routes": [asdict(one) for one in routes]})
+        print_json({**kind, "routes": [asdict(route) for route in routes]})
         return
     thinned = kind["thin_after_days"]
-    counting = [one for one in routes if one.is_active and one.provider_active]
+    counting = [route for route in routes if route.is_active and route.provider_active]
     print_lines(
         {
             "data type": name if kind["is_active"] else f"{name} (retired)",
@@ -80,8 +80,10 @@ def show(name: str, *, as_json: bool) -> None:
             if thinned
             else "",
             "owner": kind["owner"],
-            "served by": ", ".join(one.provider for one in counting if one.symbol is None),
-            "symbols by": ", ".join(f"{one.symbol} by {one.provider}" for one in counting if one.symbol),
+            "served by": ", ".join(route.provider for route in counting if route.symbol is None),
+            "symbols by": ", ".join(
+                f"{route.symbol} by {route.provider}" for route in counting if route.symbol
+            ),
         }
     )
 
@@ -105,8 +107,8 @@ def set_own_ttl(name: str, symbols: Sequence[str], ttl: int | None, *, as_json: 
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         kind = reads.any_data_type(connection, name)
         symbols = list(dict.fromkeys(instruments.spelled(connection, name, symbols)))
-        found = data_type_registry.set_own_ttl(connection, name, symbols, ttl)
-        missing = [symbol for symbol in symbols if symbol not in found]
+        changed = data_type_registry.set_own_ttl(connection, name, symbols, ttl)
+        missing = [symbol for symbol in symbols if symbol not in changed]
         if missing:
             raise UnknownSymbol(
                 f"nothing is stored of {name} {listed(missing)} yet, and a TTL of its own is kept with what is stored. "

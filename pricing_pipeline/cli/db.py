@@ -57,10 +57,10 @@ def upgrade(*, as_json: bool) -> None:
 
 def url(role: str, *, as_json: bool) -> None:
     """Tell the address of the database by which a role reaches it, without the password."""
-    found = make_url(_url(load_settings(), role))
-    secret = [name for name in found.query if "password" in name]
+    address = make_url(_url(load_settings(), role))
+    secret = [name for name in address.query if "password" in name]
     # URL.set takes None for what shall stay.
-    hidden = found._replace(password=None).difference_update_query(secret)
+    hidden = address._replace(password=None).difference_update_query(secret)
     told = hidden.render_as_string(hide_password=False)
     if as_json:
         print_json({"url": told, "role": role})
@@ -132,7 +132,9 @@ def restore(path: Path, *, may_lose_prices: bool, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(path.absolute()), "database": masked(url)})
         return
-    typer.echo(f"{_named(settings)} holds what {path} held. Start it with `pricing-pipeline up --no-demo`.")
+    typer.echo(
+        f"{_named(settings)} holds what {path} contains. Start it with `pricing-pipeline up --no-demo`."
+    )
     hint(
         "start it with the PRICING_SANDBOX of the home that the backup is of, and with a copy of its master.key if API "
         "keys were stored."

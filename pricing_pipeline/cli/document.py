@@ -34,9 +34,9 @@ def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) 
         kind = reads.data_type(connection, data_type)
         if not kind.fetcher.is_document:
             others = [
-                one.data_type
-                for one in data_type_registry.active_data_types(connection)
-                if one.fetcher.is_document
+                other.data_type
+                for other in data_type_registry.active_data_types(connection)
+                if other.fetcher.is_document
             ]
             raise UnknownDataType(
                 f"{data_type} is a type of prices, which `pricing-pipeline price show` and `price history` read. "
@@ -46,8 +46,8 @@ def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) 
         if as_of is None:
             reading = documents.read(connection, data_type, symbol)
         else:
-            found = documents.as_of(connection, data_type, symbol, as_of)
-            reading = Reading(found, None, None, False, False)
+            stored = documents.as_of(connection, data_type, symbol, as_of)
+            reading = Reading(stored, None, None, False, False)
         if not reading.documents:
             reads.require_instruments(connection, kind, [symbol])
         connection.commit()
@@ -73,12 +73,12 @@ def _content(symbol: str, kind: DataType, as_of: datetime | None, reading: Readi
         **now,
         "documents": [
             {
-                "period": one.period,
-                "recorded_at": one.recorded_at,
-                "provider": one.provider,
-                "body": dict(one.body),
+                "period": document.period,
+                "recorded_at": document.recorded_at,
+                "provider": document.provider,
+                "body": dict(document.body),
             }
-            for one in reading.documents
+            for document in reading.documents
         ],
     }
 
@@ -87,19 +87,19 @@ def _judged(reading: Reading) -> str:
     return "fresh" if reading.fresh else "stale"
 
 
-def _tell(found: Sequence[StoredDocument]) -> None:
+def _tell(stored: Sequence[StoredDocument]) -> None:
     """Few fields: a line for each period. Many: a line for each field, the newest periods beside each other."""
-    fields = list(dict.fromkeys(name for one in found for name in one.body))
-    if len(found) > 1 and len(fields) <= _MOST_COLUMNS:
-        rows = ([_text(one.body.get(name)) for name in fields] for one in found)
+    fields = list(dict.fromkeys(name for document in stored for name in document.body))
+    if len(stored) > 1 and len(fields) <= _MOST_COLUMNS:
+        rows = ([_text(document.body.get(name)) for name in fields] for document in stored)
         print_table(fields, rows, spare=fields[:1:-1])
         return
-    shown = found[:_MOST_ACROSS]
-    heads = [str(one.period or moment(one.recorded_at)) for one in shown]
-    values = ([name, *(_text(one.body.get(name)) for one in shown)] for name in fields)
+    shown = stored[:_MOST_ACROSS]
+    heads = [str(document.period or moment(document.recorded_at)) for document in shown]
+    values = ([name, *(_text(document.body.get(name)) for document in shown)] for name in fields)
     print_table(["", *heads], values, spare=heads[:0:-1], long=heads[0], wrap=True)
-    if len(shown) < len(found):
-        hint(f"{len(found) - len(shown)} older ones are told with --json.")
+    if len(shown) < len(stored):
+        hint(f"{len(stored) - len(shown)} older ones are told with --json.")
 
 
 def _text(value: Scalar) -> str:
@@ -114,12 +114,12 @@ def _text(value: Scalar) -> str:
 
 
 def _what_will_come(symbol: str, kind: DataType, as_of: datetime | None, reading: Reading) -> str:
-    said = f"nothing is stored of {symbol} {kind.data_type}"
+    sentence = f"nothing is stored of {symbol} {kind.data_type}"
     if as_of is not None:
-        return f"{said} that was believed at {iso(as_of)}."
+        return f"{sentence} that was believed at {iso(as_of)}."
     if reading.is_requested:
-        return f"{said} yet. It is asked for; a running pipeline fetches it in a moment."
+        return f"{sentence} yet. It is asked for; a running pipeline fetches it in a moment."
     return (
-        f"{said} yet. Either it is on its way, or it failed and is left alone for a while: "
+        f"{sentence} yet. Either it is on its way, or it failed and is left alone for a while: "
         "pricing-pipeline task list"
     )

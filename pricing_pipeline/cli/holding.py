@@ -67,27 +67,27 @@ def list_(
         if data_type is not None:
             reads.any_data_type(connection, data_type)
         named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
-        found = viewers.holdings(connection, user, data_type, named, at_most + 1, closed_too=closed_too)
+        holdings = viewers.holdings(connection, user, data_type, named, at_most + 1, closed_too=closed_too)
     if as_json:
-        print_json({"holdings": [asdict(one) for one in found[:at_most]]})
+        print_json({"holdings": [asdict(holding) for holding in holdings[:at_most]]})
         return
     closed = [in_zone("closed")] if closed_too else []
     print_table(
         ["user", "data type", "symbol", in_zone("since"), *closed],
         [
             (
-                one.user_id,
-                one.data_type,
-                one.symbol,
-                moment(one.since),
-                *([moment(one.closed_at)] if closed_too else []),
+                holding.user_id,
+                holding.data_type,
+                holding.symbol,
+                moment(holding.since),
+                *([moment(holding.closed_at)] if closed_too else []),
             )
-            for one in found[:at_most]
+            for holding in holdings[:at_most]
         ],
     )
-    if not found:
+    if not holdings:
         typer.echo("nobody holds anything of that.")
-    elif len(found) > at_most:
+    elif len(holdings) > at_most:
         hint(f"There are more; --limit shows more than {at_most}.")
 
 

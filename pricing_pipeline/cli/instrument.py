@@ -40,16 +40,16 @@ def pause(symbols: Sequence[str], asset_class: str | None, *, paused: bool, as_j
     """Pause or resume instruments. Raises UnknownSymbol, and changes nothing, when one of them is none."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
-        found = instruments.pause_instruments(connection, symbols, paused=paused, asset_class=asset_class)
-        _require(symbols, [one.symbol for one in found], asset_class)
+        states = instruments.pause_instruments(connection, symbols, paused=paused, asset_class=asset_class)
+        _require(symbols, [instrument.symbol for instrument in states], asset_class)
     done = "paused" if paused else "resumed"
     if as_json:
-        print_json({done: [asdict(one) for one in found]})
+        print_json({done: [asdict(instrument) for instrument in states]})
         return
-    for one in found:
-        said = f"is {done}" if one.changed else "is paused already" if paused else "was not paused"
-        typer.echo(f"{one.symbol} ({one.asset_class}) {said}.")
-    if len(found) > len(set(symbols)) and asset_class is None:
+    for instrument in states:
+        outcome = f"is {done}" if instrument.changed else "is paused already" if paused else "was not paused"
+        typer.echo(f"{instrument.symbol} ({instrument.asset_class}) {outcome}.")
+    if len(states) > len(set(symbols)) and asset_class is None:
         warn("some symbols name instruments of several classes; --asset-class picks one.")
 
 
@@ -57,23 +57,31 @@ def list_(symbols: Sequence[str] | None, asset_class: str | None, at_most: int, 
     """Tell which instruments there are, in what state, and how many users watch and hold each."""
     with open_connection(load_settings()) as connection:
         named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
-        found = instruments.listed(connection, named, asset_class, at_most + 1)
+        known = instruments.listed(connection, named, asset_class, at_most + 1)
     if as_json:
-        print_json({"instruments": [asdict(one) for one in found[:at_most]]})
+        print_json({"instruments": [asdict(instrument) for instrument in known[:at_most]]})
         return
     print_table(
         ["symbol", "asset class", "state", "currency", "viewers", "holders", "name"],
         [
-            (one.symbol, one.asset_class, one.state, one.currency, one.viewers, one.holders, one.name)
-            for one in found[:at_most]
+            (
+                instrument.symbol,
+                instrument.asset_class,
+                instrument.state,
+                instrument.currency,
+                instrument.viewers,
+                instrument.holders,
+                instrument.name,
+            )
+            for instrument in known[:at_most]
         ],
         right=["viewers", "holders"],
         spare=["currency", "name"],
         long="name",
     )
-    if not found:
+    if not known:
         typer.echo("no such instrument is known.")
-    elif len(found) > at_most:
+    elif len(known) > at_most:
         hint(f"There are more; --limit shows more than {at_most}.")
 
 
@@ -81,14 +89,15 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
     """Tell everything about the instruments of a symbol. Raises UnknownSymbol."""
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
-        found = instruments.about(connection, symbol, asset_class)
-        _require([symbol], [one["symbol"] for one in found], asset_class, "")
+        stored = instruments.about(connection, symbol, asset_class)
+        _require([symbol], [row["symbol"] for row in stored], asset_class, "")
         wanted = {
-            one.asset_class: one for one in instruments.listed(connection, [symbol], asset_class, len(found))
+            instrument.asset_class: instrument
+            for instrument in instruments.listed(connection, [symbol], asset_class, len(stored))
         }
-        prices = {one.data_type: one for one in price_reader.latest(connection, symbol)}
+        prices = {price.data_type: price for price in price_reader.latest(connection, symbol)}
         bounds = {
-            one["asset_class"]: instruments.bounds(connection, one["asset_class"], symbol) for one in found
+            row["asset_class"]: instruments.bounds(connection, row["asset_class"], symbol) for row in stored
         }
     if as_json:
         states = ("state", "viewers", "holders")
@@ -96,38 +105,38 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
             {
                 "instruments": [
                     {
-                        **one,
-                        **{name: getattr(wanted[one["asset_class"]], name) for name in states},
-                        "bounds": [asdict(row) for row in bounds[one["asset_class"]]],
+                        **row,
+                        **{name: getattr(wanted[row["asset_class"]], name) for name in states},
+                        "bounds": [asdict(one) for one in bounds[row["asset_class"]]],
                     }
-                    for one in found
+                    for row in stored
                 ]
             }
         )
         return
-    for number, one in enumerate(found):
+    for number, row in enumerate(stored):
         if number:
             typer.echo()
-        counts = wanted[one["asset_class"]]
+        counts = wanted[row["asset_class"]]
         print_lines(
             {
-                "instrument": f"{symbol} ({one['asset_class']})",
-                "name": one["name"],
+                "instrument": f"{symbol} ({row['asset_class']})",
+                "name": row["name"],
                 "state": counts.state,
-                "currency": one["currency"],
-                "decimals": f"at least {one['scale']}",
-                "calendar": one["calendar"] or "not known",
-                "listed": one["listed_on"],
-                "known since": moment(one["created_at"]),
-                "verified": moment(one["verified_at"]),
+                "currency": row["currency"],
+                "decimals": f"at least {row['scale']}",
+                "calendar": row["calendar"] or "not known",
+                "listed": row["listed_on"],
+                "known since": moment(row["created_at"]),
+                "verified": moment(row["verified_at"]),
                 "wanted by": f"{counts.viewers} viewers, {counts.holders} holders",
                 "prices": ", ".join(
                     f"{name} ({duration(prices[name].age_seconds)} old)"
                     if name in prices
                     else f"{name} (none)"
-                    for name in one["data_types"]
+                    for name in row["data_types"]
                 ),
-                "bounds": "; ".join(map(_bounds, bounds[one["asset_class"]])),
+                "bounds": "; ".join(map(_bounds, bounds[row["asset_class"]])),
             }
         )
 
@@ -212,14 +221,16 @@ def add(
     else:
         wanted = _read(table, asset_class, currency)
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        found = instruments.add(connection, wanted)
-    new = [one for one, is_new in found if is_new]
+        added = instruments.add(connection, wanted)
+    new = [instrument for instrument, is_new in added if is_new]
     if as_json:
-        print_json({"instruments": [asdict(one) | {"new": is_new} for one, is_new in found]})
+        print_json({"instruments": [asdict(instrument) | {"new": is_new} for instrument, is_new in added]})
         return
-    known = len(found) - len(new)
+    known = len(added) - len(new)
     if new:
-        typer.echo(f"{listed([one.symbol for one in new])} {'is' if len(new) == 1 else 'are'} known now.")
+        typer.echo(
+            f"{listed([instrument.symbol for instrument in new])} {'is' if len(new) == 1 else 'are'} known now."
+        )
     if known:
         typer.echo(
             f"{known} {'was' if known == 1 else 'were'} known already, and stay{'s' * (known == 1)} as before."
@@ -232,9 +243,9 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
     rows = csv.DictReader(text.splitlines())
     strange = sorted(set(rows.fieldnames or []) - set(_COLUMNS))
     if strange or "symbol" not in (rows.fieldnames or []):
-        what = f"the column {strange[0]!r}, which means nothing here" if strange else "no column 'symbol'"
-        raise typer.BadParameter(f"{table} has {what}. Its columns may be: {', '.join(_COLUMNS)}")
-    found = []
+        fault = f"the column {strange[0]!r}, which means nothing here" if strange else "no column 'symbol'"
+        raise typer.BadParameter(f"{table} has {fault}. Its columns may be: {', '.join(_COLUMNS)}")
+    read = []
     for row in rows:
         if None in row:
             raise typer.BadParameter(
@@ -251,7 +262,7 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
             raise typer.BadParameter(
                 f"line {rows.line_num}: scale {scale!r} is no number of decimals, such as 2"
             )
-        found.append(
+        read.append(
             NewInstrument(
                 of_class,
                 symbol,
@@ -262,9 +273,9 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
                 None if scale is None else int(scale),
             )
         )
-    if not found:
+    if not read:
         raise typer.BadParameter(f"{table} names no instrument")
-    return found
+    return read
 
 
 def remove(symbols: Sequence[str], asset_class: str | None, *, as_json: bool) -> None:
@@ -274,18 +285,22 @@ def remove(symbols: Sequence[str], asset_class: str | None, *, as_json: bool) ->
     """
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
-        found = instruments.remove_instruments(connection, symbols, asset_class)
-        _require(symbols, [one.symbol for one in found], asset_class)
+        removed = instruments.remove_instruments(connection, symbols, asset_class)
+        _require(symbols, [instrument.symbol for instrument in removed], asset_class)
         for symbol in symbols:
-            _require_one_class(symbol, [one.asset_class for one in found if one.symbol == symbol])
+            _require_one_class(
+                symbol, [instrument.asset_class for instrument in removed if instrument.symbol == symbol]
+            )
     if as_json:
-        print_json({"instruments": [asdict(one) for one in found]})
+        print_json({"instruments": [asdict(instrument) for instrument in removed]})
         return
-    for one in found:
+    for instrument in removed:
         ended = (
-            f" What {_users(one.viewers + one.holders)} of it has ended." if one.viewers + one.holders else ""
+            f" What {_users(instrument.viewers + instrument.holders)} of it has ended."
+            if instrument.viewers + instrument.holders
+            else ""
         )
-        typer.echo(f"{one.symbol} ({one.asset_class}) {_REMOVED[one.outcome]}.{ended}")
+        typer.echo(f"{instrument.symbol} ({instrument.asset_class}) {_REMOVED[instrument.outcome]}.{ended}")
 
 
 _REMOVED = {
@@ -308,9 +323,9 @@ def _require_one_class(symbol: str, classes: Sequence[str]) -> None:
 
 
 def _require(
-    symbols: Sequence[str], found: Sequence[str], asset_class: str | None, end: str = " Nothing has changed."
+    symbols: Sequence[str], known: Sequence[str], asset_class: str | None, end: str = " Nothing has changed."
 ) -> None:
-    unknown = sorted(set(symbols) - set(found))
+    unknown = sorted(set(symbols) - set(known))
     if unknown:
         of = f"{asset_class} instrument" if asset_class else "instrument"
         raise UnknownSymbol(f"no {of} is called {listed(unknown)}.{end}")

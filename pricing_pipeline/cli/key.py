@@ -39,7 +39,7 @@ def set_(provider: str, name: str, limit_words: Sequence[str], *, as_json: bool)
             credentials.stored(connection, provider)  # before anybody is asked for a key that nobody needs
         secret = credentials.checked_secret(_read(provider, name))
         with engine.begin() as connection:
-            keyring, made = _keyring(connection, settings)
+            keyring, key_file = _keyring(connection, settings)
             replaced = credentials.store(connection, keyring, provider, name, secret, units)
     if as_json:
         print_json(
@@ -49,7 +49,7 @@ def set_(provider: str, name: str, limit_words: Sequence[str], *, as_json: bool)
                 "replaced": replaced,
                 "limits": units,
                 "master_key_id": keyring.newest,
-                "master_key_made_in": None if made is None else str(made),
+                "master_key_made_in": None if key_file is None else str(key_file),
             }
         )
     else:
@@ -57,9 +57,9 @@ def set_(provider: str, name: str, limit_words: Sequence[str], *, as_json: bool)
         typer.echo(
             f"Key {name} of {provider} ({credentials.hint(secret)}) is {done}, under master key {keyring.newest}."
         )
-    if made is not None:
+    if key_file is not None:
         hint(
-            f"a master key was made in {made}. Keep a copy of that file, apart from those of the database: "
+            f"a master key was made in {key_file}. Keep a copy of that file, apart from those of the database: "
             "without it the stored keys are lost."
         )
     if name in configured_keys(settings, provider):
@@ -97,29 +97,29 @@ def list_(provider: str | None, *, as_json: bool) -> None:
     path = master_keys.master_key_file(settings)
     if as_json:
         where = {"file": None if path is None else str(path), "ids": ids, "error": fault}
-        print_json({"keys": [asdict(one) for one in listed], "master_key": where})
+        print_json({"keys": [asdict(row) for row in listed], "master_key": where})
         return
     print_table(
         ["provider", "key", "ends", "from", "used", "created", "replaced", "encrypted", "master key"],
         [
             (
-                one.provider,
-                one.key_name,
-                one.hint,
-                one.source,
-                "yes" if one.is_used else "no",
-                moment(one.created_at),
-                moment(one.replaced_at),
-                moment(one.sealed_at),
-                one.master_key_id,
+                row.provider,
+                row.key_name,
+                row.hint,
+                row.source,
+                "yes" if row.is_used else "no",
+                moment(row.created_at),
+                moment(row.replaced_at),
+                moment(row.sealed_at),
+                row.master_key_id,
             )
-            for one in listed
+            for row in listed
         ],
         spare=["replaced", "encrypted", "created", "master key"],
     )
-    for one in listed:
-        if one.error is not None:
-            typer.echo(f"Key {one.key_name} of {one.provider}: {one.error}")
+    for row in listed:
+        if row.error is not None:
+            typer.echo(f"Key {row.key_name} of {row.provider}: {row.error}")
     if not listed:
         typer.echo("no key is stored or set; `pricing-pipeline key set --help` shows how to store one.")
     typer.echo(f"master keys: {path or 'in PRICING_MASTER_KEY'} ({fault or ', '.join(ids)})")
@@ -190,10 +190,10 @@ def _known(
     known = limits.keys(connection)
     listed, ids, fault = _stored(settings, rows)
     for name in PROVIDERS if provider is None else [provider]:
-        used = [one.key_name for one in listed if one.provider == name and one.is_used]
+        used = [row.key_name for row in listed if row.provider == name and row.is_used]
         inactive = [key.key_name for key in known if key.provider == name and not key.is_active]
         listed += _set(settings, name, used, inactive)
-    listed.sort(key=lambda one: (one.provider, one.key_name, one.source))
+    listed.sort(key=lambda row: (row.provider, row.key_name, row.source))
     return listed, ids, fault
 
 
@@ -262,13 +262,13 @@ def _read(provider: str, name: str) -> str:
 
 
 def _units(words: Sequence[str]) -> dict[str, int]:
-    found = {}
+    units_of = {}
     for limit in words:
         name, _, units = limit.partition("=")
         if not name or not units.isascii() or not units.isdigit() or int(units) > 2**31 - 1:
             raise typer.BadParameter(f"--limit {limit!r} is no limit. Write it like minute=55")
-        found[name] = int(units)
-    return found
+        units_of[name] = int(units)
+    return units_of
 
 
 def _keyring(connection: Connection, settings: Settings) -> tuple[Keyring, Path | None]:

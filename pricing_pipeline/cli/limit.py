@@ -23,14 +23,14 @@ def list_(provider: str | None, *, as_json: bool) -> None:
     with open_connection(load_settings()) as connection:
         if provider is not None:
             credentials.require_provider(connection, provider)
-        found = provider_rules.limits(connection, provider)
+        limits = provider_rules.limits(connection, provider)
         caps = provider_rules.caps(connection) if provider is None else None
     if as_json:
         told = {} if caps is None else {"caps": asdict(caps)}
-        print_json({"limits": [asdict(one) for one in found], **told})
+        print_json({"limits": [asdict(limit) for limit in limits], **told})
         return
-    print_limits(found)
-    if not found:
+    print_limits(limits)
+    if not limits:
         typer.echo("there is no such limit; `pricing-pipeline limit set --help` shows how to add one.")
     if caps is not None:
         typer.echo(
@@ -82,12 +82,15 @@ def set_caps(pairs: int | None, new_pairs: int | None, *, as_json: bool) -> None
     print_change({"of": "each user"}, asdict(before), asdict(after), as_json=as_json)
 
 
-def print_limits(found: list[Limit]) -> None:
+def print_limits(limits: list[Limit]) -> None:
     """A table of limits; nothing where there are none."""
-    if found:
+    if limits:
         print_table(
             ["provider", "limit", "key", "units", "in"],
-            [(one.provider, one.name, one.key_name or "each", one.units, _window(one)) for one in found],
+            [
+                (limit.provider, limit.name, limit.key_name or "each", limit.units, _window(limit))
+                for limit in limits
+            ],
             right=["units"],
         )
 
@@ -111,9 +114,9 @@ def set_(
                 f"{provider} has no limit {name!r} yet. For a new one give --seconds, or --day with a time zone."
             )
         (limit,) = [
-            one
-            for one in provider_rules.limits(connection, provider)
-            if (one.name, one.key_name) == (name, key)
+            row
+            for row in provider_rules.limits(connection, provider)
+            if (row.name, row.key_name) == (name, key)
         ]
     if as_json:
         print_json(asdict(limit))
@@ -137,5 +140,7 @@ def remove(provider: str, name: str, key: str | None, *, as_json: bool) -> None:
         typer.echo(f"Key {key} of {provider} has the limit {name} that all its keys have.")
 
 
-def _window(one: Limit) -> str:
-    return f"a day of {one.day_timezone}" if one.window_seconds is None else duration(one.window_seconds)
+def _window(limit: Limit) -> str:
+    return (
+        f"a day of {limit.day_timezone}" if limit.window_seconds is None else duration(limit.window_seconds)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -110,10 +111,10 @@ def console(*, stderr: bool = False) -> Console:
     """Where people read. Text is taken as it is: a symbol is no markup."""
     from rich.console import Console
 
-    found = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
-    if not found.is_terminal:
-        found.width = _WIDE
-    return found
+    screen = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    if not screen.is_terminal:
+        screen.width = _WIDE
+    return screen
 
 
 def print_table(
@@ -156,7 +157,10 @@ def print_table(
     where = console()
     # A terminal wraps what is too wide at its edge; rich would split words to make room.
     where.width = max(where.width, sum(_widths(names, cells)) + _GAP * len(names))
-    where.print(table)
+    with where.capture() as printed:
+        where.print(table)
+    # rich has decided on colours already.
+    typer.echo(_PADDING.sub(_without_spaces, printed.get()), nl=False, color=True)
     if left_out:
         hint(
             f"not shown for want of room: {', '.join(left_out)}. --wide shows all columns, --json all there is."
@@ -169,6 +173,14 @@ def print_lines(lines: Mapping[str, object]) -> None:
     for name, value in lines.items():
         if value not in (None, ""):
             typer.echo(f"{name + ':':<{widest}}{printable(str(value))}")
+
+
+_PADDING = re.compile(r"(?: |\x1b\[[0-9;]*m)+$", re.MULTILINE)
+"""What rich fills the end of a line with: spaces and codes of style."""
+
+
+def _without_spaces(padding: re.Match[str]) -> str:
+    return padding[0].replace(" ", "")
 
 
 _GAP = 2

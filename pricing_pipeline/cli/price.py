@@ -69,11 +69,11 @@ def show(
             if not readings[symbol][0].prices and not price_reader.is_known(connection, symbol):
                 raise _unknown(symbol)
         connection.commit()
-    found = [one for reading, _ in readings.values() for one in reading.prices]
+    prices = [price for reading, _ in readings.values() for price in reading.prices]
     if as_json:
-        print_json({"symbols": list(readings), "prices": [price_content(one) for one in found]})
-    elif not export.write(_COLUMNS, [asdict(one) for one in found], csv, parquet) and found:
-        _list(found, daily)
+        print_json({"symbols": list(readings), "prices": [price_content(price) for price in prices]})
+    elif not export.write(_COLUMNS, [asdict(price) for price in prices], csv, parquet) and prices:
+        _list(prices, daily)
     for symbol, (reading, reasons) in readings.items():
         if not reading.prices:
             hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, reasons)}")
@@ -86,9 +86,9 @@ def _daily_types(connection: Connection) -> frozenset[str]:
     return frozenset(kind.data_type for kind in kinds if kind.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV))
 
 
-def _list(found: Sequence[LatestPrice], daily: Collection[str]) -> None:
+def _list(prices: Sequence[LatestPrice], daily: Collection[str]) -> None:
     """A table of prices; the time of a daily value is its trading day."""
-    several = len({one.symbol for one in found}) > 1
+    several = len({price.symbol for price in prices}) > 1
     # The age says when a price was fetched, in less room.
     fetched = [in_zone("fetched")] if is_wide() else []
     headings = ["data type", "price", "", in_zone("observed"), *fetched, "age", "state", "provider"]
@@ -96,17 +96,19 @@ def _list(found: Sequence[LatestPrice], daily: Collection[str]) -> None:
         [*(["symbol"] if several else []), *headings],
         [
             (
-                *([one.symbol] if several else []),
-                one.data_type,
-                decimal(one.price),
-                one.currency,
-                one.observed_at.astimezone(UTC).date() if one.data_type in daily else moment(one.observed_at),
-                *([moment(one.fetched_at)] if fetched else []),
-                duration(one.age_seconds),
-                _state(one),
-                one.provider if one.provider_active else f"{one.provider} (switched off)",
+                *([price.symbol] if several else []),
+                price.data_type,
+                decimal(price.price),
+                price.currency,
+                price.observed_at.astimezone(UTC).date()
+                if price.data_type in daily
+                else moment(price.observed_at),
+                *([moment(price.fetched_at)] if fetched else []),
+                duration(price.age_seconds),
+                _state(price),
+                price.provider if price.provider_active else f"{price.provider} (switched off)",
             )
-            for one in found
+            for price in prices
         ],
         right=["price", "age"],
         spare=["provider"],
@@ -120,15 +122,15 @@ def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
         if data_type is not None:
             kind = reads.data_type(connection, data_type)
             reads.require_instruments(connection, kind, [symbol])
-        found = freshness.why(connection, symbol, data_type)
-    if not found:
+        reasons = freshness.why(connection, symbol, data_type)
+    if not reasons:
         raise _unknown(symbol)
     if as_json:
-        print_json({"symbol": symbol, "reasons": [asdict(one) for one in found]})
+        print_json({"symbol": symbol, "reasons": [asdict(reason) for reason in reasons]})
         return
-    for one in found:
+    for reason in reasons:
         typer.echo(
-            f"{one.data_type}: {one.state.replace('_', ' ')}. {one.sentence[:1].upper()}{one.sentence[1:]}."
+            f"{reason.data_type}: {reason.state.replace('_', ' ')}. {reason.sentence[:1].upper()}{reason.sentence[1:]}."
         )
 
 
@@ -139,20 +141,20 @@ def _unknown(symbol: str, instead: str = "") -> UnknownSymbol:
     )
 
 
-def _state(one: LatestPrice) -> str:
-    state = "paused" if one.paused else "fresh" if one.fresh else "stale"
-    return state if one.frozen_since is None else f"{state}, the same since {moment(one.frozen_since)}"
+def _state(price: LatestPrice) -> str:
+    state = "paused" if price.paused else "fresh" if price.fresh else "stale"
+    return state if price.frozen_since is None else f"{state}, the same since {moment(price.frozen_since)}"
 
 
 def _what_will_come(symbol: str, requested: int, reasons: Sequence[Why]) -> str:
     if not reasons:
         return f"No active data type has prices of it: pricing-pipeline type list. {_remedy(symbol)}"
-    if all(one.state == "paused" for one in reasons):
+    if all(reason.state == "paused" for reason in reasons):
         return f"It is paused; this resumes it: pricing-pipeline instrument resume {symbol}"
-    failed = [one for one in reasons if one.state in _FAULTS]
+    failed = [reason for reason in reasons if reason.state in _FAULTS]
     if failed:
-        said = "; ".join(f"{one.data_type}: {one.sentence}" for one in failed)
-        return f"{said}. {_remedy(symbol)}"
+        sentences = "; ".join(f"{reason.data_type}: {reason.sentence}" for reason in failed)
+        return f"{sentences}. {_remedy(symbol)}"
     if requested:
         return _IS_FETCHED
     return f"It is on its way, or its provider has none: pricing-pipeline price why {symbol} tells which"

@@ -49,31 +49,33 @@ def gaps(
             name: first or min(since or last_day, last_day)
             for name, since in _types(connection, symbol, data_type)
         }
-        found = {name: _found(connection, name, symbol, day, last_day) for name, day in begins.items()}
+        gaps_of_type = {
+            name: _gaps_between(connection, name, symbol, day, last_day) for name, day in begins.items()
+        }
         closed = {
             name: calendars.closed_days(connection, name, symbol, day, last_day)
             for name, day in begins.items()
         }
-        known = {name: calendars.known_to(connection, name, symbol) for name in found}
-        paused = {name for name in found if "paused" in backfills.left_out(connection, name, [symbol])}
+        known = {name: calendars.known_to(connection, name, symbol) for name in gaps_of_type}
+        paused = {name for name in gaps_of_type if "paused" in backfills.left_out(connection, name, [symbol])}
     if as_json:
         print_json(
             {
                 "symbol": symbol,
                 "to": last_day,
-                "gaps": [_row(name, gap) for name in found for gap in found[name]],
+                "gaps": [_row(name, gap) for name in gaps_of_type for gap in gaps_of_type[name]],
                 "market_closed": closed,
             }
         )
         return
-    told = [_row(name, gap) for name in sorted(found) for gap in found[name]]
+    told = [_row(name, gap) for name in sorted(gaps_of_type) for gap in gaps_of_type[name]]
     if export.write(["data_type", "from", "to", "sessions", "kind", "detail"], told, csv, parquet):
         return
-    _list(found)
+    _list(gaps_of_type)
     for name, days in closed.items():
         if days:
             typer.echo(_holidays(name, days))
-    for name, gaps_ in found.items():
+    for name, gaps_ in gaps_of_type.items():
         hint(_advice(symbol, name, gaps_, is_paused=name in paused))
         until = known[name]
         if until is not None and until[1] < last_day:
@@ -82,10 +84,10 @@ def gaps(
             )
 
 
-def _list(found: Mapping[str, Sequence[Gap]]) -> None:
+def _list(gaps_of_type: Mapping[str, Sequence[Gap]]) -> None:
     rows = [
         (name, gap.first_day, gap.last_day, gap.sessions, str(gap.kind), gap.detail)
-        for name, gaps in found.items()
+        for name, gaps in gaps_of_type.items()
         for gap in gaps
     ]
     if rows:
@@ -115,7 +117,7 @@ def _types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[
     return [(row.data_type, row.history_from) for row in rows]
 
 
-def _found(connection: Connection, data_type: str, symbol: str, first: date, last: date) -> list[Gap]:
+def _gaps_between(connection: Connection, data_type: str, symbol: str, first: date, last: date) -> list[Gap]:
     days = span(first, last)
     try:
         return calendars.gaps(connection, data_type, symbol, days.start, days.end)
@@ -136,10 +138,10 @@ def _row(data_type: str, gap: Gap) -> dict[str, object]:
     }
 
 
-def _advice(symbol: str, data_type: str, found: Sequence[Gap], *, is_paused: bool) -> str:
-    if not found:
+def _advice(symbol: str, data_type: str, gaps: Sequence[Gap], *, is_paused: bool) -> str:
+    if not gaps:
         return f"{data_type} of {symbol} has a value for every trading day that is known."
-    wanted = [gap for gap in found if gap.kind in _FETCHABLE]
+    wanted = [gap for gap in gaps if gap.kind in _FETCHABLE]
     if not wanted:
         return f"Nothing of {data_type} is worth asking for again."
     first = (

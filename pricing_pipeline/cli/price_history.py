@@ -86,8 +86,8 @@ def history(
             hint("Their source has divided these prices by every split since their day.")
     if as_of is not None and as_of > datetime.combine(today + timedelta(days=1), time(), UTC):
         hints.insert(1, f"{moment(as_of)} {zone()} has not come yet; this is what is believed now.")
-    for one in hints:
-        hint(one)
+    for sentence in hints:
+        hint(sentence)
 
 
 def _on_adjustment(
@@ -103,7 +103,7 @@ def _on_adjustment(
     """What adjusted values rest on; and steps that look like splits of which nobody told."""
     known = actions.read(connection, kind.asset_class, symbol, as_of)
     until = today if as_of is None else as_of.astimezone(UTC).date()
-    told = [_what_is_counted(symbol, adjust, bars[0], until, [one.action for one in known])]
+    told = [_what_is_counted(symbol, adjust, bars[0], until, [stored.action for stored in known])]
     if as_of is None and kind.fetcher is Fetcher.DAILY_BARS:
         for split in actions.untold_splits(connection, kind.data_type, symbol, days.start, days.end):
             shares = f"{split.new_shares}:{split.old_shares}"
@@ -166,32 +166,32 @@ def _what_is_counted(
 ) -> str:
     """What an adjusted history rests on: what was told or entered, and no more."""
     since = first.observed_at.astimezone(UTC).date()
-    later = [one for one in known if since < one.ex_on <= until]
-    splits = sum(isinstance(one, Split) for one in later)
+    later = [action for action in known if since < action.ex_on <= until]
+    splits = sum(isinstance(action, Split) for action in later)
     told = [f"{splits or 'no'} split{'' if splits == 1 else 's'}"]
     if adjust is Adjust.TOTAL:
         dividends = len(later) - splits
         told.append(f"{dividends or 'no'} dividend{'' if dividends == 1 else 's'}")
-    said = f"These prices count what is known of {symbol} since {since}: {' and '.join(told)}."
+    sentence = f"These prices count what is known of {symbol} since {since}: {' and '.join(told)}."
     if splits and (adjust is Adjust.SPLITS or splits < len(later)):
-        return f"{said} `pricing-pipeline action list {symbol}` shows them."
+        return f"{sentence} `pricing-pipeline action list {symbol}` shows them."
     return (
-        f"{said} How sources come to tell them: docs/documents.md#dividends-and-splits; `pricing-pipeline action add "
-        f"{symbol}` enters what you know."
+        f"{sentence} How sources come to tell them: docs/documents.md#dividends-and-splits; `pricing-pipeline "
+        f"action add {symbol}` enters what you know."
     )
 
 
 def _what_is_missing(symbol: str, kind: DataType, days: Window, as_of: datetime | None) -> str:
-    said = f"nothing is stored of {symbol} {kind.data_type} from {days.start} to {days.end}."
+    sentence = f"nothing is stored of {symbol} {kind.data_type} from {days.start} to {days.end}."
     if as_of is not None:
-        return f"{said[:-1]} that was believed at {iso(as_of)}."
+        return f"{sentence[:-1]} that was believed at {iso(as_of)}."
     if kind.fetcher.is_document:
-        return f"{said} It has documents: pricing-pipeline document show {symbol} --type {kind.data_type}"
+        return f"{sentence} It has documents: pricing-pipeline document show {symbol} --type {kind.data_type}"
     if kind.history_from is None:
-        return f"{said} Its provider has no history; values gather while somebody watches it."
+        return f"{sentence} Its provider has no history; values gather while somebody watches it."
     if days.end < kind.history_from:
-        return f"{said} Its history begins on {kind.history_from}."
+        return f"{sentence} Its history begins on {kind.history_from}."
     return (
-        f"{said} This fetches it: pricing-pipeline backfill start {symbol} "
+        f"{sentence} This fetches it: pricing-pipeline backfill start {symbol} "
         f"--type {kind.data_type} --from {max(days.start, kind.history_from)} --to {days.end}"
     )

@@ -76,14 +76,14 @@ def show(symbol: str, data_type: str, bars: Sequence[Bar], labels: Sequence[str]
         )
         for number, (bar, label) in enumerate(zip(bars, labels, strict=True))
     ]
-    said = [f"{symbol} {data_type}, {len(bars)} values, {bars[-1].currency or 'no currency known'}"]
+    legend = [f"{symbol} {data_type}, {len(bars)} values, {bars[-1].currency or 'no currency known'}"]
     if to_mark.gaps:
         sessions = sum(gap.sessions for gap in to_mark.gaps)
-        said.append(f"{GAP} {sessions} trading day{'s' if sessions > 1 else ''} missing")
+        legend.append(f"{GAP} {sessions} trading day{'s' if sessions > 1 else ''} missing")
     if to_mark.closed:
-        said.append(f"closed on {to_mark.closed} holiday{'s' if to_mark.closed > 1 else ''}")
+        legend.append(f"closed on {to_mark.closed} holiday{'s' if to_mark.closed > 1 else ''}")
     if count := sum(candle.is_revised for candle in candles):
-        said.append(f"{REVISED} {count} revised")
-    screen.print("; ".join(said))
+        legend.append(f"{REVISED} {count} revised")
+    screen.print("; ".join(legend))
     for line in draw(candles, width, _HEIGHT):
         screen.print(line)

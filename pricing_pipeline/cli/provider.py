@@ -19,25 +19,25 @@ from pricing_pipeline.settings import load_settings
 def list_(*, as_json: bool) -> None:
     """Tell every provider, switched off ones too."""
     with open_connection(load_settings()) as connection:
-        found = provider_rules.providers(connection)
+        providers = provider_rules.providers(connection)
     if as_json:
-        print_json({"providers": [asdict(one) for one in found]})
+        print_json({"providers": [asdict(provider) for provider in providers]})
         return
     print_table(
         ["provider", "state", "can be asked for", "serves"],
         [
             (
-                one.provider,
-                "active" if one.is_active else "switched off",
-                ", ".join(one.fetchers),
-                ", ".join(one.data_types),
+                provider.provider,
+                "active" if provider.is_active else "switched off",
+                ", ".join(provider.fetchers),
+                ", ".join(provider.data_types),
             )
-            for one in found
+            for provider in providers
         ],
         spare=["can be asked for"],
         long="serves",
     )
-    if not found:
+    if not providers:
         typer.echo("no provider is known; docs/adding-a-provider.md tells how to add one.")
 
 
@@ -45,7 +45,7 @@ def show(provider: str, *, as_json: bool) -> None:
     """Tell everything about one provider. Raises UnknownProvider."""
     with open_connection(load_settings()) as connection:
         credentials.require_provider(connection, provider)
-        (one,) = provider_rules.providers(connection, provider)
+        (about,) = provider_rules.providers(connection, provider)
         (standing,) = limits.standings(connection, [provider])
         rules = provider_rules.limits(connection, provider)
         routes = provider_rules.routes(connection, provider=provider)
@@ -53,7 +53,7 @@ def show(provider: str, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                **asdict(one),
+                **asdict(about),
                 "standing": standing.words,
                 "units_used": standing.units_words,
                 "quota_used": standing.quota_words,
@@ -65,17 +65,17 @@ def show(provider: str, *, as_json: bool) -> None:
         return
     print_lines(
         {
-            "provider": f"{one.provider}{'' if one.is_active else ' (switched off)'}",
-            "what": one.description,
-            "address": one.base_url,
+            "provider": f"{about.provider}{'' if about.is_active else ' (switched off)'}",
+            "what": about.description,
+            "address": about.base_url,
             "now": standing.words,
             "used": standing.units_words,
             "quota": standing.quota_words,
-            "at once": f"{one.max_in_flight} calls of a process",
-            "delay": f"{one.request_delay_ms} ms between calls" if one.request_delay_ms else "",
+            "at once": f"{about.max_in_flight} calls of a process",
+            "delay": f"{about.request_delay_ms} ms between calls" if about.request_delay_ms else "",
             "keys": ", ".join(f"{key.key_name}{'' if key.is_active else ' (not used)'}" for key in keys),
-            "can": ", ".join(one.fetchers),
-            "serves": ", ".join(one.data_types),
+            "can": ", ".join(about.fetchers),
+            "serves": ", ".join(about.data_types),
             "symbols": ", ".join(f"{route.symbol} ({route.data_type})" for route in routes if route.symbol),
         }
     )

@@ -39,33 +39,36 @@ def list_(
     """List the quarantined values with the reasons; those that came last first."""
     with open_connection(load_settings()) as connection:
         values = quarantined_values.listed(connection, data_type, symbol, at_most, status)
-        said = opinions.of(connection, [one.value_id for one in values])
+        second_opinions = opinions.of(connection, [value.value_id for value in values])
     if as_json:
         print_json(
             {
                 "values": [
-                    {**_content(one), "opinions": [asdict(word) for word in said.get(one.value_id, [])]}
-                    for one in values
+                    {
+                        **_content(value),
+                        "opinions": [asdict(word) for word in second_opinions.get(value.value_id, [])],
+                    }
+                    for value in values
                 ]
             }
         )
     elif values:
         rows = [
             (
-                one.value_id,
-                one.data_type,
-                one.symbol,
-                one.provider,
-                moment(one.observed_at),
-                one.value,
-                one.kind,
-                one.reason,
-                "; ".join(_in_short(word) for word in said.get(one.value_id, [])),
-                one.times,
-                moment(one.last_seen_at),
-                one.status if one.resolved_by is None else f"{one.status} by {one.resolved_by}",
+                value.value_id,
+                value.data_type,
+                value.symbol,
+                value.provider,
+                moment(value.observed_at),
+                value.value,
+                value.kind,
+                value.reason,
+                "; ".join(_in_short(word) for word in second_opinions.get(value.value_id, [])),
+                value.times,
+                moment(value.last_seen_at),
+                value.status if value.resolved_by is None else f"{value.status} by {value.resolved_by}",
             )
-            for one in values
+            for value in values
         ]
         headings = [
             "id",
@@ -98,27 +101,27 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
         raise _unknown(value_id)
     refusal = _ask(value_id) if ask else None
     with open_connection(load_settings()) as connection:
-        said = opinions.of(connection, [value_id]).get(value_id, [])
+        second_opinions = opinions.of(connection, [value_id]).get(value_id, [])
         near = quarantined_values.neighbours(connection, value_id)
-        found = quarantined_values.body(connection, value_id)
+        body = quarantined_values.body(connection, value_id)
         level = quarantined_values.level(connection, value_id)
         is_active = value.data_type in {
             kind.data_type for kind in data_type_registry.active_data_types(connection)
         }
-    answer = None if found is None else found.decode("utf-8", "replace")
+    answer = None if body is None else body.decode("utf-8", "replace")
     if as_json:
         print_json(
             {
                 **_content(value),
                 "level": level,
-                "around": [asdict(one) for one in near],
-                "opinions": [asdict(one) for one in said],
+                "around": [asdict(neighbour) for neighbour in near],
+                "opinions": [asdict(opinion) for opinion in second_opinions],
                 "not_asked": refusal,
                 "body": answer,
             }
         )
     else:
-        _say(value, near, said, answer, len(level), is_active=is_active)
+        _say(value, near, second_opinions, answer, len(level), is_active=is_active)
         if refusal is not None:
             hint(f"Nobody was asked: {refusal}.")
 
@@ -135,15 +138,15 @@ def write_body(value_id: int) -> None:
     """Write the answer that brought a value, byte for byte. Raises UnknownValue when it is not kept."""
     with open_connection(load_settings()) as connection:
         value = quarantined_values.show(connection, value_id)
-        found = quarantined_values.body(connection, value_id)
+        body = quarantined_values.body(connection, value_id)
     if value is None:
         raise _unknown(value_id)
-    if found is None:
+    if body is None:
         raise UnknownValue(
             f"the answer that brought value {value_id} is not kept any more: answers are kept 90 days. "
             f"`pricing-pipeline quarantine show {value_id}` shows what is known of it."
         )
-    sys.stdout.buffer.write(found)
+    sys.stdout.buffer.write(body)
     sys.stdout.buffer.flush()
 
 
@@ -153,50 +156,50 @@ def decide(
     """Release or reject values, or the whole levels that they are of; False when one could not be."""
     who = by or login()
     decision = "released" if release else "rejected"
-    made: list[Decision] = []
+    decisions: list[Decision] = []
     with open_engine(load_settings()) as engine:
         for value_id in dict.fromkeys(ids):
             if not level:
-                made += reviews.decide(engine, [value_id], decision, who, why)
-            elif value_id not in {one.value_id for one in made}:
-                made += reviews.decide_level(engine, value_id, decision, who, why)
-    refused = [one for one in made if _is_refused(one, release=release)]
+                decisions += reviews.decide(engine, [value_id], decision, who, why)
+            elif value_id not in {decided.value_id for decided in decisions}:
+                decisions += reviews.decide_level(engine, value_id, decision, who, why)
+    refused = [decided for decided in decisions if _is_refused(decided, release=release)]
     if as_json:
         print_json(
             {
                 "values": [
                     {
-                        "value_id": one.value_id,
-                        "outcome": one.outcome,
-                        "is_latest": one.is_latest,
-                        "revised": one.revised,
+                        "value_id": decided.value_id,
+                        "outcome": decided.outcome,
+                        "is_latest": decided.is_latest,
+                        "revised": decided.revised,
                     }
-                    for one in made
+                    for decided in decisions
                 ],
-                "counts": dict(Counter(one.outcome for one in made)),
+                "counts": dict(Counter(decided.outcome for decided in decisions)),
             }
         )
-    elif len(made) > _MANY:
-        for outcome, some in Counter(one.outcome for one in made).items():
+    elif len(decisions) > _MANY:
+        for outcome, some in Counter(decided.outcome for decided in decisions).items():
             typer.echo(
                 f"{some} values on the level of {', '.join(map(str, ids))}: {outcome.replace('_', ' ')}."
             )
     else:
-        for one in made:
-            typer.echo(f"value {one.value_id}: {_said(one, release=release)}.")
+        for decided in decisions:
+            typer.echo(f"value {decided.value_id}: {_outcome_in_words(decided, release=release)}.")
     return not refused
 
 
-def _is_refused(one: Decision, *, release: bool) -> bool:
-    return one.outcome in _REFUSALS or (one.outcome == "released_already" and not release)
+def _is_refused(decision: Decision, *, release: bool) -> bool:
+    return decision.outcome in _REFUSALS or (decision.outcome == "released_already" and not release)
 
 
-def _said(one: Decision, *, release: bool) -> str:
-    value = one.value
-    match one.outcome:
+def _outcome_in_words(decision: Decision, *, release: bool) -> str:
+    value = decision.value
+    match decision.outcome:
         case "released" if value is not None:
-            where = "and is the latest price" if one.is_latest else "in the history"
-            how = ", in the place of another value, which is kept as a revision" if one.revised else ""
+            where = "and is the latest price" if decision.is_latest else "in the history"
+            how = ", in the place of another value, which is kept as a revision" if decision.revised else ""
             return f"{value.value} of {value.symbol} is stored, {where}{how}"
         case "rejected":
             return "stays out; when it comes again nobody is asked"
@@ -207,7 +210,7 @@ def _said(one: Decision, *, release: bool) -> str:
             )
         case "released_already" | "rejected_already" if value is not None:
             when = f" by {value.resolved_by} at {moment(value.resolved_at)}" if value.resolved_by else ""
-            return f"nothing to do: it was {one.outcome.removesuffix('_already')}{when}"
+            return f"nothing to do: it was {decision.outcome.removesuffix('_already')}{when}"
         case "unreadable":
             return "is not released: its answer gave no value that could be stored; `quarantine show` has the answer"
         case "retired" if value is not None:
@@ -222,14 +225,14 @@ def _unknown(value_id: int) -> UnknownValue:
     )
 
 
-def _content(one: QuarantinedValue) -> dict[str, Any]:
-    return asdict(one) | {"observed_at": one.observed_at and iso(one.observed_at)}
+def _content(value: QuarantinedValue) -> dict[str, Any]:
+    return asdict(value) | {"observed_at": value.observed_at and iso(value.observed_at)}
 
 
 def _say(
     value: QuarantinedValue,
     near: Sequence[Neighbour],
-    said: Sequence[Opinion],
+    second_opinions: Sequence[Opinion],
     answer: str | None,
     count: int,
     *,
@@ -251,11 +254,13 @@ def _say(
         "decided": decided,
         "because": value.resolution,
     }
-    for one in said:
-        when = moment(one.observed_at) or moment(one.asked_at)
-        price = None if one.value is None else f"{decimal(one.value)} {one.currency or ''}".strip()
-        verdict = f": {_VERDICTS[one.verdict]}" if one.verdict else ""
-        lines[f"{one.provider} says"] = f"{price or one.failure or 'nothing yet'}, of {when}{verdict}"
+    for opinion in second_opinions:
+        when = moment(opinion.observed_at) or moment(opinion.asked_at)
+        price = (
+            None if opinion.value is None else f"{decimal(opinion.value)} {opinion.currency or ''}".strip()
+        )
+        verdict = f": {_VERDICTS[opinion.verdict]}" if opinion.verdict else ""
+        lines[f"{opinion.provider} says"] = f"{price or opinion.failure or 'nothing yet'}, of {when}{verdict}"
     for name, words in lines.items():
         if words not in (None, ""):
             typer.echo(f"{name + ':':<14}{printable(str(words))}")
@@ -274,7 +279,7 @@ def _say(
     if answer is not None:
         typer.echo()
         typer.echo(printable(_excerpt(answer, value.value)))
-    if value.status == "held":
+    if value.status == "quarantined":
         level = f"; with --level, it and the {count - 1} others on its level." if count > 1 else "."
         hint(f"{_what_can_be_decided(value, is_active=is_active)}{level}")
 
@@ -288,9 +293,9 @@ def _what_can_be_decided(value: QuarantinedValue, *, is_active: bool) -> str:
     return f"`pricing-pipeline quarantine release {value.value_id}` stores it, {rejects}"
 
 
-def _in_short(one: Opinion) -> str:
-    said = "nothing" if one.value is None else decimal(one.value)
-    return f"{one.provider} {said}{f' {one.verdict}' if one.verdict else ''}"
+def _in_short(opinion: Opinion) -> str:
+    price = "nothing" if opinion.value is None else decimal(opinion.value)
+    return f"{opinion.provider} {price}{f' {opinion.verdict}' if opinion.verdict else ''}"
 
 
 def _excerpt(answer: str, value: str) -> str:

@@ -39,11 +39,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A symbol that is left alone for a while (until `held_until`, UTC), and what it failed of."""
+    """A symbol that backs off (until `backoff_until`, UTC), and what it failed of."""
 
     symbol: str
     reason: str
-    held_until: datetime
+    backoff_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ def data_type(connection: Connection, name: str) -> DataType:
 
 def any_data_type(connection: Connection, name: str) -> Mapping[str, Any]:
     """Everything about the data type of this name, active or retired. Raises UnknownDataType."""
-    found = data_type_registry.about(connection, name)
-    if found is None:
+    about = data_type_registry.about(connection, name)
+    if about is None:
         raise UnknownDataType(
             f"no data type is called {name!r}. `pricing-pipeline type list --retired` shows those there are."
         )
-    return found
+    return about
 
 
 def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
@@ -96,15 +96,15 @@ def require_instruments(connection: Connection, kind: DataType, symbols: Sequenc
 
 
 def faults(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Fault]:
-    """Which of the symbols are left alone because their last task failed, and why."""
+    """Which of the symbols back off because their last task failed, and why."""
     rows = connection.execute(query("cli.faults"), {"data_type": data_type, "symbols": list(symbols)})
     return [Fault(**row) for row in rows.mappings()]
 
 
 def queue_counts(connection: Connection) -> dict[str, int]:
     """Tasks that are pending, processing, scheduled or dead; all four are always there."""
-    found = {row.status: int(row.tasks) for row in connection.execute(query("cli.queue_counts"))}
-    return {status: found.get(status, 0) for status in ("pending", "processing", "scheduled", "dead")}
+    counts = {row.status: int(row.tasks) for row in connection.execute(query("cli.queue_counts"))}
+    return {status: counts.get(status, 0) for status in ("pending", "processing", "scheduled", "dead")}
 
 
 def warnings(connection: Connection) -> list[Warned]:
@@ -114,16 +114,16 @@ def warnings(connection: Connection) -> list[Warned]:
 
 def first_price(connection: Connection, since: datetime) -> datetime | None:
     """When a call that a run made first stored a latest price, at or after `since`; None when none has."""
-    found: datetime | None = connection.execute(query("prices.first_price"), {"since": since}).scalar_one()
-    return found
+    at: datetime | None = connection.execute(query("prices.first_price"), {"since": since}).scalar_one()
+    return at
 
 
 def backfill_of_run(connection: Connection, run_id: str, data_type: str) -> UUID | None:
     """The backfill that a run has planned; None while it has not."""
-    found: UUID | None = connection.execute(
+    backfill_id: UUID | None = connection.execute(
         query("cli.backfill_of_run"), {"run_id": run_id, "data_type": data_type}
     ).scalar_one_or_none()
-    return found
+    return backfill_id
 
 
 def backfill_progress(connection: Connection, backfill_id: UUID) -> Progress:

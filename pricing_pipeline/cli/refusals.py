@@ -23,5 +23,5 @@ def sentence(error: Exception) -> str | None:
         return f"the database is not up to date: {reason(error)}. Run `pricing-pipeline db upgrade`."
     if isinstance(error.orig, errors.NumericValueOutOfRange):
         return f"a number is larger than the database can hold: {reason(error)}."
-    said = reason(error).strip()
-    return said if said.endswith((".", "?", "!")) else f"{said}."
+    text = reason(error).strip()
+    return text if text.endswith((".", "?", "!")) else f"{text}."

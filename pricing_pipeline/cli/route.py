@@ -30,25 +30,25 @@ def list_(
         if provider is not None:
             credentials.require_provider(connection, provider)
         named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
-        found = provider_rules.routes(connection, data_type, provider, named)
+        routes = provider_rules.routes(connection, data_type, provider, named)
     if as_json:
-        print_json({"routes": [asdict(one) for one in found]})
+        print_json({"routes": [asdict(route) for route in routes]})
         return
     print_table(
         ["data type", "symbol", "rank", "provider", ""],
         [
             (
-                one.data_type,
-                one.symbol or "all",
-                one.rank,
-                one.provider,
-                _state(one),
+                route.data_type,
+                route.symbol or "all",
+                route.rank,
+                route.provider,
+                _state(route),
             )
-            for one in found
+            for route in routes
         ],
         right=["rank"],
     )
-    if not found:
+    if not routes:
         typer.echo("there is no such route; `pricing-pipeline route add --help` shows how to add one.")
 
 
@@ -68,7 +68,7 @@ def show(provider: str, data_type: str, symbol: str | None, *, as_json: bool) ->
         return
     print_lines(
         {
-            "route": f"{provider} serves {_what(data_type, symbol)}",
+            "route": f"{provider} serves {_scope(data_type, symbol)}",
             "for": "every symbol without routes of its own" if symbol is None else symbol,
             "rank": route.rank,
             "asked": f"after {', '.join(before)}" if before else "first",
@@ -87,7 +87,7 @@ def _state(route: Route) -> str:
 
 def _unknown(provider: str, data_type: str, symbol: str | None) -> UnknownRule:
     return UnknownRule(
-        f"no route says that {provider} serves {_what(data_type, symbol)}. "
+        f"no route says that {provider} serves {_scope(data_type, symbol)}. "
         f"`pricing-pipeline route list --type {data_type}` shows those there are."
     )
 
@@ -100,7 +100,7 @@ def add(provider: str, data_type: str, symbol: str | None, rank: int | None, *, 
     if as_json:
         print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "rank": rank})
     else:
-        typer.echo(f"{provider} serves {_what(data_type, symbol)}, as number {rank}.")
+        typer.echo(f"{provider} serves {_scope(data_type, symbol)}, as number {rank}.")
 
 
 def remove(provider: str, data_type: str, symbol: str | None, *, as_json: bool) -> None:
@@ -114,8 +114,8 @@ def remove(provider: str, data_type: str, symbol: str | None, *, as_json: bool) 
     if as_json:
         print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "removed": True})
         return
-    typer.echo(f"{provider} serves {_what(data_type, symbol)} no more by a rule.")
-    if not any(one.symbol is None and one.is_active and one.provider_active for one in left):
+    typer.echo(f"{provider} serves {_scope(data_type, symbol)} no more by a rule.")
+    if not any(route.symbol is None and route.is_active and route.provider_active for route in left):
         typer.echo(f"No provider is left for {data_type}: what is due of it fails until a route is added.")
 
 
@@ -126,5 +126,5 @@ def _checked(connection: Connection, provider: str, data_type: str, symbol: str 
     return None if symbol is None else instruments.spelled(connection, data_type, [symbol])[0]
 
 
-def _what(data_type: str, symbol: str | None) -> str:
+def _scope(data_type: str, symbol: str | None) -> str:
     return data_type if symbol is None else f"{symbol} of {data_type}"

@@ -110,12 +110,14 @@ def _content(
         "queue": dict(overview.queue),
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
-        "unqueued": [asdict(one) for one in overview.unqueued],
-        "waiting_schedules": [{**asdict(one), "words": one.words} for one in overview.waiting_schedules],
+        "unqueued": [asdict(pairs) for pairs in overview.unqueued],
+        "waiting_schedules": [
+            {**asdict(schedule), "words": schedule.words} for schedule in overview.waiting_schedules
+        ],
         "left_out": overview.left_out,
-        "refetches": [asdict(one) | {"words": one.words} for one in overview.refetches],
-        "warnings": [asdict(one) for one in overview.warnings],
-        "quarantine": [asdict(one) for one in overview.quarantine],
+        "refetches": [asdict(refetch) | {"words": refetch.words} for refetch in overview.refetches],
+        "warnings": [asdict(warning) for warning in overview.warnings],
+        "quarantine": [asdict(count) for count in overview.quarantine],
         "urls": state.get("urls", {}),
         "processes": state.get("processes", {}),
         "home": str(settings.home.absolute()),
@@ -251,18 +253,18 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
     if quota:
         typer.echo()
         rows = [
-            (name, _units(one), f"{size(one['left_bytes'])} of {size(one['quota_bytes'])}")
-            for name, one in quota.items()
+            (name, _units(allowance), f"{size(allowance['left_bytes'])} of {size(allowance['quota_bytes'])}")
+            for name, allowance in quota.items()
         ]
         print_table(["provider", "units left now", "quota left"], rows)
-        for name, one in quota.items():
-            if stop := _stop(one):
+        for name, allowance in quota.items():
+            if stop := _stop(allowance):
                 typer.echo(f"blocked:     {name}: {stop}")
-        for name, one in quota.items():
-            if one["unannounced_calls"]:
+        for name, allowance in quota.items():
+            if allowance["unannounced_calls"]:
                 typer.echo(
-                    f"{one['unannounced_calls']} answers of {name} in 24 h came without a length (Content-Length); "
-                    "their bytes were counted as they arrived."
+                    f"{allowance['unannounced_calls']} answers of {name} in 24 h came without a length "
+                    "(Content-Length); their bytes were counted as they arrived."
                 )
 
 
@@ -271,14 +273,14 @@ def _say_quarantine(counts: Sequence[Mapping[str, Any]]) -> None:
         typer.echo()
         rows = [
             (
-                one["data_type"],
-                one["provider"],
-                one["kind"],
-                one["held"],
-                one["symbols"],
-                moment(one["last_seen_at"]),
+                count["data_type"],
+                count["provider"],
+                count["kind"],
+                count["quarantined"],
+                count["symbols"],
+                moment(count["last_seen_at"]),
             )
-            for one in counts
+            for count in counts
         ]
         headings = ["not believed", "from", "kind", "values", "symbols", "last"]
         print_table(headings, rows, right=["values", "symbols"], spare=["symbols", "last"])
@@ -289,56 +291,60 @@ def _say_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:
     """A line for each, however long: its end often says what to do."""
     if warnings:
         typer.echo()
-    for one in warnings:
-        times = "once" if one["times"] == 1 else f"{one['times']} times"
-        seen = f"{one['source']}, {times} in 24 h, last at {moment(one['last_at'])}"
-        typer.echo(f"warning:     {one['subject']} ({seen}): {one['message']}")
+    for warning in warnings:
+        times = "once" if warning["times"] == 1 else f"{warning['times']} times"
+        seen = f"{warning['source']}, {times} in 24 h, last at {moment(warning['last_at'])}"
+        typer.echo(f"warning:     {warning['subject']} ({seen}): {warning['message']}")
 
 
-def _units(one: Mapping[str, Any]) -> str:
-    if not _has_key(one):
+def _units(allowance: Mapping[str, Any]) -> str:
+    if not _has_key(allowance):
         return "none"
-    return "no limit" if one["units_limit"] is None else f"{one['units_left']} of {one['units_limit']}"
+    return (
+        "no limit"
+        if allowance["units_limit"] is None
+        else f"{allowance['units_left']} of {allowance['units_limit']}"
+    )
 
 
-def _has_key(one: Mapping[str, Any]) -> bool:
-    return any(key["is_active"] for key in one["keys"].values())
+def _has_key(allowance: Mapping[str, Any]) -> bool:
+    return any(key["is_active"] for key in allowance["keys"].values())
 
 
-def _stop(one: Mapping[str, Any]) -> str:
+def _stop(allowance: Mapping[str, Any]) -> str:
     """Why a provider, or which of its keys, is not called now, or for what it does not answer."""
-    if one["breaker"] == "half_open":
-        return f"breaker half open, a probe is under way: {one['breaker_reason']}"
-    if one["breaker"] == "open":
-        return f"breaker open, probed within {duration(one['breaker_seconds'])}: {one['breaker_reason']}"
-    if one["blocked_seconds"]:
-        return f"for {duration(one['blocked_seconds'])}: {one['blocked_reason']}"
-    if one["is_spent"]:
+    if allowance["breaker"] == "half_open":
+        return f"breaker half open, a probe is under way: {allowance['breaker_reason']}"
+    if allowance["breaker"] == "open":
+        return f"breaker open, probed within {duration(allowance['breaker_seconds'])}: {allowance['breaker_reason']}"
+    if allowance["blocked_seconds"]:
+        return f"for {duration(allowance['blocked_seconds'])}: {allowance['blocked_reason']}"
+    if allowance["is_spent"]:
         return "its quota of bytes is spent, of which even viewers leave 5 %"
-    if not _has_key(one):
+    if not _has_key(allowance):
         return "no key is active; `pricing-pipeline key set` stores one"
     blocked = (
         f"key {name} for {duration(key['blocked_seconds'])}: {key['blocked_reason']}"
-        for name, key in one["keys"].items()
+        for name, key in allowance["keys"].items()
         if key["blocked_seconds"] and key["is_active"]
     )
-    return "; ".join(filter(None, [one["outages"], *blocked]))
+    return "; ".join(filter(None, [allowance["outages"], *blocked]))
 
 
 def _say_left_out(content: Mapping[str, Any]) -> None:
     """What nobody will ask for, and why: nothing is skipped silently."""
-    for one in content["unqueued"]:
+    for pairs in content["unqueued"]:
         typer.echo(
-            f"warning:     {one['pairs']} pairs of {one['data_type']} are due and not queued: the quota of "
-            f"{one['provider']} has no room for them. Raise the quota with `pricing-pipeline provider change`, or wait "
-            "until bytes come back."
+            f"warning:     {pairs['pairs']} pairs of {pairs['data_type']} are due and not queued: the quota of "
+            f"{pairs['provider']} has no room for them. Raise the quota with `pricing-pipeline provider change`, or "
+            "wait until bytes come back."
         )
-    for one in content["waiting_schedules"]:
-        typer.echo(f"schedule:    {one['words']}")
+    for schedule in content["waiting_schedules"]:
+        typer.echo(f"schedule:    {schedule['words']}")
     for name, left_out in content["left_out"].items():
         typer.echo(f"left out:    {name}: {backfills.left_out_words(left_out)}")
-    for one in content["refetches"]:
-        typer.echo(f"waiting:     {one['words']}.")
+    for refetch in content["refetches"]:
+        typer.echo(f"waiting:     {refetch['words']}.")
 
 
 def _say_budget(budgets: Mapping[str, Mapping[str, Any]]) -> None:

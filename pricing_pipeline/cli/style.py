@@ -77,10 +77,10 @@ def _with(command: Command, **options: tuple[Any, Any]) -> Command:
 @contextmanager
 def _chosen(name: str, wide: bool) -> Iterator[None]:
     try:
-        found = UTC if name.upper() == "UTC" else ZoneInfo(name)
+        chosen = UTC if name.upper() == "UTC" else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise typer.BadParameter(f"--zone {name!r} is no time zone. Write it like Europe/Berlin") from None
-    before = _zone.set(found), _wide.set(wide)
+    before = _zone.set(chosen), _wide.set(wide)
     try:
         yield
     finally:

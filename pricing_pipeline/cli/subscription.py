@@ -187,9 +187,9 @@ class Watch:
 
     def _tell_failure(self, failure: reads.Fault) -> None:
         content = {"event": "failed", "data_type": self._data_type, "symbol": failure.symbol}
-        until = moment(failure.held_until)
+        until = moment(failure.backoff_until)
         self._tell(
-            content | {"reason": failure.reason, "held_until": iso(failure.held_until)},
+            content | {"reason": failure.reason, "backoff_until": iso(failure.backoff_until)},
             f"{failure.symbol} failed: {failure.reason.rstrip('. ')}. It is left alone until {until} {zone()}.",
         )
 
@@ -268,21 +268,27 @@ def list_(
         if data_type is not None:
             reads.any_data_type(connection, data_type)
         named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
-        found = viewers.subscriptions(connection, user, data_type, named, at_most + 1)
+        subscriptions = viewers.subscriptions(connection, user, data_type, named, at_most + 1)
     if as_json:
-        print_json({"subscriptions": [asdict(one) for one in found[:at_most]]})
+        print_json({"subscriptions": [asdict(subscription) for subscription in subscriptions[:at_most]]})
         return
     print_table(
         ["user", "data type", "symbol", in_zone("since"), in_zone("last seen")],
         [
-            (one.user_id, one.data_type, one.symbol, moment(one.subscribed_at), moment(one.last_seen_at))
-            for one in found[:at_most]
+            (
+                subscription.user_id,
+                subscription.data_type,
+                subscription.symbol,
+                moment(subscription.subscribed_at),
+                moment(subscription.last_seen_at),
+            )
+            for subscription in subscriptions[:at_most]
         ],
         spare=[in_zone("since")],
     )
-    if not found:
+    if not subscriptions:
         typer.echo("nobody watches anything of that now.")
-    elif len(found) > at_most:
+    elif len(subscriptions) > at_most:
         hint(f"There are more; --limit shows more than {at_most}.")
 
 

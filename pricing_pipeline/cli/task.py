@@ -19,7 +19,7 @@ from pricing_pipeline.queue import task_queue
 from pricing_pipeline.queue.task_queue import Outcome
 from pricing_pipeline.settings import load_settings
 
-_SAID = {
+_OUTCOMES = {
     "retried": "pending again, with all its attempts",
     "live_already": "nothing to do: task {live_id} does the same work already",
     "not_dead": "nothing to do: it is not dead",
@@ -105,14 +105,16 @@ def cancel(ids: Sequence[int], *, as_json: bool) -> bool:
 
 def _report(outcomes: Sequence[Outcome], *, as_json: bool, nothing: str) -> bool:
     if as_json:
-        counts = Counter(one.outcome for one in outcomes)
-        print_json({"tasks": [asdict(one) for one in outcomes], "counts": dict(counts)})
+        counts = Counter(outcome.outcome for outcome in outcomes)
+        print_json({"tasks": [asdict(outcome) for outcome in outcomes], "counts": dict(counts)})
     else:
-        for one in outcomes:
-            typer.echo(f"task {one.task_id}: {_SAID[one.outcome].format(live_id=one.live_id)}.")
+        for outcome in outcomes:
+            typer.echo(
+                f"task {outcome.task_id}: {_OUTCOMES[outcome.outcome].format(live_id=outcome.live_id)}."
+            )
         if not outcomes:
             typer.echo(nothing)
-    return not any(one.outcome in _REFUSALS for one in outcomes)
+    return not any(outcome.outcome in _REFUSALS for outcome in outcomes)
 
 
 def _say(task: Mapping[str, Any]) -> None:
@@ -136,7 +138,7 @@ def _say(task: Mapping[str, Any]) -> None:
         "lease until": moment(task["lease_until"]),
         "finished": moment(task["finished_at"]),
         "resolved": moment(task["resolved_at"]),
-        "backs off": f"until {moment(task['held_until'])}" if task["held_until"] else None,
+        "backs off": f"until {moment(task['backoff_until'])}" if task["backoff_until"] else None,
         "last call": call,
         "run": task["run_id"],
         "backfill": task["backfill_id"],

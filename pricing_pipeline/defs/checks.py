@@ -28,7 +28,7 @@ _GUIDE = "docs/operations.md"
 _PAGE = Path(__file__).resolve().parents[2] / _GUIDE
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _NEVER = "Nothing of this type was ever fetched."
-_REPORTED_KINDS = ("not_asked", "failed", "queued", "held", "unreadable", "provider_has_none")
+_REPORTED_KINDS = ("not_asked", "failed", "queued", "quarantined", "unreadable", "provider_has_none")
 
 
 class _OfType(Protocol):

@@ -33,7 +33,7 @@ class Count:
     data_type: str
     provider: str
     kind: str
-    held: int
+    quarantined: int
     symbols: int
     last_seen_at: datetime
 
@@ -56,7 +56,7 @@ class QuarantinedValue:
     call_id: int
     has_body: bool
     status: str
-    """held (still in quarantine), released or rejected; the next three say when that was decided, by whom and why."""
+    """quarantined, released or rejected; the next three say when that was decided, by whom and why."""
     resolved_at: datetime | None
     resolved_by: str | None
     resolution: str | None
@@ -179,7 +179,7 @@ def listed(
     data_type: str | None,
     symbol: str | None,
     at_most: int,
-    status: str | None = "held",
+    status: str | None = "quarantined",
 ) -> list[QuarantinedValue]:
     """Values of one data type and symbol or of all, in one state or (None) in all states, the last ones first."""
     parameters = {"data_type": data_type, "symbol": symbol, "at_most": at_most, "status": status}

@@ -28,7 +28,7 @@ class GapKind(StrEnum):
     NOT_LISTED = "not_listed"
     PROVIDER_HAS_NONE = "provider_has_none"
     FAILED = "failed"
-    HELD = "held"
+    QUARANTINED = "quarantined"
     UNREADABLE = "unreadable"
     QUEUED = "queued"
     NOT_PUBLISHED = "not_published"

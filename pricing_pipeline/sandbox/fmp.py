@@ -23,7 +23,7 @@ from pricing_pipeline.sandbox.keys import key_name
 from pricing_pipeline.sandbox.limits import UnitWindow
 from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.recorded import SYMBOLS
-from pricing_pipeline.sandbox.searching import found_instruments
+from pricing_pipeline.sandbox.searching import matching_instruments
 from pricing_pipeline.sandbox.series import Bar
 from pricing_pipeline.sandbox.settings import MOST_KEYS, SandboxSettings
 from pricing_pipeline.sandbox.spellings import for_fmp, of_fmp
@@ -192,17 +192,17 @@ class Fmp:
         query, exchange = call.params.get("query", "").strip(), call.params.get("exchange")
         if not query:
             raise _invalid("query")
-        shares = [one for one in found_instruments(query) if one.kind is Kind.EQUITY]
-        shares = [one for one in shares if exchange in (None, one.venue.fmp_code)]
+        shares = [share for share in matching_instruments(query) if share.kind is Kind.EQUITY]
+        shares = [share for share in shares if exchange in (None, share.venue.fmp_code)]
         return [
             {
-                "symbol": for_fmp(one),
-                "name": one.name,
-                "currency": one.currency,
-                "exchangeFullName": one.venue.yahoo_name,
-                "exchange": one.venue.fmp_code,
+                "symbol": for_fmp(share),
+                "name": share.name,
+                "currency": share.currency,
+                "exchangeFullName": share.venue.yahoo_name,
+                "exchange": share.venue.fmp_code,
             }
-            for one in shares[: _limit(call, USUALLY_FOUND)]
+            for share in shares[: _limit(call, USUALLY_FOUND)]
         ]
 
     def _quote(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
@@ -294,7 +294,11 @@ class Fmp:
 
     def _yield(self, instrument: Instrument, payment: events.Payment, paid: list[events.Payment]) -> Digits:
         """What a year's payments, this one the last, are of the close before it: in percent, with many digits."""
-        year = [one.units for one in paid if timedelta(0) <= payment.day - one.day < timedelta(days=365)]
+        year = [
+            earlier.units
+            for earlier in paid
+            if timedelta(0) <= payment.day - earlier.day < timedelta(days=365)
+        ]
         close = self._market.close_before(instrument, payment.day) or payment.units
         percent = sum(year) * 10**18 // close
         return Digits(f"{percent // 10**16}.{percent % 10**16:016d}".rstrip("0").rstrip("."))

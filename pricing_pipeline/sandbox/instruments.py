@@ -163,10 +163,10 @@ def find_instrument(symbol: str) -> Instrument | None:
 @lru_cache(maxsize=1000)
 def find_abroad(ticker: str, venue: Venue) -> Instrument | None:
     """The share of this ticker on a market outside the United States, or None if there is none."""
-    found = _ABROAD.get(venue.exchange, {}).get(ticker)
-    if found is None:
+    listing = _ABROAD.get(venue.exchange, {}).get(ticker)
+    if listing is None:
         return None
-    name, price = found
+    name, price = listing
     key = f"{ticker}:{venue.exchange}"
     return _share(ticker, name, venue, EQUITIES_FROM, units_of(price), pick(f"volume:{key}", 10**5, 10**7))
 
@@ -177,7 +177,7 @@ def known_instruments() -> list[Instrument]:
     shares += [_equity(ticker) for venue in ABROAD for ticker in _ABROAD[venue.exchange]]
     abroad = [find_abroad(ticker, venue) for venue in ABROAD for ticker in _ABROAD[venue.exchange]]
     pairs = [find_instrument(f"{code}/USD") for code in (*_CURRENCIES, *_METALS, *_COINS)]
-    return [*shares, *(one for one in (*abroad, *pairs) if one is not None)]
+    return [*shares, *(instrument for instrument in (*abroad, *pairs) if instrument is not None)]
 
 
 @lru_cache(maxsize=50_000)

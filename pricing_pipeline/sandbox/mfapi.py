@@ -217,7 +217,7 @@ def _day_text(bar: Bar) -> str:
 def _meta(code: int) -> dict[str, object]:
     made_up = f"INF{pick(f'isin:{code}', 100, 1000)}K01{code % 1000:03d}"
     growth, reinvested = _ISINS.get(code, (made_up, None))
-    house, category, name = _NAMED.get(code) or _made_up(code)
+    house, category, name = _NAMED.get(code) or _invented(code)
     return {
         "fund_house": house,
         "scheme_type": "Open Ended Schemes",
@@ -229,7 +229,7 @@ def _meta(code: int) -> dict[str, object]:
     }
 
 
-def _made_up(code: int) -> tuple[str, str, str]:
+def _invented(code: int) -> tuple[str, str, str]:
     house = _HOUSES[pick(f"house:{code}", 0, len(_HOUSES))]
     category = _CATEGORIES[pick(f"category:{code}", 0, len(_CATEGORIES))]
     kind = category.partition(" - ")[2]

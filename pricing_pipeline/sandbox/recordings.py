@@ -20,7 +20,7 @@ _SECRETS = frozenset({"apikey", "crumb", "token"})
 _SYMBOLS = frozenset({"symbol", "symbols"})
 _ROOTS = ("stable/",)
 """Parts of a recorded path that belong to a provider's address, below which the sandbox stands."""
-_SAID = ("retry-after", "location", "api-credits-", "x-ratelimit-", "ratelimit")
+_KEPT_HEADERS = ("retry-after", "location", "api-credits-", "x-ratelimit-", "ratelimit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Recordings:
             for recording in self._found.get((provider, endpoint), ())
             if (agreement := recording.agreement(call)) is not None
         ]
-        return min(candidates, key=lambda one: one[:4])[4] if candidates else None
+        return min(candidates, key=lambda candidate: candidate[:4])[4] if candidates else None
 
     def _add(self, path: Path) -> None:
         meta = json.loads(path.read_text())
@@ -82,7 +82,7 @@ class Recordings:
         headers = {
             name: value
             for name, value in sent_headers.items()
-            if name.startswith(_SAID) and value != "absent"
+            if name.startswith(_KEPT_HEADERS) and value != "absent"
         }
         kind = sent_headers.get(
             "content-type", JSON if bodies[0].suffix == ".json" else "text/plain; charset=utf-8"

@@ -7,15 +7,15 @@ from functools import cache
 from pricing_pipeline.sandbox.instruments import Instrument, find_instrument, known_instruments
 
 
-def found_instruments(query: str) -> list[Instrument]:
+def matching_instruments(query: str) -> list[Instrument]:
     """Those whose symbol begins with the query, or whose name has it; the case of letters does not count.
 
     A ticker that nobody named is a made-up share, and is found by its whole symbol only, in capitals.
     """
     made_up = find_instrument(query)
     known = _known()
-    matches = [one for one in known if one.symbol.startswith(query.upper())]
-    matches += [one for one in known if query.lower() in one.name.lower()]
+    matches = [instrument for instrument in known if instrument.symbol.startswith(query.upper())]
+    matches += [instrument for instrument in known if query.lower() in instrument.name.lower()]
     return list(dict.fromkeys([*([] if made_up is None else [made_up]), *matches]))
 
 

@@ -101,10 +101,10 @@ class Sandbox:
 
 def _parameters(request: Request) -> dict[str, str]:
     """The parameters; one given again goes by a name that no provider has, so that it is refused."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
-        found[f"{name} (given twice)" if name in found else name] = value
-    return found
+        parameters[f"{name} (given twice)" if name in parameters else name] = value
+    return parameters
 
 
 async def _drops(body: bytes, seconds: float) -> AsyncIterator[bytes]:

@@ -30,8 +30,10 @@ def of_twelvedata(
     told = (market, exchange, mic_code, country, type_)
     if not any(told):
         return find_instrument(ticker)
-    found = [find_instrument(ticker), *(find_abroad(ticker, venue) for venue in ABROAD)]
-    return next((one for one in found if one is not None and _is_meant(one, *told)), None)
+    candidates = [find_instrument(ticker), *(find_abroad(ticker, venue) for venue in ABROAD)]
+    return next(
+        (candidate for candidate in candidates if candidate is not None and _is_meant(candidate, *told)), None
+    )
 
 
 def _is_meant(
@@ -68,8 +70,8 @@ def of_fmp(symbol: str) -> Instrument | None:
 
 
 def _of_kind(slashed: str, kind: Kind) -> Instrument | None:
-    found = find_instrument(slashed)
-    return found if found is not None and found.kind is kind else None
+    instrument = find_instrument(slashed)
+    return instrument if instrument is not None and instrument.kind is kind else None
 
 
 def _share(symbol: str) -> Instrument | None:

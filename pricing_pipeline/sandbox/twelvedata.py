@@ -20,7 +20,7 @@ from pricing_pipeline.sandbox.instruments import Instrument, Kind
 from pricing_pipeline.sandbox.keys import key_name
 from pricing_pipeline.sandbox.limits import UnitWindow
 from pricing_pipeline.sandbox.prices import Market
-from pricing_pipeline.sandbox.searching import found_instruments
+from pricing_pipeline.sandbox.searching import matching_instruments
 from pricing_pipeline.sandbox.settings import MOST_KEYS, SandboxSettings
 from pricing_pipeline.sandbox.spellings import of_twelvedata
 from pricing_pipeline.sandbox.twelvedata_params import Refused
@@ -164,7 +164,11 @@ class TwelveData:
         if not query:
             raise Refused("**symbol** parameter is missing")
         most = parameters.count(call.params, USUALLY_FOUND, MOST_FOUND)
-        listed = (one for one in found_instruments(query) if self._market.is_listed(one, call.now))
+        listed = (
+            instrument
+            for instrument in matching_instruments(query)
+            if self._market.is_listed(instrument, call.now)
+        )
         return text.search_text(list(listed)[:most])
 
     def _usage(self, call: ProviderCall) -> str:

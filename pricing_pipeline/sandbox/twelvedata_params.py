@@ -62,9 +62,9 @@ def rounded(text: str, params: Mapping[str, str]) -> str:
         return text
     place = Decimal(1).scaleb(-decimals)
 
-    def spelled(found: re.Match[str]) -> str:
-        number = Decimal(found[1] or found[2]).quantize(place, ROUND_HALF_EVEN)
-        return f'"{number:f}"' if found[1] else f"{number:f}"
+    def spelled(price: re.Match[str]) -> str:
+        number = Decimal(price[1] or price[2]).quantize(place, ROUND_HALF_EVEN)
+        return f'"{number:f}"' if price[1] else f"{number:f}"
 
     return _DECIMAL.sub(spelled, text)
 

@@ -65,20 +65,20 @@ def rate_text(symbol: str, close: int, timestamp: int) -> str:
     return f'{{"symbol":"{symbol}","rate":{rate},"timestamp":{timestamp}}}'
 
 
-def search_text(found: Sequence[Instrument]) -> str:
+def search_text(instruments: Sequence[Instrument]) -> str:
     """The answer of `/symbol_search`. Pairs are listed with their quote currency, as shares with theirs."""
     rows = [
         {
-            "symbol": one.symbol,
-            "instrument_name": one.name,
-            "exchange": one.exchange,
-            "mic_code": one.mic_code,
-            "exchange_timezone": one.zone.key,
-            "instrument_type": TYPES[one.kind],
-            "country": one.venue.country,
-            "currency": one.currency,
+            "symbol": instrument.symbol,
+            "instrument_name": instrument.name,
+            "exchange": instrument.exchange,
+            "mic_code": instrument.mic_code,
+            "exchange_timezone": instrument.zone.key,
+            "instrument_type": TYPES[instrument.kind],
+            "country": instrument.venue.country,
+            "currency": instrument.currency,
         }
-        for one in found
+        for instrument in instruments
     ]
     return json.dumps({"data": rows, "status": "ok"}, separators=(",", ":"))
 
@@ -117,11 +117,11 @@ def daily_row(instrument: Instrument, bar: Bar, *, split_adjusted: bool) -> str:
     return _row(str(bar.day), texts, volume, instrument)
 
 
-def slice_row(instrument: Instrument, found: Slice, zone: tzinfo) -> str:
+def slice_row(instrument: Instrument, bar: Slice, zone: tzinfo) -> str:
     """One bar within a day, with the naive local time of `zone`."""
-    at = datetime.fromtimestamp(found.start, zone).isoformat(" ")[:19]
-    texts = _texts((found.open, found.high, found.low, found.close))
-    return _row(at, texts, found.volume, instrument)
+    at = datetime.fromtimestamp(bar.start, zone).isoformat(" ")[:19]
+    texts = _texts((bar.open, bar.high, bar.low, bar.close))
+    return _row(at, texts, bar.volume, instrument)
 
 
 def error_text(code: int, message: str, meta: dict[str, str] | None = None) -> str:

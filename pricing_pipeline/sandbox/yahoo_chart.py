@@ -164,7 +164,7 @@ class Charts:
         self, instrument: Instrument, bars: Sequence[Bar], wanted: str, now: datetime
     ) -> dict[str, object]:
         """Dividends and splits of the days sent, as far as they are wanted; dividends are divided like prices."""
-        found: dict[str, object] = {}
+        answer: dict[str, object] = {}
         if "div" in wanted:
             divisors = {bar.day: events.divisor(bar) for bar in bars}
             paid = {
@@ -173,18 +173,18 @@ class Charts:
                 if day in divisors
             }
             if paid:
-                found["dividends"] = {str(at): {"amount": cash, "date": at} for at, cash in paid.items()}
+                answer["dividends"] = {str(at): {"amount": cash, "date": at} for at, cash in paid.items()}
         if "split" in wanted:
             ratios = {
                 self.stamp(instrument, day, now): ratio
                 for day, ratio in events.splits(self._market, instrument, bars)
             }
             if ratios:
-                found["splits"] = {
+                answer["splits"] = {
                     str(at): {"date": at, "numerator": ratio, "denominator": 1, "splitRatio": f"{ratio}:1"}
                     for at, ratio in ratios.items()
                 }
-        return found
+        return answer
 
     def _indicators(self, instrument: Instrument, bars: Sequence[Bar], now: datetime) -> dict[str, object]:
         if not bars:

@@ -135,7 +135,7 @@ def test_b17_a_drain_goes_on_when_the_clock_jumps_ahead_and_back(
 def test_b4_a_change_of_the_clocks_changes_nothing_in_any_session(
     core: Core, database_url: str, clock: Clock, change: datetime
 ) -> None:
-    """A day of the TTL is 24 hours, a held-off hour is an hour, and history is cut at midnight UTC."""
+    """A day of the TTL is 24 hours, an hour of backing off is an hour, and history is cut at midnight UTC."""
     clock.stop()
     clock.set(change - timedelta(seconds=30))
     day = (change - timedelta(seconds=30)).date()
@@ -149,19 +149,19 @@ def test_b4_a_change_of_the_clocks_changes_nothing_in_any_session(
             calls = {call.data_type: call for call in there.claim(max_calls=4)}
             there.finish(calls[DAILY])
             there.fail(calls[FX], FailureKind.UNKNOWN_SYMBOL)
-            due, held, latest = (
+            due, pair, latest = (
                 there.demand_of(DAILY, good),
                 there.demand_of(FX, bad),
                 there.latest(good, DAILY),
             )
             assert due is not None
-            assert held is not None
+            assert pair is not None
             assert latest is not None
             days = [day + timedelta(days) for days in (-1, 0, 1)]
             seen.append(
                 {
                     "fresh for": seconds(latest.fetched_at, due.due_at),
-                    "backs off for": round(seconds(there.clock(), held.backoff_until), -1),
+                    "backs off for": round(seconds(there.clock(), pair.backoff_until), -1),
                     "bars of days": [len(there.history(good, DAILY, one, one)) for one in days],
                 }
             )

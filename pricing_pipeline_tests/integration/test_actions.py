@@ -239,7 +239,7 @@ def test_f5_a_split_is_counted_once_whoever_tells_it_of_whichever_day(
 
 
 def test_f5_a_split_that_a_person_refuted_does_not_explain_its_own_step(core: Core) -> None:
-    """Its source says it again and has undone it: the days before it are four times too high, and are held."""
+    """Its source says it again and has undone it: the days before it are four times too high, and are quarantined."""
     days = {1: "100.00", 2: "101.00", 3: "100.50", 5: "101.00", 8: "102.00", 9: "101.50"}
     high = [bar(on, str(Decimal(close) * 4) if on < 5 else close) for on, close in days.items()]
     bring(core, bar(9, "101.50"), told=[split(5)])

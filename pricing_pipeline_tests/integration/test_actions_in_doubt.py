@@ -29,19 +29,17 @@ pytestmark = pytest.mark.usefixtures("still")
 
 
 @pytest.mark.parametrize("cash", ["20.01", "101.5", "1000000000000000"])
-def test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_held_and_never_entered(
+def test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_quarantined_and_never_entered(
     core: Core, cash: str
 ) -> None:
     """Beside prices of the same answer, and beside stored ones; another dividend of the answer is entered."""
     told = [dividend(2, cash), dividend(3, "0.5")]
     tally = bring(core, bar(1, "100.00"), bar(2, "99.00"), bar(3, "98.00"), told=told)
     assert (tally.quarantined, stored(core)) == (1, [dividend(3, "0.5")])
-    (held,) = core.rows(
-        "SELECT kind, value, reason, observed_at::date AS day FROM pricing.quarantined_values"
-    )
-    assert (held.kind, held.value, held.day) == ("refused", cash, told[0].ex_on)
-    assert "is more than a fifth of the last price before it, 100.00 on 2010-03-01" in held.reason
-    assert f"action add AAPL 2010-03-02 --dividend {cash}" in held.reason
+    (row,) = core.rows("SELECT kind, value, reason, observed_at::date AS day FROM pricing.quarantined_values")
+    assert (row.kind, row.value, row.day) == ("refused", cash, told[0].ex_on)
+    assert "is more than a fifth of the last price before it, 100.00 on 2010-03-01" in row.reason
+    assert f"action add AAPL 2010-03-02 --dividend {cash}" in row.reason
     assert closes(core, Adjust.TOTAL), "histories are read all the same"
     core.rows("DELETE FROM pricing.api_call_queue_live")
     bring(core, bar(1, "100.00"), told=told)
@@ -49,7 +47,7 @@ def test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_held_and_never_enter
     assert core.one("SELECT times FROM pricing.quarantined_values") == 2
 
 
-def test_f5_a_dividend_of_100_times_the_last_ones_is_held(core: Core) -> None:
+def test_f5_a_dividend_of_100_times_the_last_ones_is_quarantined(core: Core) -> None:
     """Pence that are told as pounds, beside dividends of the same answer, and beside stored ones."""
     usual = [dividend(1, "0.02"), dividend(2, "0.019"), dividend(3, "2.01"), dividend(4, "0.02")]
     tally = bring(core, bar(1, "100.00"), bar(2, "100.00"), bar(3, "100.00"), bar(4, "100.00"), told=usual)
@@ -62,14 +60,14 @@ def test_f5_a_dividend_of_100_times_the_last_ones_is_held(core: Core) -> None:
     assert stored(core)[0] == dividend(8, "2.5"), "100 times is not more; then it is one of the last ones"
 
 
-def test_f5_what_no_price_is_known_to_judge_by_is_held_when_no_share_pays_it(core: Core) -> None:
+def test_f5_what_no_price_is_known_to_judge_by_is_quarantined_when_no_share_pays_it(core: Core) -> None:
     bring(core, bar(20, "100.00"), told=[dividend(1, "1000000000"), dividend(2, "250")])
     assert stored(core) == [dividend(2, "250")]
     (reason,) = core.rows("SELECT reason FROM pricing.quarantined_values")
     assert "no price before it is known" in reason.reason
 
 
-def test_f5_yfinance_a_missing_split_is_held_and_nothing_is_repaired(core: Core) -> None:
+def test_f5_yfinance_a_missing_split_is_quarantined_and_nothing_is_repaired(core: Core) -> None:
     """Its events name every split, so a step of a split's size that stays is one that it forgot."""
     past = [bar(on, price) for on, price in ((1, "400.00"), (2, "404.00"), (3, "402.00"), (4, "405.00"))]
     after = [bar(on, price) for on, price in ((5, "101.00"), (8, "102.00"), (9, "101.50"), (10, "101.00"))]
@@ -137,7 +135,7 @@ def test_f5_the_same_split_some_days_off_is_named(core: Core, on: int) -> None:
     assert not any("does not name" in reason for reason in reasons)
 
 
-def test_f5_a_split_that_is_told_but_was_not_applied_is_held(core: Core) -> None:
+def test_f5_a_split_that_is_told_but_was_not_applied_is_quarantined(core: Core) -> None:
     """Undone although it was never done, the older prices stand four times too high."""
     past = [bar(on, price) for on, price in ((1, "1600.00"), (2, "1616.00"), (3, "1608.00"))]
     after = [bar(on, price) for on, price in ((5, "101.00"), (8, "102.00"), (9, "101.50"), (10, "101.00"))]

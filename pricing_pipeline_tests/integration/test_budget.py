@@ -168,7 +168,7 @@ def budget(core: Core, provider: str = TWELVEDATA) -> limits.Budget:
         return found
 
 
-def test_f2_what_is_watched_is_held_against_the_limits(core: Core) -> None:
+def test_f2_what_is_watched_is_measured_against_the_limits(core: Core) -> None:
     """20 quotes a minute and a fund every day, on plans of 8 credits a minute and 4 calls a second."""
     core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE provider = 'twelvedata'")
     assert budget(core).warning is None, "nobody watches anything"
@@ -206,7 +206,7 @@ def test_f2_a_pairs_own_ttl_and_the_tightest_window_count(core: Core) -> None:
     assert ours.excess == pytest.approx(1.25)
 
 
-def test_f2_bytes_of_thirty_days_are_held_against_the_quota(core: Core) -> None:
+def test_f2_bytes_of_thirty_days_are_measured_against_the_quota(core: Core) -> None:
     fetched(core, 1000, "AAPL")
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 40000000")
     core.heartbeat("ann", (QUOTE, "AAPL"))

@@ -46,7 +46,7 @@ def backoff_until(core: Core, symbol: str = "AAPL", data_type: str = QUOTE) -> o
 # Retry
 
 
-def test_a8_a_retry_gives_back_every_attempt_and_ends_the_hold_off(core: Core, clock: Clock) -> None:
+def test_a8_a_retry_gives_back_every_attempt_and_ends_the_backoff(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     for _ in range(4):
         core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN, "HTTP 500")
@@ -256,7 +256,7 @@ def test_e4_a_cancelled_task_can_be_retried(core: Core) -> None:
 # What else ends a back-off
 
 
-def test_a8_a_change_of_route_ends_the_hold_off_of_its_pairs(core: Core) -> None:
+def test_a8_a_change_of_route_ends_the_backoff_of_its_pairs(core: Core) -> None:
     for symbol in ("AAPL", "IBM"):
         dead(core, symbol)
     core.rows(
@@ -275,7 +275,7 @@ def test_a8_a_change_of_route_ends_the_hold_off_of_its_pairs(core: Core) -> None
     assert dead_again.due_at <= core.clock()
 
 
-def test_a8_a_deleted_route_ends_the_hold_off_too(core: Core) -> None:
+def test_a8_a_deleted_route_ends_the_backoff_too(core: Core) -> None:
     core.rows(
         "INSERT INTO pricing.provider_routing (data_type, symbol, provider)"
         " VALUES ('equity_quote', 'IBM', 'twelvedata')"
@@ -285,7 +285,7 @@ def test_a8_a_deleted_route_ends_the_hold_off_too(core: Core) -> None:
     assert backoff_until(core, "IBM") is None
 
 
-def test_a8_switching_a_provider_ends_the_hold_off_of_what_is_routed_to_it(core: Core) -> None:
+def test_a8_switching_a_provider_ends_the_backoff_of_what_is_routed_to_it(core: Core) -> None:
     dead(core)
     core.heartbeat("ann", (NAV, "118632"))
     core.fail(core.claim_one(MFAPI), FailureKind.UNKNOWN_SYMBOL)

@@ -35,7 +35,7 @@ def test_a8_a_task_is_shown_with_its_whole_history(cli: CommandLine, core: Core)
         ),
         *("max_attempts", "enqueued_at", "run_after", "claimed_at", "lease_until", "worker", "backfill_id"),
         *("finished_at", "failure_kind", "resolved_at", "errors", "call_id", "call_outcome", "http_status"),
-        *("wire_bytes", "run_id", "held_until"),
+        *("wire_bytes", "run_id", "backoff_until"),
     }
     assert (task["id"], task["status"], task["failure_kind"], task["attempt"]) == (
         task_id,
@@ -46,7 +46,7 @@ def test_a8_a_task_is_shown_with_its_whole_history(cli: CommandLine, core: Core)
     (error,) = task["errors"]
     assert error.keys() == {"at", "attempt", "kind", "message"}
     assert (error["attempt"], error["kind"], error["message"]) == (1, "unknown_symbol", "no such symbol")
-    assert task["held_until"].endswith("Z")
+    assert task["backoff_until"].endswith("Z")
     said = cli("task", "show", str(task_id)).stdout
     for words in ("equity_quote AAPL, the latest price", "no such symbol", "1 of 4", "backs off:"):
         assert words in said

@@ -317,7 +317,7 @@ def test_b5_who_watches_is_told_that_a_symbol_failed_and_why(engine: Engine, cor
             wait_until(lambda: screen.told("failed"))
         (failed,) = screen.told("failed")
     assert (failed["symbol"], failed["reason"]) == ("NOPE1", "twelvedata has no value for NOPE1")
-    assert failed["held_until"].endswith("Z")
+    assert failed["backoff_until"].endswith("Z")
 
 
 def test_b5_small_letters_watch_the_instrument_that_is_known(cli: CommandLine, core: Core) -> None:

@@ -69,7 +69,7 @@ def test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh(
 
 
 @BACK
-def test_b8_a_pair_that_is_held_off_is_asked_for_when_it_would_have_been(
+def test_b8_a_pair_that_backs_off_is_asked_for_when_it_would_have_been(
     core: Core, clock: Clock, back: int
 ) -> None:
     core.heartbeat("ann", (QUOTE, "NOPE"))

@@ -1,4 +1,4 @@
-"""Bars of Saturdays and Sundays: held where the exchange never trades then, and stored where it may."""
+"""Bars of Saturdays and Sundays: quarantined where the exchange never trades then, and stored where it may."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def stored(core: Core) -> list[int]:
     return [row.observed_at.day for row in rows]
 
 
-def test_f6_a_bar_of_a_day_on_which_its_exchange_never_trades_is_held(core: Core) -> None:
+def test_f6_a_bar_of_a_day_on_which_its_exchange_never_trades_is_quarantined(core: Core) -> None:
     trade(core)
     bring(core, window=None)
     assert stored(core) == [9, 10, 11, 12, 13]

@@ -133,8 +133,8 @@ def test_a4_against_the_sandbox_no_stored_key_is_sent_or_even_opened(core: Core,
     with running_sandbox() as sandbox:
         ours = Settings(home=tmp_path / "without-master-key", sandbox_url=sandbox.url)
         with working(core, ours) as refresher:
-            held = refresher._clients[TWELVEDATA]._keys
-            assert {name: key.get_secret_value() for name, key in held.items()} == {
+            keys = refresher._clients[TWELVEDATA]._keys
+            assert {name: key.get_secret_value() for name, key in keys.items()} == {
                 "default": "sandbox-key",
                 "second": "sandbox-key-second",
             }

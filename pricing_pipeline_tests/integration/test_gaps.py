@@ -73,7 +73,7 @@ def answer_with(core: Core, window: Window, *rows: Observation | RejectedValue) 
     settling.settle_answer(core.engine, core.claim_one(), fetched)
 
 
-def hold(core: Core, day: str, why: str) -> None:
+def quarantine(core: Core, day: str, why: str) -> None:
     core.rows(
         "INSERT INTO pricing.quarantined_values (data_type, symbol, provider, observed_at, kind, value, reason,"
         " call_id, recorded_at, last_seen_at, last_call_id) VALUES (:type, 'AAPL', 'twelvedata', :at, 'spike', '1',"
@@ -99,14 +99,14 @@ def test_f8_every_kind_of_gap_is_told_apart(core: Core) -> None:
     assert gaps(core) == [("03-02", "03-30", 20, "not_asked"), ("03-31", "03-31", 1, "not_published")]
     store(core, "03-09", "03-10", "03-13", "03-17")
     cover(core, "2026-02-01", "2026-03-17")
-    hold(core, "2026-03-12", "up and back")
+    quarantine(core, "2026-03-12", "up and back")
     core.enqueue(DAILY, "AAPL", priority=-2, days=(date(2026, 3, 19), date(2026, 3, 20)))
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
     core.enqueue(DAILY, "AAPL", priority=-2, days=(date(2026, 3, 21), date(2026, 3, 24)))
     assert gaps(core) == [
         ("03-02", "03-06", 5, "not_listed"),  # asked for a fortnight before the first value, in vain
         ("03-11", "03-11", 1, "provider_has_none"),
-        ("03-12", "03-12", 1, "held"),
+        ("03-12", "03-12", 1, "quarantined"),
         ("03-16", "03-16", 1, "provider_has_none"),
         ("03-19", "03-20", 2, "failed"),
         ("03-23", "03-24", 2, "queued"),
@@ -118,7 +118,7 @@ def test_f8_every_kind_of_gap_is_told_apart(core: Core) -> None:
             g.kind: g.detail for g in calendars.gaps(connection, DAILY, "AAPL", MARCH.start, MARCH.end)
         }
     assert details[calendars.GapKind.FAILED] == "unknown_symbol: no such symbol"
-    assert details[calendars.GapKind.HELD] == "up and back"
+    assert details[calendars.GapKind.QUARANTINED] == "up and back"
 
 
 @pytest.mark.parametrize("is_named", [True, False], ids=["a day without a price", "a row without a day"])
@@ -301,8 +301,8 @@ def test_f8_g6_nothing_before_the_first_known_value_is_asked_for(core: Core) -> 
     cover(core, "2026-02-20", "2026-03-27")
     assert plan(core, january) == [("03-30", "03-31")]
     assert gaps(core, window=january)[0] == ("01-01", "03-06", 47, "not_listed")
-    # A value that is held and older says that it was listed.
-    hold(core, "2026-01-12", "looks like a split")
+    # A value that is quarantined and older says that it was listed.
+    quarantine(core, "2026-01-12", "looks like a split")
     assert plan(core, january) == [("01-01", "02-19"), ("03-30", "03-31")]
 
 

@@ -136,7 +136,7 @@ def test_a7_a_closed_holding_opens_again(core: Core, clock: Clock) -> None:
     assert (row.status, row.closed_at, row.since >= began) == ("active", None, True)
 
 
-def test_a8_a_held_pair_whose_task_died_is_held_off(core: Core, clock: Clock) -> None:
+def test_a8_a_held_pair_whose_task_died_backs_off(core: Core, clock: Clock) -> None:
     core.hold("ann", AAPL)
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     assert tick(core, clock, 30 * MINUTE) == 0

@@ -81,8 +81,8 @@ def test_fault_11_what_an_answer_writes_is_bounded_by_what_was_asked_for(
     before = count_rows(core)
     sent = ask(core, engine, body)
     assert count_rows(core) - before <= 3 * DAYS + 102 + CONSTANT
-    held = core.one("SELECT count(*) FROM pricing.quarantined_values")
-    assert held <= DAYS + 101
+    quarantined = core.one("SELECT count(*) FROM pricing.quarantined_values")
+    assert quarantined <= DAYS + 101
     assert core.one("SELECT wire_bytes FROM pricing.collector_call_log") == sent
     booked = core.one("SELECT sum(bytes) FROM pricing.api_data_usage WHERE provider = :p", p=TWELVEDATA)
     assert booked == sent

@@ -116,8 +116,8 @@ def test_b28_an_inactive_key_is_not_used(core: Core) -> None:
 def test_b28_a_worker_gets_no_calls_for_keys_that_it_does_not_hold(core: Core) -> None:
     two_keys(core)
     core.enqueue(QUOTE, *symbols(60))
-    held = "SELECT DISTINCT key_name FROM pricing.claim_calls('twelvedata', 'w', 1, keys => '{second}')"
-    assert [tuple(row) for row in core.rows(held)] == [("second",)]
+    claimed = "SELECT DISTINCT key_name FROM pricing.claim_calls('twelvedata', 'w', 1, keys => '{second}')"
+    assert [tuple(row) for row in core.rows(claimed)] == [("second",)]
     assert core.rows("SELECT FROM pricing.claim_calls('twelvedata', 'w', 1, keys => '{third}')") == []
 
 

@@ -84,7 +84,7 @@ def test_f5_a_person_confirms_a_split_of_2500_to_1_and_nothing_more_is_needed(co
     assert stored(core) == AS_TRADED
     assert {row.adjustment for row in core.history("AAPL", DAILY, DAYS[0], DAYS[-1])} == {"raw"}
     core.call("SELECT pricing.close_believed()")
-    assert core.rows("SELECT reason FROM pricing.quarantined_values WHERE status = 'held'") == []
+    assert core.rows("SELECT reason FROM pricing.quarantined_values WHERE status = 'quarantined'") == []
 
 
 @pytest.mark.parametrize("entered", [None, (1, 2400), (2500, 1)])

@@ -236,7 +236,7 @@ KEYS = ["'{default}'", "'{default,made_up}'", "NULL"]
 NAMED = {
     **dict.fromkeys(("wanted_provider", "from_provider", "provider"), PROVIDERS),
     **dict.fromkeys(
-        ("settled", "judged", "finished", "answered", "held", "from_call", "lost", "failed_probe"), CALLS
+        ("settled", "judged", "finished", "answered", "from_call", "lost", "failed_probe"), CALLS
     ),
     **dict.fromkeys(("bytes", "wire_bytes", "more_bytes"), BYTES),
     **dict.fromkeys(("names", "keys"), KEYS),

@@ -52,12 +52,12 @@ def face_value_change() -> list[Observation]:
     ]
 
 
-def held(core: Core) -> int:
-    return int(core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'held'"))
+def quarantined(core: Core) -> int:
+    return int(core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'quarantined'"))
 
 
-def one_held(core: Core) -> int:
-    return int(core.one("SELECT max(value_id) FROM pricing.quarantined_values WHERE status = 'held'"))
+def one_quarantined(core: Core) -> int:
+    return int(core.one("SELECT max(value_id) FROM pricing.quarantined_values WHERE status = 'quarantined'"))
 
 
 def stored(core: Core, symbol: str = SCHEME, data_type: str = NAV) -> dict[date, Decimal]:
@@ -69,11 +69,13 @@ def stored(core: Core, symbol: str = SCHEME, data_type: str = NAV) -> dict[date,
 def test_f6_one_decision_releases_805_days_of_another_face_value(core: Core) -> None:
     rows = face_value_change()
     bring(core, NAV, SCHEME, rows)
-    assert held(core) == 805
-    made = reviews.decide_level(core.engine, one_held(core), "released", "ann", "face value 1000 to 10")
+    assert quarantined(core) == 805
+    made = reviews.decide_level(
+        core.engine, one_quarantined(core), "released", "ann", "face value 1000 to 10"
+    )
     assert len(made) == 805
     assert {one.outcome for one in made} == {"released"}
-    assert held(core) == 0
+    assert quarantined(core) == 0
     assert stored(core) == {row.observed_at.date(): row.close for row in rows}
     assert {row.resolved_by for row in core.rows("SELECT resolved_by FROM pricing.quarantined_values")} == {
         "ann"
@@ -89,16 +91,16 @@ def test_f6_one_statement_of_sql_decides_on_a_level(core: Core, decision: str) -
     made = core.rows(
         "SELECT outcome, count(*) AS values"
         " FROM pricing.decide_quarantined(pricing.level_of(:id), :what, 'ann', 'known') GROUP BY 1",
-        id=one_held(core),
+        id=one_quarantined(core),
         what=decision,
     )
     assert [tuple(row) for row in made] == [(decision, 805)]
-    assert (held(core), FIRST in stored(core)) == (0, decision == "released")
+    assert (quarantined(core), FIRST in stored(core)) == (0, decision == "released")
 
 
 def test_f6_the_command_line_decides_on_a_level(cli: CommandLine, core: Core) -> None:
     bring(core, NAV, SCHEME, face_value_change())
-    value_id = str(one_held(core))
+    value_id = str(one_quarantined(core))
     assert len(cli("quarantine", "show", value_id, "--json").json["level"]) == 805
     assert "and the 804 others on its level" in cli("quarantine", "show", value_id).stderr
     done = cli("quarantine", "reject", value_id, "--level", "--user", "ann")
@@ -115,7 +117,7 @@ def test_f5_one_action_that_is_entered_settles_the_level(cli: CommandLine, core:
     bring(core, NAV, SCHEME, rows)
     done = cli("action", "add", SCHEME, str(CHANGE), "--split", "100:1", "--user", "ann")
     assert "805 quarantined values are explained by it, and are prices now" in done.stdout
-    assert held(core) == 0
+    assert quarantined(core) == 0
     assert stored(core) == {row.observed_at.date(): row.close for row in rows}
     (why,) = {row.resolution for row in core.rows("SELECT resolution FROM pricing.quarantined_values")}
     assert why == "judged anew: a split of 100:1 on 2015-08-30 is known"
@@ -128,9 +130,9 @@ def test_f5_what_sql_enters_the_next_tick_of_a_worker_judges(core: Core) -> None
     bring(core, NAV, SCHEME, face_value_change())
     entered = "SELECT pricing.enter_action('fund', :symbol, :day, 'split', 100, 1, NULL, NULL, 'ann')"
     core.rows(entered, symbol=SCHEME, day=CHANGE)
-    assert held(core) == 805
+    assert quarantined(core) == 805
     assert len(reviews.judge_anew(core.engine)) == 805
-    assert held(core) == 0
+    assert quarantined(core) == 0
     assert reviews.judge_anew(core.engine) == [], "once"
 
 
@@ -139,7 +141,7 @@ def test_f5_an_action_that_explains_nothing_releases_nothing(core: Core) -> None
     entered = "SELECT pricing.enter_action('fund', :symbol, :day, 'split', 2, 1, NULL, NULL, 'ann')"
     core.rows(entered, symbol=SCHEME, day=CHANGE)
     assert reviews.judge_anew(core.engine) == []
-    assert held(core) == 805
+    assert quarantined(core) == 805
 
 
 PAST = {1: "400.00", 2: "404.00", 3: "402.00", 4: "410.00", 5: "102.50", 8: "103.00"}
@@ -150,12 +152,12 @@ def daily(prices: dict[int, str]) -> list[Observation]:
 
 
 def test_f5_after_a_person_has_said_4_to_1_nothing_more_is_needed(core: Core, clock: Clock) -> None:
-    """A source divides its past by a split that nobody told: held, entered, and asked for again by itself."""
+    """A source divides its past by a split that nobody told: quarantined, entered, and asked for again by itself."""
     before = {on: close for on, close in PAST.items() if on < 5}
     bring(core, DAILY, "AAPL", daily(before))
     divided = {on: str(Decimal(close) / 4) for on, close in before.items()}
     bring(core, DAILY, "AAPL", daily({**divided, 4: before[4]}))
-    assert held(core) == 3
+    assert quarantined(core) == 3
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.call("SELECT pricing.refetch_history()")
     core.rows("DELETE FROM pricing.api_call_queue_live")
@@ -164,7 +166,7 @@ def test_f5_after_a_person_has_said_4_to_1_nothing_more_is_needed(core: Core, cl
     core.rows("SELECT pricing.enter_action('equity', 'AAPL', '2010-03-04', 'split', 4, 1, NULL, NULL, 'ann')")
     made = reviews.judge_anew(core.engine)
     assert {one.outcome for one in made} == {"rejected"}, "they are what is stored"
-    assert held(core) == 0
+    assert quarantined(core) == 0
     assert core.call("SELECT pricing.refetch_history()") == 1
     asked = [task for task in core.tasks("AAPL") if task.status == "pending"]
     assert min(task.first_day for task in asked) == day(1)
@@ -172,28 +174,28 @@ def test_f5_after_a_person_has_said_4_to_1_nothing_more_is_needed(core: Core, cl
 
 
 def test_f5_a_step_that_is_explained_is_stored(core: Core) -> None:
-    """Its events name no split, so the step was held: the split that is entered is as traded in its prices."""
+    """Its events name no split, so the step was quarantined: the split that is entered is as traded in its prices."""
     since = {"AAPL": day(1)}
     bring(core, DAILY, "AAPL", daily(PAST), actions_since=since)
-    assert held(core) > 0
+    assert quarantined(core) > 0
     core.rows("SELECT pricing.enter_action('equity', 'AAPL', '2010-03-05', 'split', 4, 1, NULL, NULL, 'ann')")
     reviews.judge_anew(core.engine)
-    assert held(core) == 0
+    assert quarantined(core) == 0
     assert {on.day: str(close) for on, close in stored(core, "AAPL", DAILY).items()} == PAST
 
 
-def test_f5_a_split_that_a_source_tells_has_held_values_judged_anew_too(core: Core) -> None:
+def test_f5_a_split_that_a_source_tells_has_quarantined_values_judged_anew_too(core: Core) -> None:
     bring(core, DAILY, "AAPL", daily(PAST), actions_since={"AAPL": day(1)})
     said = '[{"symbol": "AAPL", "ex_on": "2010-03-05", "kind": "split", "new_shares": 4, "old_shares": 1}]'
     core.call(
         "SELECT pricing.merge_actions('equity_daily', 'fmp', 1, CAST(:said AS jsonb), '{}', '{}')", said=said
     )
     assert {one.outcome for one in reviews.judge_anew(core.engine)} == {"released"}
-    assert held(core) == 0
+    assert quarantined(core) == 0
 
 
 def test_f6_a_level_ends_at_a_believed_value_and_at_another_level(core: Core) -> None:
-    """Invariant: a level is a run of values that are held in a row and near to each other; levels part the held."""
+    """Invariant: a level is a run of quarantined values near to each other; levels part the quarantined values."""
     core.rows("DELETE FROM pricing.quarantined_values")
 
     @settings(max_examples=30, deadline=None)

@@ -106,8 +106,8 @@ def test_b18_f6_no_fault_of_transport_or_value_writes_a_row(core: Core, sandbox:
         core.rows(
             "UPDATE pricing.provider_state SET breaker = 'closed', breaker_until = NULL, probe_call = NULL"
         )
-    held = {row.kind for row in core.rows("SELECT DISTINCT kind FROM pricing.quarantined_values")}
-    assert {"refused", "unit"} <= held
+    quarantined = {row.kind for row in core.rows("SELECT DISTINCT kind FROM pricing.quarantined_values")}
+    assert {"refused", "unit"} <= quarantined
     audit(core)
 
 
@@ -119,7 +119,7 @@ def test_b18_f6_no_fault_of_transport_or_value_writes_a_row(core: Core, sandbox:
     ],
     ids=["currency", "other symbol"],
 )
-def test_b18_f6_what_belongs_to_something_else_is_held(
+def test_b18_f6_what_belongs_to_something_else_is_quarantined(
     core: Core, sandbox: RunningSandbox, fault: dict[str, Any], kind: str
 ) -> None:
     ask(core, sandbox)

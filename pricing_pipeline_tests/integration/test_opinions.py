@@ -36,8 +36,8 @@ def route_to_yahoo(core: Core, data_type: str = QUOTE) -> None:
     )
 
 
-def hold(core: Core, *symbols: str, prices: Sequence[str] = ("72.50", "7250")) -> list[int]:
-    """Have quotes of some symbols held, the second of each; returns their ids."""
+def quarantine(core: Core, *symbols: str, prices: Sequence[str] = ("72.50", "7250")) -> list[int]:
+    """Have quotes of some symbols quarantined, the second of each; returns their ids."""
     for price in prices:
         core.rows("DELETE FROM pricing.api_call_queue_live")
         core.enqueue(QUOTE, *symbols)
@@ -62,10 +62,10 @@ def due(core: Core) -> list[str]:
 
 @pytest.fixture
 def value_id(core: Core) -> str:
-    """A quote of AAPL that is held, with Yahoo as the next provider of its route."""
+    """A quote of AAPL that is quarantined, with Yahoo as the next provider of its route."""
     core.lift_limits()
     route_to_yahoo(core)
-    return str(hold(core, "AAPL")[0])
+    return str(quarantine(core, "AAPL")[0])
 
 
 def test_f6_a_second_provider_is_asked_and_its_word_kept(
@@ -136,12 +136,12 @@ def test_f6_a_provider_that_refuses_is_paused_as_by_any_call(
 # By themselves
 
 
-def test_f6_workers_ask_about_all_that_is_held_in_one_call_and_once(
+def test_f6_workers_ask_about_all_that_is_quarantined_in_one_call_and_once(
     cli: CommandLine, core: Core, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
     core.lift_limits()
     route_to_yahoo(core)
-    held = hold(core, "AAPL", "IBM")
+    quarantined = quarantine(core, "AAPL", "IBM")
     rounds = 0
 
     def is_answered() -> bool:
@@ -164,11 +164,11 @@ def test_f6_workers_ask_about_all_that_is_held_in_one_call_and_once(
     )
     assert tuple(call) == ("ok", 1, "run 7", QUOTE, ["AAPL", "IBM"])
     told = cli("quarantine", "list", "--json").json["values"]
-    assert {one["value_id"] for one in told} == set(held)
+    assert {one["value_id"] for one in told} == set(quarantined)
     assert {(word["provider"], word["verdict"]) for one in told for word in one["opinions"]} == {
         (YAHOO, "disagrees")
     }
-    assert "disagrees" in cli("quarantine", "show", str(held[0])).stdout
+    assert "disagrees" in cli("quarantine", "show", str(quarantined[0])).stdout
     assert str(core.latest("AAPL").price) == "72.50", "a person decides, and no opinion is a price"  # type: ignore[union-attr]
     audit(core)
 
@@ -176,7 +176,7 @@ def test_f6_workers_ask_about_all_that_is_held_in_one_call_and_once(
 def test_f6_what_waits_at_the_second_provider_goes_first_for_ten_minutes(core: Core, clock: Clock) -> None:
     core.lift_limits()
     route_to_yahoo(core)
-    hold(core, "AAPL")
+    quarantine(core, "AAPL")
     core.rows(
         "INSERT INTO pricing.provider_routing (data_type, symbol, provider, rank) VALUES (:type, 'GOOG', 'yahoo', 1)",
         type=QUOTE,
@@ -193,7 +193,7 @@ def test_f6_what_waits_at_the_second_provider_goes_first_for_ten_minutes(core: C
 def test_f6_a_worker_that_is_lost_costs_three_more_tries_and_not_more(core: Core, clock: Clock) -> None:
     core.lift_limits()
     route_to_yahoo(core)
-    hold(core, "AAPL")
+    quarantine(core, "AAPL")
     for wait in (15, 30, 60):
         assert isinstance(claim(core), Question)
         assert due(core) == []
@@ -209,7 +209,7 @@ def test_f6_a_worker_that_is_lost_costs_three_more_tries_and_not_more(core: Core
 
 def test_f6_nobody_is_asked_where_there_is_no_second_provider_until_there_is(core: Core) -> None:
     core.lift_limits()
-    hold(core, "AAPL")
+    quarantine(core, "AAPL")
     assert core.one("SELECT ask_at FROM pricing.quarantined_values") is None
     assert due(core) == []
     route_to_yahoo(core)
@@ -227,7 +227,7 @@ def test_f6_an_opinion_takes_of_the_limits_what_is_left(core: Core) -> None:
         " WHERE provider = 'yahoo'"
     )
     route_to_yahoo(core)
-    hold(core, "AAPL", "GOOG", "IBM")
+    quarantine(core, "AAPL", "GOOG", "IBM")
     core.rows("UPDATE pricing.provider_limits SET units = 2 WHERE provider = 'yahoo'")
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100 WHERE provider = 'yahoo'")
     assert "the quota of yahoo is spent" in str(claim(core))
@@ -245,7 +245,7 @@ def test_f6_an_opinion_is_no_reason_to_ask_for_a_list_of_all(core: Core) -> None
     core.lift_limits()
     core.rows("UPDATE pricing.provider_capabilities SET batch_from = 50 WHERE provider = 'yahoo'")
     route_to_yahoo(core)
-    hold(core, "AAPL", "GOOG", "IBM")
+    quarantine(core, "AAPL", "GOOG", "IBM")
     for _ in range(3):
         question = claim(core)
         assert isinstance(question, Question)
@@ -318,9 +318,9 @@ def test_f6_a_quote_that_disagrees_with_another_provider_waits_for_a_person(core
         if price == "100.00":
             core.enqueue("yahoo_quote", "AAPL")
             core.finish(core.claim_one(YAHOO), "101.00", seconds_old=60)
-    (held,) = core.rows("SELECT kind, value, reason FROM pricing.quarantined_values")
-    assert (held.kind, held.value) == (Doubt.DISAGREEMENT.value, "120.00")
-    assert held.reason.startswith("120.00 comes, and yahoo says 101 of ")
+    (row,) = core.rows("SELECT kind, value, reason FROM pricing.quarantined_values")
+    assert (row.kind, row.value) == (Doubt.DISAGREEMENT.value, "120.00")
+    assert row.reason.startswith("120.00 comes, and yahoo says 101 of ")
     assert str(core.latest("AAPL").price) == "103.00"  # type: ignore[union-attr]
     assert {task.failure_kind for task in core.tasks("AAPL")} <= {None, FailureKind.IMPLAUSIBLE.value}
 
@@ -341,10 +341,10 @@ def test_f6_days_are_compared_with_what_another_provider_says_of_the_same_days(c
 
     assert brought("yahoo_daily", YAHOO, "200", "201", "202", "203", "204") == set(days)
     assert brought(DAILY, "twelvedata", "200", "201", "240", "203", "205") == set(days) - {days[2]}
-    (held,) = core.rows(
+    (row,) = core.rows(
         "SELECT kind, reason FROM pricing.quarantined_values WHERE data_type = :type", type=DAILY
     )
-    assert (held.kind, held.reason) == (
+    assert (row.kind, row.reason) == (
         "disagreement",
         "240 comes, and yahoo says 202 of 2012-03-07: more than a tenth apart",
     )

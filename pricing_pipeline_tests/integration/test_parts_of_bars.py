@@ -111,11 +111,11 @@ def test_b18_what_was_dropped_is_told_by_history_frames_and_why(
     assert row.quality is None
 
 
-def test_b18_a_held_value_keeps_what_is_said_of_its_parts(core: Core) -> None:
+def test_b18_a_quarantined_value_keeps_what_is_said_of_its_parts(core: Core) -> None:
     bring(core, bar(1, "10.40"), bar(2, "10.40"), bar(3, "1040", "1040", "10.50", "10.10"), bar(4, "10.40"))
     note = "high 10.50 is below the close 1040"
-    (held,) = core.rows("SELECT kind, bar FROM pricing.quarantined_values")
-    assert (held.kind, held.bar["quality"], "high" in held.bar) == ("unit", note, False)
+    (row,) = core.rows("SELECT kind, bar FROM pricing.quarantined_values")
+    assert (row.kind, row.bar["quality"], "high" in row.bar) == ("unit", note, False)
 
 
 @pytest.mark.parametrize("text", ["1\0", "\ud800", "\udfff\0x"])
@@ -123,9 +123,9 @@ def test_b18_text_that_no_database_holds_costs_no_good_day(core: Core, text: str
     rejected = RejectedValue("AAPL", midnight(date(2010, 3, 2)), f"close {text} is none", text)
     tally = bring(core, bar(1, "10.40"), rejected=(rejected,))
     assert (tally.added, tally.quarantined, tally.failed) == (1, 1, 0)
-    (held,) = core.rows("SELECT value, reason FROM pricing.quarantined_values")
+    (row,) = core.rows("SELECT value, reason FROM pricing.quarantined_values")
     escaped = text.replace("\0", "\\x00").replace("\ud800", "\\ud800").replace("\udfff", "\\udfff")
-    assert (held.value, held.reason) == (escaped, f"close {escaped} is none")
+    assert (row.value, row.reason) == (escaped, f"close {escaped} is none")
 
 
 TEXTS = st.sampled_from(("9.80", "10.00", "10.20", "10.40", "104.00", "0.01"))

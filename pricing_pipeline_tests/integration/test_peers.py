@@ -11,7 +11,7 @@ import pytest
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.quarantining import bring, held, one_call
+from pricing_pipeline_tests.support.quarantining import bring, one_call, quarantined
 
 AFTERNOON = timedelta(hours=20)
 
@@ -37,7 +37,9 @@ def times(bar: Observation, factor: int) -> Observation:
 
 
 @pytest.mark.parametrize("factor", [4, 200])
-def test_b18_a_daily_bar_that_contradicts_the_quote_of_its_day_is_held(core: Core, factor: int) -> None:
+def test_b18_a_daily_bar_that_contradicts_the_quote_of_its_day_is_quarantined(
+    core: Core, factor: int
+) -> None:
     """A history until 2013 lets a first new day step by any factor."""
     days = (date(2010, 3, 1), date(2010, 3, 31))
     bring(
@@ -49,23 +51,23 @@ def test_b18_a_daily_bar_that_contradicts_the_quote_of_its_day_is_held(core: Cor
     tally = bring(core, one_call(core, DAILY, "AAPL"), times(today(core), factor))
     assert (tally.quarantined, tally.added) == (1, 0)
     assert core.latest("AAPL", DAILY) is None
-    (row,) = held(core)
+    (row,) = quarantined(core)
     assert row.data_type == DAILY
     assert "equity_quote has 531" in row.reason
 
 
-def test_b18_a_quote_that_contradicts_the_bar_of_its_day_is_held_and_true_ones_are_not(
+def test_b18_a_quote_that_contradicts_the_bar_of_its_day_is_quarantined_and_true_ones_are_not(
     core: Core, clock: Clock
 ) -> None:
     bring(core, one_call(core, DAILY, "AAPL"), today(core))
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "531.00"))
-    assert held(core) == []
+    assert quarantined(core) == []
     # A last quote that is near takes no part of this: the bar does.
     core.rows("UPDATE pricing.latest_prices SET amount = amount * 4 WHERE data_type = 'equity_quote'")
     clock.advance(60)
     tally = bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "2130.00"))
     assert (tally.quarantined, tally.added) == (1, 0)
-    (row,) = held(core)
+    (row,) = quarantined(core)
     assert (row.data_type, row.kind) == (QUOTE, "jump")
     assert "equity_daily has 530" in row.reason
 
@@ -78,8 +80,8 @@ def test_b18_a_split_that_is_known_explains_a_quote_of_the_old_shares(core: Core
     )
     bring(core, one_call(core, DAILY, "AAPL"), today(core))
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "2120.00"))
-    assert held(core) == []
+    assert quarantined(core) == []
     core.rows("DELETE FROM pricing.latest_prices WHERE data_type = 'equity_daily'")
     core.rows("DELETE FROM pricing.price_history WHERE data_type = 'equity_daily'")
     bring(core, one_call(core, DAILY, "AAPL"), today(core))
-    assert held(core) == []
+    assert quarantined(core) == []

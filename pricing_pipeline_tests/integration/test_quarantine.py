@@ -16,7 +16,7 @@ from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.quarantining import BODY, bring, held, one_call
+from pricing_pipeline_tests.support.quarantining import BODY, bring, one_call, quarantined
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
@@ -36,10 +36,10 @@ def test_f6_b18_a_value_in_another_unit_is_kept_and_its_neighbours_are_stored(co
     assert (tally.quarantined, tally.failed, tally.added) == (1, 1, 1)
     assert str(core.latest("AAPL").price) == "72.50"  # type: ignore[union-attr]
     assert core.tasks("IBM")[-1].status == "completed"
-    (row,) = held(core)
+    (row,) = quarantined(core)
     assert (row.data_type, row.symbol, row.provider, row.kind) == (QUOTE, "AAPL", "twelvedata", "unit")
     assert (row.value, row.observed_at, row.call_id) == ("7250", wrong.observed_at, call.id)
-    assert (row.status, row.times, row.resolved_at) == ("held", 1, None)
+    assert (row.status, row.times, row.resolved_at) == ("quarantined", 1, None)
     assert row.bar == {"close": "7250", "currency": "USD", "adjustment": "raw"}
     with core.engine.connect() as connection:
         assert quarantined_values.body(connection, row.value_id) == BODY
@@ -74,7 +74,7 @@ def test_f6_the_same_value_again_counts_and_adds_nothing(core: Core, clock: Cloc
         calls.append(one_call(core, QUOTE, "AAPL"))
         bring(core, calls[-1], wrong)
         clock.advance(60)
-    (row,) = held(core)
+    (row,) = quarantined(core)
     assert (row.times, row.call_id, row.last_call_id) == (3, calls[0].id, calls[2].id)
     assert row.last_seen_at - row.recorded_at >= timedelta(seconds=119)
     assert core.one("SELECT count(*) FROM pricing.quarantined_bodies") == 1
@@ -89,7 +89,7 @@ def test_f6_what_a_parser_refuses_is_kept_as_it_was_spelled(core: Core) -> None:
     good = observation("AAPL", "30.00", midnight(date(2010, 3, 1)))
     tally = bring(core, one_call(core, DAILY, "AAPL", days=MARCH), good, rejected=rejected)
     assert (tally.quarantined, tally.failed, tally.added) == (2, 0, 1)
-    assert [(row.kind, row.value, row.observed_at, row.bar) for row in held(core)] == [
+    assert [(row.kind, row.value, row.observed_at, row.bar) for row in quarantined(core)] == [
         ("refused", "NaN", day, None),
         ("refused", "30.1", None, None),
     ]
@@ -102,10 +102,10 @@ def test_f6_a_lost_claim_keeps_nothing(core: Core) -> None:
     call = one_call(core, QUOTE, "AAPL")
     core.return_tasks(call)
     tally = bring(core, call, quote(core, "7250"))
-    assert (tally.quarantined, held(core)) == (0, [])
+    assert (tally.quarantined, quarantined(core)) == (0, [])
 
 
-def test_f6_a_newest_day_that_is_held_does_not_make_the_days_before_it_stale(core: Core) -> None:
+def test_f6_a_newest_day_that_is_quarantined_does_not_make_the_days_before_it_stale(core: Core) -> None:
     """The stored newest day comes again a hundred times as high: that is no source that fell behind."""
     today = midnight(core.clock().date())
     days = [today - timedelta(days=n) for n in (4, 3, 2, 1, 0)]
@@ -115,7 +115,7 @@ def test_f6_a_newest_day_that_is_held_does_not_make_the_days_before_it_stale(cor
     task = core.tasks("AAPL")[-1]
     assert task.errors[-1]["kind"] == "implausible"
     assert str(core.latest("AAPL", DAILY).price) == "34.00"  # type: ignore[union-attr]
-    assert [row.kind for row in held(core)] == ["unit"]
+    assert [row.kind for row in quarantined(core)] == ["unit"]
 
 
 def test_b18_the_currency_of_the_first_answer_is_the_instruments(core: Core) -> None:
@@ -123,7 +123,7 @@ def test_b18_the_currency_of_the_first_answer_is_the_instruments(core: Core) -> 
     bring(core, core.claim_one(), quote(core, "10", "NEW", currency="EUR"))
     assert core.one("SELECT currency FROM pricing.instruments WHERE symbol = 'NEW'") == "EUR"
     bring(core, one_call(core, QUOTE, "NEW"), quote(core, "10", "NEW", currency="USD"))
-    assert [row.kind for row in held(core)] == ["currency"]
+    assert [row.kind for row in quarantined(core)] == ["currency"]
     assert core.latest("NEW").currency == "EUR"  # type: ignore[union-attr]
 
 
@@ -134,7 +134,7 @@ def test_b18_bounds_are_of_a_symbol_or_of_a_type(core: Core) -> None:
     )
     call = one_call(core, QUOTE, "AAPL", "BRK.A", "IBM")
     bring(core, call, quote(core, "1001"), quote(core, "700000", "BRK.A"), quote(core, "0.5", "IBM"))
-    assert [(row.symbol, row.kind) for row in held(core)] == [("AAPL", "bounds"), ("IBM", "bounds")]
+    assert [(row.symbol, row.kind) for row in quarantined(core)] == [("AAPL", "bounds"), ("IBM", "bounds")]
     assert core.latest("BRK.A") is not None
 
 
@@ -142,7 +142,7 @@ def test_b18_the_first_price_of_a_pair_is_compared_with_other_data_types(core: C
     day = midnight(core.clock().date())
     bring(core, one_call(core, DAILY, "AAPL"), observation("AAPL", "72.50", day))
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250"))
-    assert [row.kind for row in held(core)] == ["unit"]
+    assert [row.kind for row in quarantined(core)] == ["unit"]
 
 
 def test_b18_a_level_that_quotes_keep_for_an_hour_is_believed(core: Core, clock: Clock) -> None:
@@ -191,7 +191,7 @@ def test_f6_a_price_that_stands_still_under_fresh_times_is_flagged(core: Core, c
     assert core.latest("IBM").frozen_since is None  # type: ignore[union-attr]
     assert core.call("SELECT pricing.warn_frozen()") == 1
     assert "AAPL" in core.one("SELECT message FROM pricing.warnings WHERE source = 'warn_frozen'")
-    assert held(core) == []
+    assert quarantined(core) == []
 
 
 def test_f6_the_quarantine_forgets_in_time(core: Core, clock: Clock) -> None:
@@ -204,7 +204,7 @@ def test_f6_the_quarantine_forgets_in_time(core: Core, clock: Clock) -> None:
     )
     clock.advance(91 * 86_400)
     assert core.call("SELECT pricing.prune_quarantine()") == 1
-    assert [row.value for row in held(core)] == ["7250"]
+    assert [row.value for row in quarantined(core)] == ["7250"]
     assert core.one("SELECT count(*) FROM pricing.quarantined_bodies") == 0
     clock.advance(310 * 86_400)
     assert core.call("SELECT pricing.prune_quarantine()") == 1
@@ -235,13 +235,13 @@ def test_f6_of_a_providers_answers_the_newest_hundred_megabytes_are_kept(core: C
 def test_f6_a_body_is_cut_at_a_million_bytes(core: Core) -> None:
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50"))
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250"), body=b"x" * 3_000_000)
-    (row,) = held(core)
+    (row,) = quarantined(core)
     with core.engine.connect() as connection:
         assert quarantined_values.body(connection, row.value_id) == b"x" * 1_000_000
     assert core.one("SELECT size FROM pricing.quarantined_bodies") == 3_000_000
 
 
-def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) -> None:
+def test_f6_what_is_quarantined_is_shown_with_its_answer(cli: CommandLine, core: Core) -> None:
     bring(core, one_call(core, FX, "EUR/USD"), quote(core, "1.1", "EUR/USD"))
     bring(core, one_call(core, FX, "EUR/USD"), quote(core, "110", "EUR/USD"))
     shown = cli("quarantine", "list", "--json").json["values"]
@@ -250,7 +250,7 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
     ]
     value_id = str(shown[0]["value_id"])
     whole = cli("quarantine", "show", value_id, "--json").json
-    assert (whole["body"], whole["status"], whole["bar"]["close"]) == (BODY.decode(), "held", "110")
+    assert (whole["body"], whole["status"], whole["bar"]["close"]) == (BODY.decode(), "quarantined", "110")
     (near,) = whole["around"]
     assert (near["place"], near["price"], near["provider"]) == ("before", "1.10000", "twelvedata")
     assert cli("quarantine", "show", value_id, "--body").stdout == BODY.decode()
@@ -262,14 +262,14 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
     core.rows("DELETE FROM pricing.quarantined_bodies")
     assert "is not kept any more" in cli("quarantine", "show", value_id, "--body").error
     assert "110" in cli("quarantine", "list", "EUR/USD").stdout
-    assert "no value is held" in cli("quarantine", "list", "AAPL").stdout
+    assert "no value is quarantined" in cli("quarantine", "list", "AAPL").stdout
     (count,) = cli("status", "--json").json["quarantine"]
-    assert (count["data_type"], count["kind"], count["held"], count["symbols"]) == (FX, "unit", 1, 1)
+    assert (count["data_type"], count["kind"], count["quarantined"], count["symbols"]) == (FX, "unit", 1, 1)
     assert "not believed" in cli("status").stdout
 
 
 @pytest.mark.parametrize("factor", [100, 1000])
-def test_b18_f6_another_unit_from_a_real_server_is_held_with_its_real_body(
+def test_b18_f6_another_unit_from_a_real_server_is_quarantined_with_its_real_body(
     core: Core, clock: Clock, sandbox: RunningSandbox, factor: int
 ) -> None:
     """Client, parser, judge and store together."""
@@ -284,7 +284,7 @@ def test_b18_f6_another_unit_from_a_real_server_is_held_with_its_real_body(
     assert before is not None
     assert after is not None
     assert after.price == before.price
-    (row,) = held(core)
+    (row,) = quarantined(core)
     with core.engine.connect() as connection:
         body = quarantined_values.body(connection, row.value_id)
     assert body is not None
@@ -298,7 +298,7 @@ def test_b18_no_release_is_recommended_that_would_be_refused(core: Core, cli: Co
     bring(core, one_call(core, DAILY, "AAPL", days=MARCH), rejected=rejected)
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50"))
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250"))
-    unreadable, unit = (str(row.value_id) for row in held(core))
+    unreadable, unit = (str(row.value_id) for row in quarantined(core))
     said = cli("quarantine", "show", unreadable).stderr
     assert "cannot be released" in said
     assert f"quarantine reject {unreadable}" in said

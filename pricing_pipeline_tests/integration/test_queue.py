@@ -119,9 +119,9 @@ def test_a5_without_a_route_a_task_dies_at_once_and_says_so(core: Core) -> None:
     dead = core.tasks("AAPL")[-1]
     assert (dead.status, dead.failure_kind) == ("failed", "misconfigured")
     assert "pricing-pipeline route add" in dead.errors[0]["message"]
-    held = core.demand_of(QUOTE, "AAPL")
-    assert held is not None
-    assert held.backoff_until > core.clock()
+    pair = core.demand_of(QUOTE, "AAPL")
+    assert pair is not None
+    assert pair.backoff_until > core.clock()
 
 
 # Reading

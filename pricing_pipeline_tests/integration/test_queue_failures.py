@@ -69,7 +69,7 @@ def test_a8_what_asking_again_cannot_help_dies_at_once(core: Core, kind: Failure
     assert [error["message"] for error in task.errors] == ["it never will"]
 
 
-def test_a8_a_dead_pair_is_held_off_for_an_hour_doubling_to_a_day(core: Core, clock: Clock) -> None:
+def test_a8_a_dead_pair_backs_off_for_an_hour_doubling_to_a_day(core: Core, clock: Clock) -> None:
     """The pair is still stale, yet the next check must not start it again."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     for hours in (1, 2, 4, 8, 16, 24, 24):
@@ -86,7 +86,7 @@ def test_a8_a_dead_pair_is_held_off_for_an_hour_doubling_to_a_day(core: Core, cl
         assert core.enqueue_due() == 1
 
 
-def test_a8_success_ends_the_hold_off(core: Core, clock: Clock) -> None:
+def test_a8_success_ends_the_backoff(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     for hours in (1, 2):
         core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
@@ -106,7 +106,7 @@ def test_a8_success_ends_the_hold_off(core: Core, clock: Clock) -> None:
     )
 
 
-def test_a8_a_hold_off_outlives_its_viewers(core: Core, clock: Clock) -> None:
+def test_a8_a_backoff_outlives_its_viewers(core: Core, clock: Clock) -> None:
     """Whoever leaves and comes back within the hour does not start the episode anew."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")

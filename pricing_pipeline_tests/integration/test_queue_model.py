@@ -200,11 +200,11 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def complete(self, data: st.DataObject) -> None:
         claim = self._any_claim(data)
-        held = self._held(claim)
+        owned = self._owned(claim)
         assert set(self._one("SELECT pricing.complete_tasks(%s, %s)", [list(claim.ids), claim.token])) == set(
-            held
+            owned
         )
-        for task in held.values():
+        for task in owned.values():
             task.status, task.token, task.lease_until, task.finished_at = "completed", None, None, self.now
             self.demand[task.pair].forget(self.now + timedelta(minutes=CADENCES[task.pair[0]]))
 
@@ -212,13 +212,13 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data(), kind=st.sampled_from([PERMANENT, TRANSIENT, SNOOZED]))
     def fail(self, data: st.DataObject, kind: str) -> None:
         claim = self._any_claim(data)
-        held = self._held(claim)
+        owned = self._owned(claim)
         returned = self._one(
             "SELECT pricing.fail_tasks(%s, %s, %s, 'why', %s, interval '40 s')",
             [list(claim.ids), claim.token, kind, kind == PERMANENT],
         )
-        assert set(returned) == set(held)
-        for number, task in held.items():
+        assert set(returned) == set(owned)
+        for number, task in owned.items():
             pause = 40 if kind == SNOOZED else PAUSES[min(task.attempt, 3) - 1]
             if kind == SNOOZED and self.now - task.enqueued_at < timedelta(hours=24):
                 self._lose(task, kind, "scheduled")
@@ -236,9 +236,9 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         claim = self._any_claim(data)
-        held = self._held(claim)
-        assert self._one("SELECT pricing.return_tasks(%s, %s)", [list(claim.ids), claim.token]) == len(held)
-        for task in held.values():
+        owned = self._owned(claim)
+        assert self._one("SELECT pricing.return_tasks(%s, %s)", [list(claim.ids), claim.token]) == len(owned)
+        for task in owned.values():
             self._lose(task, "worker_stopped", "pending")
             task.attempt -= 1
 
@@ -246,10 +246,10 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def extend(self, data: st.DataObject) -> None:
         claim = self._any_claim(data)
-        held = self._held(claim)
+        owned = self._owned(claim)
         returned = self._one("SELECT pricing.extend_tasks(%s, %s)", [list(claim.ids), claim.token])
-        assert set(returned) == set(held)
-        for task in held.values():
+        assert set(returned) == set(owned)
+        for task in owned.values():
             task.lease_until = self.now + timedelta(seconds=60)
 
     @precondition(lambda self: self.tasks)
@@ -407,7 +407,7 @@ class QueueMachine(RuleBasedStateMachine):
             for part in ([call] if len(call) >= self.batch_from else [[n] for n in call])
         ]
 
-    def _held(self, claim: Claim) -> dict[int, Expected]:
+    def _owned(self, claim: Claim) -> dict[int, Expected]:
         known = {number: self.tasks[number] for number in claim.ids if number in self.tasks}
         return {number: task for number, task in known.items() if task.token == claim.token}
 

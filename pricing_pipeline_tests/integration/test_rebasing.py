@@ -186,18 +186,18 @@ def test_f5_a_past_on_another_level_changes_no_basis(core: Core) -> None:
     assert belief(core) == of(SPLITS, 0, 29)
 
 
-def test_f5_what_is_held_on_the_old_basis_cannot_be_released_into_the_new_one(core: Core) -> None:
+def test_f5_what_is_quarantined_on_the_old_basis_cannot_be_released_into_the_new_one(core: Core) -> None:
     spike = {**TODAYS, DAYS[7]: Decimal(900)}
     settle(core, answer_of(spike, SPLITS, DAYS[0]), DAYS[0], DAYS[-1])
-    held = "SELECT bar ->> 'adjustment' AS basis, value FROM pricing.quarantined_values WHERE status = 'held'"
-    assert [tuple(row) for row in core.rows(held)] == [("splits", "900")]
+    query = "SELECT bar ->> 'adjustment' AS basis, value FROM pricing.quarantined_values WHERE status = 'quarantined'"
+    assert [tuple(row) for row in core.rows(query)] == [("splits", "900")]
     settle(core, answer_of({**AS_TRADED, DAYS[8]: Decimal(3600)}, RAW, DAYS[0]), DAYS[0], DAYS[-1])
     assert {basis for _, basis in belief(core).values()} == {SPLITS}, (
         "a stored day came with a doubtful value"
     )
     bring(core, RAW, 0, 29)
     assert belief(core) == of(RAW, 0, 29)
-    assert {row.basis for row in core.rows(held)} <= {"raw"}
+    assert {row.basis for row in core.rows(query)} <= {"raw"}
 
 
 def test_f5_the_latest_price_goes_on_on_the_new_basis(core: Core) -> None:

@@ -167,7 +167,7 @@ def test_b18_one_bad_symbol_costs_the_others_of_its_call_nothing(
     audit(core)
 
 
-def test_a8_an_unknown_symbol_dies_at_once_and_is_held_off(
+def test_a8_an_unknown_symbol_dies_at_once_and_backs_off(
     core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NOPE1"), (NAV, "999999"))
@@ -217,7 +217,7 @@ def test_f3_an_answer_older_than_ours_is_refused(
 def test_b19_a_mishap_while_storing_costs_no_attempt_and_no_call(
     core: Core, sandbox: RunningSandbox, refresher: Refresher, mishap: str
 ) -> None:
-    """The answer is in hand and the claim still held, so it is stored at the next try."""
+    """The answer is in hand and the claim still owned, so it is stored at the next try."""
     core.rows("CREATE SEQUENCE pricing.mishaps")
     core.rows(
         "CREATE FUNCTION pricing.mishap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN"

@@ -44,7 +44,7 @@ def bar(core: Core, days_ago: int, price: str) -> Observation:
 
 
 def reject(core: Core) -> None:
-    for row in core.rows("SELECT value_id FROM pricing.quarantined_values WHERE status = 'held'"):
+    for row in core.rows("SELECT value_id FROM pricing.quarantined_values WHERE status = 'quarantined'"):
         assert reviews.reject(core.engine, row.value_id, "ann", "wrong").outcome == "rejected"
 
 

@@ -92,16 +92,16 @@ def test_f5_a_bar_of_a_day_that_is_not_over_is_asked_for_until_it_is_final(core:
 
 
 @pytest.mark.parametrize("factor", ["100", "0.01"])
-def test_f5_yfinance_days_a_hundred_times_too_high_or_low_are_held(core: Core, factor: str) -> None:
+def test_f5_yfinance_days_a_hundred_times_too_high_or_low_are_quarantined(core: Core, factor: str) -> None:
     """Single days in pence among pounds, and the newest ones; what is good is stored, nothing is mended."""
     good = {on: str(100 + on) for on in (1, 2, 3, 4, 5, 8, 9, 10, 11, 12)}
     bad = {on: str(Decimal(good[on]) * Decimal(factor)) for on in (4, 11, 12)}
     tally = bring(core, *(bar(on, close) for on, close in (good | bad).items()), told=[])
     assert tally.quarantined == 3
     assert set(closes(core)) == set(good) - set(bad)
-    held = core.rows("SELECT kind, value FROM pricing.quarantined_values ORDER BY observed_at")
-    assert [Decimal(row.value) for row in held] == [Decimal(bad[on]) for on in (4, 11, 12)]
-    assert {row.kind for row in held} <= {"unit", "spike"}
+    rows = core.rows("SELECT kind, value FROM pricing.quarantined_values ORDER BY observed_at")
+    assert [Decimal(row.value) for row in rows] == [Decimal(bad[on]) for on in (4, 11, 12)]
+    assert {row.kind for row in rows} <= {"unit", "spike"}
 
 
 def test_f5_yfinance_missing_rows_are_gaps_and_nothing_fills_them(core: Core) -> None:

@@ -43,7 +43,7 @@ def quote(core: Core, price: str, seconds_old: float = 1, **more: Any) -> Observ
     return observation("AAPL", price, core.clock() - timedelta(seconds=seconds_old), **more)
 
 
-def held_quote(core: Core, price: str = "7250", seconds_old: float = 1, **more: Any) -> int:
+def quarantined_quote(core: Core, price: str = "7250", seconds_old: float = 1, **more: Any) -> int:
     """A price of 72.50, then another that is not believed; returns the id of that one."""
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50", 60))
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, price, seconds_old, **more))
@@ -58,7 +58,7 @@ def row(core: Core, value_id: int) -> Any:
 
 def test_f6_a_released_value_is_the_latest_price_with_its_own_lineage(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
-    value_id = held_quote(core)
+    value_id = quarantined_quote(core)
     before = row(core, value_id)
     clock.advance(600)
     made = reviews.release(core.engine, value_id, "ann", "checked")
@@ -85,7 +85,7 @@ def test_f6_a_released_value_is_the_latest_price_with_its_own_lineage(core: Core
 
 
 def test_f6_releasing_twice_is_releasing_once(core: Core, clock: Clock) -> None:
-    value_id = held_quote(core)
+    value_id = quarantined_quote(core)
     reviews.release(core.engine, value_id, "ann")
     first = (row(core, value_id), core.latest("AAPL"))
     clock.advance(60)
@@ -99,7 +99,7 @@ def test_f6_releasing_twice_is_releasing_once(core: Core, clock: Clock) -> None:
 
 
 def test_f6_an_older_value_is_released_into_the_history_only(core: Core) -> None:
-    value_id = held_quote(core, seconds_old=30)
+    value_id = quarantined_quote(core, seconds_old=30)
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.60", 0))
     made = reviews.release(core.engine, value_id, "ann")
     assert (made.outcome, made.is_latest) == ("released", False)
@@ -132,7 +132,7 @@ def test_f6_what_stood_at_the_same_time_becomes_a_revision(core: Core) -> None:
     assert [str(bar.close) for bar in core.history("AAPL", DAILY, *MARCH)] == ["45.00"]
 
 
-def test_f6_a_released_value_is_believed_whatever_rule_held_it(core: Core) -> None:
+def test_f6_a_released_value_is_believed_whatever_rule_quarantined_it(core: Core) -> None:
     core.rows(
         "INSERT INTO pricing.plausibility_bounds (data_type, symbol, highest) VALUES ('equity_daily', 'AAPL', 40)"
     )
@@ -148,9 +148,9 @@ def test_f6_a_released_value_is_believed_whatever_rule_held_it(core: Core) -> No
     assert core.tasks("AAPL")[-1].status == "completed"
 
 
-def test_f6_a_pair_that_was_held_off_is_due_when_its_value_is_released(core: Core) -> None:
+def test_f6_a_pair_that_was_backing_off_is_due_when_its_value_is_released(core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
-    value_id = held_quote(core)
+    value_id = quarantined_quote(core)
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.call("SELECT pricing.back_off('equity_quote', ARRAY['AAPL'], 'implausible', 'not believed')")
     reviews.release(core.engine, value_id, "ann")
@@ -161,7 +161,7 @@ def test_f6_a_pair_that_was_held_off_is_due_when_its_value_is_released(core: Cor
 
 
 def test_f6_a_rejected_value_that_comes_again_asks_nobody(core: Core, clock: Clock) -> None:
-    value_id = held_quote(core)
+    value_id = quarantined_quote(core)
     assert reviews.reject(core.engine, value_id, "ann", "pence").outcome == "rejected"
     assert reviews.reject(core.engine, value_id, "bob").outcome == "rejected_already"
     clock.advance(3600)
@@ -174,7 +174,7 @@ def test_f6_a_rejected_value_that_comes_again_asks_nobody(core: Core, clock: Clo
         assert quarantined_values.listed(connection, None, None, 9) == []
     assert str(core.latest("AAPL").price) == "72.50"  # type: ignore[union-attr]
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7251"))
-    assert core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'held'") == 1
+    assert core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'quarantined'") == 1
     assert reviews.release(core.engine, value_id, "bob").outcome == "released", "a mind may be changed"
 
 
@@ -186,7 +186,10 @@ def test_f6_a_day_that_was_rejected_says_nothing_about_other_days(core: Core) ->
     reviews.reject(core.engine, core.one("SELECT value_id FROM pricing.quarantined_values"), "ann")
     bring(core, one_call(core, DAILY, "AAPL", MARCH), good[0], wrong[1], wrong[2], good[3])
     found = core.rows("SELECT status, observed_at FROM pricing.quarantined_values ORDER BY observed_at")
-    assert [(one.status, one.observed_at) for one in found] == [("rejected", days[1]), ("held", days[2])]
+    assert [(one.status, one.observed_at) for one in found] == [
+        ("rejected", days[1]),
+        ("quarantined", days[2]),
+    ]
 
 
 def test_f6_what_cannot_be_stored_is_refused_with_its_reason(cli: CommandLine, core: Core) -> None:
@@ -198,11 +201,11 @@ def test_f6_what_cannot_be_stored_is_refused_with_its_reason(cli: CommandLine, c
     assert refused.exit_code == 1
     assert f"value {value_id}: is not released: its answer gave no value" in refused.stdout
     assert "value 999: there is none" in refused.stdout
-    assert row(core, int(value_id)).status == "held"
+    assert row(core, int(value_id)).status == "quarantined"
 
 
 def test_f6_people_decide_by_command(cli: CommandLine, core: Core) -> None:
-    value_id = str(held_quote(core))
+    value_id = str(quarantined_quote(core))
     done = cli("quarantine", "release", value_id, "--user", "ann", "--reason", "checked")
     assert (done.exit_code, "7250 of AAPL is stored, and is the latest price" in done.stdout) == (0, True)
     again = cli("quarantine", "release", value_id, "--json")
@@ -212,7 +215,7 @@ def test_f6_people_decide_by_command(cli: CommandLine, core: Core) -> None:
     shown = cli("quarantine", "show", value_id).stdout
     assert "released by ann at" in shown
     assert "checked" in shown
-    assert cli("quarantine", "list").stdout == "no value is held.\n"
+    assert cli("quarantine", "list").stdout == "no value is quarantined.\n"
     assert "released by ann" in " ".join(cli("quarantine", "show", "1").stdout.split())
 
 
@@ -227,7 +230,7 @@ def test_f6_a_decision_has_a_name(core: Core) -> None:
 def test_f6_what_a_later_answer_has_confirmed_waits_no_more(
     cli: CommandLine, core: Core, clock: Clock
 ) -> None:
-    """A jump that later days confirmed stayed held, and could be rejected while it was the price."""
+    """A jump that later days confirmed stayed quarantined, and could be rejected while it was the price."""
     days = [midnight(date(2010, 3, day)) for day in range(1, 13)]
     rows = [observation("AAPL", "100" if n < 8 else "300", at) for n, at in enumerate(days)]
     bring(core, one_call(core, DAILY, "AAPL", MARCH), *rows[:8])
@@ -235,7 +238,7 @@ def test_f6_what_a_later_answer_has_confirmed_waits_no_more(
         clock.set(days[newest - 1] + timedelta(hours=30))
         bring(core, one_call(core, DAILY, "AAPL"), *rows[newest - 3 : newest])
     first, second = core.rows("SELECT value_id, status FROM pricing.quarantined_values ORDER BY value_id")
-    assert (first.status, second.status) == ("held", "held")
+    assert (first.status, second.status) == ("quarantined", "quarantined")
     assert core.one("SELECT pricing.close_believed()") == 0
     clock.set(days[10] + timedelta(hours=30))
     bring(core, one_call(core, DAILY, "AAPL"), *rows[8:11])
@@ -263,7 +266,7 @@ def test_f6_an_action_that_was_entered_by_hand_waits_no_more(core: Core, kind: s
         actions.enter(connection, "equity", entered, "ann", "the company said so")
     assert core.one("SELECT pricing.close_believed()") == 1
     found = core.rows("SELECT value, status, resolved_by FROM pricing.quarantined_values ORDER BY status")
-    assert [tuple(one) for one in found] == [("29.00", "held", None), (said, "released", "ann")]
+    assert [tuple(one) for one in found] == [("29.00", "quarantined", None), (said, "released", "ann")]
 
 
 def test_f6_the_note_of_a_latest_price_is_that_of_its_own_bar(core: Core) -> None:

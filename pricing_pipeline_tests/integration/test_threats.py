@@ -114,10 +114,10 @@ def test_f6_no_word_of_a_provider_steers_a_terminal(core: Core, cli: CommandLine
         )
         body = f'{{"price": "{price}", "name": "{STEERING}"}}'.encode()
         settle_answer(core.engine, core.claim_one(), Fetched(answer, 200, len(body), body=body))
-    (held,) = cli("quarantine", "list", "--json").json["values"]
+    (value,) = cli("quarantine", "list", "--json").json["values"]
     for command in (
         ["document", "show", "AAPL", "--type", "who"],
-        ["quarantine", "show", str(held["value_id"])],
+        ["quarantine", "show", str(value["value_id"])],
     ):
         said = cli(*command)
         assert "\\x1b" in said.stdout, command

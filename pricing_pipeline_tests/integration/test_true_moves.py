@@ -78,7 +78,7 @@ def test_f6_what_is_never_split_has_no_split_that_was_forgotten(
 
 
 def test_f6_two_providers_that_see_one_move_confirm_each_other(core: Core) -> None:
-    """The first word of it is held, for the other's price is still the old one; the second provider's is believed."""
+    """The first value is quarantined, for the other's price is still the old one; the second provider's is believed."""
     core.lift_limits()
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"

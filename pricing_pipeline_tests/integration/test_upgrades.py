@@ -26,9 +26,9 @@ def test_b2_an_upgrade_says_who_holds_its_lock(
     with psycopg.connect(database_url) as worker:
         worker.execute(LOCK)
         said = rf"process {worker.info.backend_pid} of the login {make_url(database_url).username}\."
-        with pytest.raises(LockUnavailable, match=said) as held:
+        with pytest.raises(LockUnavailable, match=said) as refusal:
             migrate.upgrade(owner_url)
-        assert re.search(r"pg_terminate_backend", str(held.value))
+        assert re.search(r"pg_terminate_backend", str(refusal.value))
     migrate.upgrade(owner_url)
 
 

@@ -353,15 +353,15 @@ def test_f4_what_came_is_not_believed(core: Core, clock: Clock) -> None:
     bring(core, "7250")
     found = why(core)
     with core.engine.connect() as connection:
-        (held,) = quarantined_values.listed(connection, None, None, 9)
-    assert (found.state, found.since) == ("quarantined", held.last_seen_at)
+        (value,) = quarantined_values.listed(connection, None, None, 9)
+    assert (found.state, found.since) == ("quarantined", value.last_seen_at)
     assert (
-        f"(7250) is not believed: {held.reason}. Decide on it: pricing-pipeline quarantine show {held.value_id}"
+        f"(7250) is not believed: {value.reason}. Decide on it: pricing-pipeline quarantine show {value.value_id}"
         in found.sentence
     )
     assert found.next_at == core.tasks("AAPL")[-1].run_after
 
-    reviews.reject(core.engine, held.value_id, "ann")
+    reviews.reject(core.engine, value.value_id, "ann")
     assert "ann has rejected it" in why(core).sentence
     bring(core, "72.60", 0)
     assert why(core).state == "fresh"

@@ -326,15 +326,15 @@ def test_f6_two_providers_that_disagree_fail_a_check(stage: Stage, core: Core) -
     assert facts(check)["worst_factor"] == 100.0
 
 
-def test_f6_what_a_second_provider_says_of_a_held_value_fails_the_check_until_a_person_decides(
+def test_f6_what_a_second_provider_says_of_a_quarantined_value_fails_the_check_until_a_person_decides(
     stage: Stage, core: Core
 ) -> None:
     core.rows(
-        "WITH held AS (INSERT INTO pricing.quarantined_values (data_type, symbol, provider, observed_at, kind, value,"
+        "WITH value AS (INSERT INTO pricing.quarantined_values (data_type, symbol, provider, observed_at, kind, value,"
         " reason, bar, call_id, recorded_at, last_seen_at, last_call_id) SELECT :type, 'AAPL', 'twelvedata', n, 'unit',"
         " '7250', 'far', jsonb_build_object('close', '7250'), 1, n, n, 1 FROM pricing.clock() AS n RETURNING value_id)"
         " INSERT INTO pricing.second_opinions (value_id, provider, call_id, asked_at, answered_at, observed_at, value,"
-        " ratio) SELECT value_id, 'yahoo', 2, n, n, n, 72.5, 100 FROM held CROSS JOIN pricing.clock() AS n",
+        " ratio) SELECT value_id, 'yahoo', 2, n, n, n, 72.5, 100 FROM value CROSS JOIN pricing.clock() AS n",
         type=QUOTE,
     )
     check = evaluated(stage, "agreement")[QUOTE]

@@ -208,7 +208,7 @@ def test_g3_a_drain_that_came_and_went_makes_nobody_wait(stage: Stage, core: Cor
     requested(stage.tick(SENSOR, first.cursor))
 
 
-def test_g3_the_tick_recovers_what_a_lost_worker_held(stage: Stage, core: Core, clock: Clock) -> None:
+def test_g3_the_tick_recovers_what_a_lost_worker_owned(stage: Stage, core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.claim_one()
     clock.advance(61)

@@ -30,5 +30,5 @@ def one_call(core: Core, data_type: str, *symbols: str, days: tuple[date, date] 
     return core.claim_one()
 
 
-def held(core: Core) -> list[Any]:
+def quarantined(core: Core) -> list[Any]:
     return list(core.rows("SELECT * FROM pricing.quarantined_values ORDER BY value_id"))

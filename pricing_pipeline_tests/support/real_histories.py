@@ -38,7 +38,7 @@ def times(row: Observation, factor: Decimal) -> Observation:
     return replace(row, **shifted)
 
 
-def held(verdict: Verdict) -> dict[datetime, Doubt]:
+def quarantined(verdict: Verdict) -> dict[datetime, Doubt]:
     return {doubt.observation.observed_at: doubt.kind for doubt in verdict.doubted}
 
 

@@ -204,7 +204,7 @@ MUTANTS = (
         "WHEN 'raw' THEN 0.2 ELSE",
         "WHEN 'raw' THEN 1e20 ELSE",
         (
-            f"{_TESTS}/integration/test_actions_in_doubt.py::test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_held_and_never_entered",
+            f"{_TESTS}/integration/test_actions_in_doubt.py::test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_quarantined_and_never_entered",
         ),
     ),
     Mutant(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pricing_pipeline.cli.output import print_table
@@ -36,3 +38,19 @@ def test_a8_a_table_that_fits_is_left_as_it_is(capsys: pytest.CaptureFixture[str
 def test_a8_without_columns_to_spare_nothing_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(HEADINGS, ROWS)
     assert "because because " * 15 in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a8_no_line_of_a_table_ends_with_a_space(
+    is_terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "100")
+    print_table(["id", "status"], [(1, "failed"), (2, ""), (3, "x "), (4, "ok")])
+    printed = capsys.readouterr().out
+    assert ("\x1b[" in printed) == is_terminal
+    assert re.sub(r"\x1b\[[0-9;]*m", "", printed) == (
+        "id  status\n──────────\n1   failed\n2\n3   x\n4   ok\n"
+    )

@@ -112,7 +112,7 @@ def test_b18_on_the_day_of_a_split_a_high_of_ten_times_is_not_excused_by_the_clo
     assert (set(found), said) == ({"open", "low"}, "high 1280 is far from the close 125")
 
 
-def test_b18_a_part_outside_its_symbols_bounds_is_dropped_and_a_close_outside_is_held() -> None:
+def test_b18_a_part_outside_its_symbols_bounds_is_dropped_and_a_close_outside_is_quarantined() -> None:
     known = Known(lowest=Decimal(10), highest=Decimal(11))
     row = bar("10.4", "10.5", "11.1", "9.9")
     verdict = judge(known, [row], Fetcher.DAILY_BARS, is_latest=True)
@@ -123,7 +123,7 @@ def test_b18_a_part_outside_its_symbols_bounds_is_dropped_and_a_close_outside_is
 
 
 def test_b18_the_close_is_judged_as_always() -> None:
-    """It stands alone where its parts contradict it, and is held where its neighbours do."""
+    """It stands alone where its parts contradict it, and is quarantined where its neighbours do."""
     verdict = judge(
         believing("10.4"), [bar("1040", "10.4", "10.6", "10.1")], Fetcher.DAILY_BARS, is_latest=True
     )

@@ -13,6 +13,7 @@ RELEASED = {
     "0045_replaced_at.sql": "84d334cf9df6729e",
     "0046_due_pairs.sql": "521fc0d6310bd44a",
     "0047_words.sql": "c0455cc85a7da2e2",
+    "0048_quarantined.sql": "7e2c5941b73bb4fd",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

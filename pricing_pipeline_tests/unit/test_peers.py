@@ -1,4 +1,4 @@
-"""B18: a quote and the bar of its day are of one price. What contradicts is held, and no true day of a real history."""
+"""B18: a quote and the bar of its day are of one price. What contradicts is quarantined, and no true day."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_b18_a_quote_from_before_the_session_of_a_known_split_contradicts_nothin
     st.booleans(),
     st.booleans(),
 )
-def test_b18_whatever_is_a_factor_away_from_all_of_its_day_is_held(
+def test_b18_whatever_is_a_factor_away_from_all_of_its_day_is_quarantined(
     day: tuple[str, int], factor: Decimal, is_above: bool, is_quote: bool
 ) -> None:
     bar = bar_of(*day)
@@ -111,7 +111,7 @@ FIRST = bar_of("AAPL", 3000)
 
 
 @pytest.mark.parametrize("factor", [200, Decimal("0.005")])
-def test_b18_a_fault_is_held_also_where_the_last_stored_day_is_so_long_ago_that_any_step_may_be(
+def test_b18_a_fault_is_quarantined_also_where_the_last_stored_day_is_so_long_ago_that_any_step_may_be(
     factor: Decimal,
 ) -> None:
     """It was seen: a history until 2013, a watched quote, and then a first daily bar two hundred times as high."""

@@ -13,7 +13,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Rival
 from pricing_pipeline.validation.plausibility import judge
-from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, held, times
+from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, quarantined, times
 
 
 def quote(price: str, at: datetime = NOON, currency: str | None = "USD") -> Observation:
@@ -28,7 +28,7 @@ def believing(price: str, ago: timedelta = timedelta(minutes=1)) -> Known:
 # Two providers
 
 
-def test_f6_days_on_which_another_provider_differs_by_more_than_a_tenth_are_held() -> None:
+def test_f6_days_on_which_another_provider_differs_by_more_than_a_tenth_are_quarantined() -> None:
     rows = bars("IBM")[:30]
     told = {row.observed_at: Rival(row.observed_at, row.close, "yahoo") for row in rows}
     known = Known(currency="USD", others=told)
@@ -38,7 +38,7 @@ def test_f6_days_on_which_another_provider_differs_by_more_than_a_tenth_are_held
         row.observed_at: replace(told[row.observed_at], value=row.close / 2) for row in (odd, unfinished)
     }
     known = replace(known, provisional=frozenset({unfinished.observed_at}))
-    assert held(daily(known, rows)) == {odd.observed_at: Doubt.DISAGREEMENT}
+    assert quarantined(daily(known, rows)) == {odd.observed_at: Doubt.DISAGREEMENT}
     assert odd.observed_at not in {row.observed_at for row in daily(known, rows).good}
     assert not daily(replace(known, are_jumps_trusted=True), rows).doubted, "a person knows better"
 
@@ -65,12 +65,12 @@ def test_b18_an_expensive_share_is_a_share_like_any_other() -> None:
         (replace(believing("72.50"), lowest=Decimal(70)), "69.99", "USD", Doubt.BOUNDS),
     ],
 )
-def test_b18_f6_a_quote_that_cannot_be_true_is_held(
+def test_b18_f6_a_quote_that_cannot_be_true_is_quarantined(
     known: Known, price: str, currency: str, kind: Doubt
 ) -> None:
     row = quote(price, currency=currency)
     verdict = judge(known, [row], Fetcher.QUOTE, is_latest=True)
-    assert (held(verdict), verdict.good) == ({NOON: kind}, Rows())
+    assert (quarantined(verdict), verdict.good) == ({NOON: kind}, Rows())
 
 
 @pytest.mark.parametrize("price", ["72.50", "60", "100", "36.25", "145.00", "24.50", "210"])
@@ -98,7 +98,7 @@ def test_b18_what_a_person_trusts_is_believed_but_for_currency_and_bounds() -> N
     assert judge(known, [quote("7250", currency="GBP")], Fetcher.QUOTE, is_latest=True).doubted
 
 
-def test_b18_f6_a_day_that_comes_again_by_a_factor_is_held_and_a_correction_is_not() -> None:
+def test_b18_f6_a_day_that_comes_again_by_a_factor_is_quarantined_and_a_correction_is_not() -> None:
     day = bars("IBM")[100]
     known = Known(stored={day.observed_at: day.close})
     for factor, kind in (("2", Doubt.SPLIT), ("100", Doubt.UNIT), ("1.5", Doubt.JUMP), ("1.05", None)):

@@ -16,7 +16,7 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.sandbox.recorded import SYMBOLS
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Verdict
 from pricing_pipeline.validation.plausibility import judge
-from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, held, times
+from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, quarantined, times
 from pricing_pipeline_tests.support.recordings import recorded
 
 SCHEMES = ("118632", "119551", "120841", "125497")
@@ -46,7 +46,7 @@ def test_b18_f6_of_real_navs_only_a_mistake_of_the_source_is_refused(code: str) 
     assert len(rows) > 3000
     verdict = judge(Known(), rows, Fetcher.NAV, is_latest=False)
     expected = {datetime(2024, 6, 24, tzinfo=UTC): Doubt.SPIKE} if code == "119551" else {}
-    assert held(verdict) == expected
+    assert quarantined(verdict) == expected
 
 
 def lived(
@@ -89,7 +89,7 @@ def test_b18_f6_day_by_day_only_splits_wait_two_days(symbol: str, splits: set[st
     doubted: dict[str, Doubt] = {}
     last = Verdict()
     for _, last in lived(bars(symbol), Fetcher.DAILY_BARS, 5):
-        doubted |= {at.date().isoformat(): kind for at, kind in held(last).items()}
+        doubted |= {at.date().isoformat(): kind for at, kind in quarantined(last).items()}
     assert doubted == dict.fromkeys(splits, Doubt.SPLIT)
     assert not last.doubted
 
@@ -104,7 +104,7 @@ def test_b18_f6_day_by_day_no_nav_is_refused(code: str) -> None:
 
 @pytest.mark.parametrize("symbol", ["AAPL", "IBM"])
 @pytest.mark.parametrize("factor", ["100", "0.01", "1000", "0.001", "10000"])
-def test_b18_f6_another_unit_is_held_wherever_it_comes(symbol: str, factor: str) -> None:
+def test_b18_f6_another_unit_is_quarantined_wherever_it_comes(symbol: str, factor: str) -> None:
     """A day, a week, or all days from one on; the days between are stored."""
     rows, draw = bars(symbol), random.Random(f"{symbol} {factor}")
     for length in (1, 2, 5, 9, 400) * 4:
@@ -112,12 +112,12 @@ def test_b18_f6_another_unit_is_held_wherever_it_comes(symbol: str, factor: str)
         wrong = {row.observed_at for row in rows[start : start + length]}
         mixed = [times(row, Decimal(factor)) if row.observed_at in wrong else row for row in rows]
         verdict = daily(Known(), mixed)
-        assert set(held(verdict)) == wrong
+        assert set(quarantined(verdict)) == wrong
         assert len(verdict.good) == len(rows) - length
 
 
 @pytest.mark.parametrize("symbol", SYMBOLS)
-def test_b18_f6_another_unit_in_all_of_an_answer_is_held_beside_what_is_stored(symbol: str) -> None:
+def test_b18_f6_another_unit_in_all_of_an_answer_is_quarantined_beside_what_is_stored(symbol: str) -> None:
     rows, draw = bars(symbol), random.Random(symbol)
     for factor in ("100", "0.01"):
         for _ in range(20):
@@ -130,19 +130,19 @@ def test_b18_f6_another_unit_in_all_of_an_answer_is_held_beside_what_is_stored(s
 
 
 @pytest.mark.parametrize("code", SCHEMES)
-def test_b18_f6_a_nav_in_another_unit_is_held_wherever_it_comes(code: str) -> None:
+def test_b18_f6_a_nav_in_another_unit_is_quarantined_wherever_it_comes(code: str) -> None:
     rows, draw = navs(code), random.Random(code)
-    usual = set(held(judge(Known(), rows, Fetcher.NAV, is_latest=False)))
+    usual = set(quarantined(judge(Known(), rows, Fetcher.NAV, is_latest=False)))
     for length in (1, 3, 300) * 4:
         start = draw.randrange(30, len(rows) - length)
         wrong = {row.observed_at for row in rows[start : start + length]}
         mixed = [times(row, Decimal(100)) if row.observed_at in wrong else row for row in rows]
-        assert set(held(judge(Known(), mixed, Fetcher.NAV, is_latest=False))) - usual == wrong - usual
+        assert set(quarantined(judge(Known(), mixed, Fetcher.NAV, is_latest=False))) - usual == wrong - usual
 
 
 @pytest.mark.parametrize("symbol", SYMBOLS)
 @pytest.mark.parametrize("factor", [2, 3, 4, 7, 10])
-def test_b18_f6_a_split_that_was_not_applied_is_held(symbol: str, factor: int) -> None:
+def test_b18_f6_a_split_that_was_not_applied_is_quarantined(symbol: str, factor: int) -> None:
     """From some day back, adjusted prices are too high by a whole factor. The newest days are right."""
     rows, draw = bars(symbol, Adjustment.SPLITS), random.Random(f"{symbol} {factor}")
     for _ in range(5):
@@ -151,7 +151,7 @@ def test_b18_f6_a_split_that_was_not_applied_is_held(symbol: str, factor: int) -
         newest = rows[-1]
         known = Known(anchors=(Point(newest.observed_at, newest.close),), adjustment=Adjustment.SPLITS)
         verdict = daily(known, mixed)
-        assert set(held(verdict)) == {row.observed_at for row in rows[:split]}
+        assert set(quarantined(verdict)) == {row.observed_at for row in rows[:split]}
 
 
 @pytest.mark.parametrize("symbol", SYMBOLS)
@@ -168,7 +168,7 @@ def test_b18_f6_a_split_that_begins_today_waits_for_its_confirmation(symbol: str
         )
         answer = [*rows[at - 4 : at], times(rows[at], 1 / Decimal(factor))]
         verdict = judge(known, answer, Fetcher.DAILY_BARS, is_latest=True)
-        assert held(verdict) == {rows[at].observed_at: Doubt.SPLIT}
+        assert quarantined(verdict) == {rows[at].observed_at: Doubt.SPLIT}
         assert list(verdict.good) == answer[:-1]
 
 
@@ -181,11 +181,11 @@ def test_b18_f6_a_span_around_a_split_needs_no_more_days_than_it_has(before: int
     assert daily(Known(), rows[split - before : split + after]).doubted == []
 
 
-def test_b18_f6_a_spike_is_held_and_its_neighbours_are_not() -> None:
+def test_b18_f6_a_spike_is_quarantined_and_its_neighbours_are_not() -> None:
     rows, draw = bars("IBM"), random.Random(7)
     for factor in ("1.6", "0.6", "2.2", "3", "5", "0.1"):
         for length in (1, 2, 4):
             start = draw.randrange(30, len(rows) - 30)
             wrong = {row.observed_at for row in rows[start : start + length]}
             mixed = [times(row, Decimal(factor)) if row.observed_at in wrong else row for row in rows]
-            assert set(held(daily(Known(), mixed))) == wrong, (factor, length)
+            assert set(quarantined(daily(Known(), mixed))) == wrong, (factor, length)

@@ -16,7 +16,7 @@ from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.sandbox.recorded import SYMBOLS
 from pricing_pipeline.validation.knowledge import Doubt, Known
 from pricing_pipeline.validation.plausibility import judge
-from pricing_pipeline_tests.support.real_histories import bars, daily, held, times
+from pricing_pipeline_tests.support.real_histories import bars, daily, quarantined, times
 
 
 @given(
@@ -109,7 +109,7 @@ def test_f5_a_known_split_is_applied_to_each_day_that_is_believed(
 
 @pytest.mark.parametrize("symbol", SYMBOLS)
 @pytest.mark.parametrize("ratio", [1.25, 1.4, 1.5, 2.0, 3.0])
-def test_f5_no_true_day_around_a_split_that_was_applied_is_held(symbol: str, ratio: float) -> None:
+def test_f5_no_true_day_around_a_split_that_was_applied_is_quarantined(symbol: str, ratio: float) -> None:
     """A split in any month of thirteen real years makes no move of these years doubtful, not even a crash."""
     rows = bars(symbol, Adjustment.SPLITS)
     for first in range(0, len(rows), 21):
@@ -136,19 +136,19 @@ JAPAN = (
 """Closes and volumes of 4063.T around its split of 5:1 as Yahoo sent them: divided on the last day before it alone."""
 
 
-def test_f5_yfinance_a_split_of_tokyo_that_was_applied_to_one_day_is_held() -> None:
+def test_f5_yfinance_a_split_of_tokyo_that_was_applied_to_one_day_is_quarantined() -> None:
     """ranaroussi/yfinance, tests/data/4063-T-1d-bad-stock-split.csv: five times the usual volume was no crash."""
     rows = sent(JAPAN, date(2023, 3, 30), 10, Decimal(5))
     known = Known(splits=((date(2023, 3, 30), 5.0),), are_splits_told=True)
-    assert set(held(daily(known, rows))) == {row.observed_at for row in rows[:9]}
-    assert set(held(daily(known, rows)).values()) == {Doubt.SPLIT}
+    assert set(quarantined(daily(known, rows))) == {row.observed_at for row in rows[:9]}
+    assert set(quarantined(daily(known, rows)).values()) == {Doubt.SPLIT}
 
 
-def test_f5_yfinance_a_consolidation_of_sydney_that_was_not_applied_is_held() -> None:
+def test_f5_yfinance_a_consolidation_of_sydney_that_was_not_applied_is_quarantined() -> None:
     """ranaroussi/yfinance, tests/data/DEX-AX-1d-bad-stock-split.csv: 0.4406:1, of a share that nobody trades."""
     rows = sent([("0.053", 0)] * 15 + [("0.12029", 0)] * 8, date(2023, 5, 30), 21, Decimal("0.4406"))
     known = Known(splits=((date(2023, 5, 30), 0.4406),), are_splits_told=True)
-    assert set(held(daily(known, rows))) == {row.observed_at for row in rows[:15]}
+    assert set(quarantined(daily(known, rows))) == {row.observed_at for row in rows[:15]}
 
 
 def sent(lines: Sequence[tuple[object, int]], ex_on: date, before: int, shares: Decimal) -> list[Observation]:

@@ -120,8 +120,8 @@ def test_b18_f6_no_true_day_of_a_recorded_history_is_refused(row: Row) -> None:
     fetcher, asked, answer = read(row)
     for symbol in asked:
         rows = [one for one in answer.observations if one.symbol == symbol]
-        held = judge(Known(), rows, fetcher, is_latest=False).doubted
-        assert {doubt.observation.observed_at for doubt in held} == _MISTAKES.get(row.file, set())
+        quarantined = judge(Known(), rows, fetcher, is_latest=False).doubted
+        assert {doubt.observation.observed_at for doubt in quarantined} == _MISTAKES.get(row.file, set())
 
 
 def test_b18_every_provider_with_histories_is_among_them() -> None:

@@ -111,7 +111,7 @@ def known(before: list[Decimal]) -> Known:
 
 
 @pytest.mark.parametrize(("ratio", "kind"), [("1.25", Doubt.SPLIT), ("1.0083", Doubt.DIVIDEND)])
-def test_f5_an_adjustment_that_is_not_known_is_held_however_small(ratio: str, kind: Doubt) -> None:
+def test_f5_an_adjustment_that_is_not_known_is_quarantined_however_small(ratio: str, kind: Doubt) -> None:
     """Each day alone would pass for a correction."""
     before = walk(300)
     again = divided(before, ratio, 290)

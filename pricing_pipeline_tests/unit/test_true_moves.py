@@ -42,8 +42,8 @@ def moved(factor: float, trading: float, before: int = 40, after: int = 40) -> l
 
 
 def in_one(rows: Sequence[Observation], **known: bool) -> list[Observation]:
-    """What is held when all days come at once."""
-    return _held(judge(Known(**known), rows, Fetcher.DAILY_BARS, is_latest=False))  # type: ignore[arg-type]
+    """What is quarantined when all days come at once."""
+    return _quarantined(judge(Known(**known), rows, Fetcher.DAILY_BARS, is_latest=False))  # type: ignore[arg-type]
 
 
 def day_by_day(rows: Sequence[Observation], stored: int, **known: bool) -> list[Observation]:
@@ -66,11 +66,11 @@ def day_by_day(rows: Sequence[Observation], stored: int, **known: bool) -> list[
         )
         verdict = judge(about, answer, Fetcher.DAILY_BARS, is_latest=True)
         believed |= {row.observed_at: row.close for row in verdict.good}
-        doubted |= {row.observed_at: row for row in _held(verdict)}
+        doubted |= {row.observed_at: row for row in _quarantined(verdict)}
     return [row for row in rows if row.observed_at not in believed]
 
 
-def _held(verdict: Verdict) -> list[Observation]:
+def _quarantined(verdict: Verdict) -> list[Observation]:
     return [doubt.observation for doubt in verdict.doubted]
 
 
@@ -140,7 +140,7 @@ FACTORS = st.one_of(st.floats(1.6, 400), st.floats(0.003, 0.6))
     seed=st.randoms(use_true_random=False),
 )
 @settings(max_examples=200, deadline=None)
-def test_f6_of_a_wrong_stretch_each_day_is_held_and_no_other(
+def test_f6_of_a_wrong_stretch_each_day_is_quarantined_and_no_other(
     pattern: list[float], before: int, after: int, are_splits_told: bool, is_stored: bool, seed: object
 ) -> None:
     """Invariant: whatever factors up to ten days between right ones are wrong by. Their trading is as usual."""
@@ -154,7 +154,7 @@ def test_f6_of_a_wrong_stretch_each_day_is_held_and_no_other(
     around = {row.observed_at: row.close for row in rows if row not in wrong} if is_stored else {}
     known = Known(stored=around, are_splits_told=are_splits_told)
     verdict = judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
-    assert {row.observed_at for row in _held(verdict)} == {row.observed_at for row in wrong}
+    assert {row.observed_at for row in _quarantined(verdict)} == {row.observed_at for row in wrong}
     assert len(verdict.good) == before + after
 
 
@@ -186,7 +186,7 @@ def test_f6_a_past_of_what_has_no_splits_that_comes_divided_is_of_another_unit()
 
 @pytest.mark.parametrize("price", ["125", "350", "10000", "0.5"])
 def test_f6_two_providers_that_say_the_same_of_a_time_confirm_each_other(price: str) -> None:
-    """Also where the other's word is held, and its believed price is the old one."""
+    """Also where the other's word is quarantined, and its believed price is the old one."""
     at = MONDAY
     row = Observation("AAPL", at, Decimal(price), price, "USD")
     old = Rival(at - timedelta(minutes=2), Decimal(100), "yahoo")
@@ -198,7 +198,7 @@ def test_f6_two_providers_that_say_the_same_of_a_time_confirm_each_other(price: 
         assert bool(judge(known, [row], Fetcher.QUOTE, is_latest=True).good) is is_believed
 
 
-def test_f6_what_one_provider_alone_says_and_is_held_doubts_nobody_else() -> None:
+def test_f6_what_one_provider_alone_says_and_is_quarantined_doubts_nobody_else() -> None:
     row = Observation("AAPL", MONDAY, Decimal(101), "101", "USD")
     lie = Rival(MONDAY, Decimal(250), "yahoo")
     known = Known(anchors=(Point(MONDAY - timedelta(minutes=1), Decimal(100)),), unsettled={lie.at: lie})

@@ -118,7 +118,7 @@ def gaps(
     """Show the trading days of a symbol that have no value, and why: by the calendar of its exchange.
 
     not_asked, failed and unreadable can be fetched by a backfill. provider_has_none and not_listed cannot: asking
-    again would bring the same answer. held waits in the quarantine, queued is on its way, not_published will come.
+    again would bring the same answer. quarantined waits for a person, queued is on its way, not_published will come.
 
     \b
     Example: pricing-pipeline price gaps IBM --type equity_daily --from 2012-01

@@ -21,7 +21,7 @@ Level = Annotated[
 class Decided(StrEnum):
     """The states of a quarantined value."""
 
-    HELD = "held"
+    QUARANTINED = "quarantined"
     RELEASED = "released"
     REJECTED = "rejected"
     ALL = "all"
@@ -32,7 +32,9 @@ class Decided(StrEnum):
 def list_(
     symbol: AnySymbol = None,
     data_type: AnyType = None,
-    state: Annotated[Decided, typer.Option("--status", help="Only values in this state.")] = Decided.HELD,
+    state: Annotated[
+        Decided, typer.Option("--status", help="Only values in this state.")
+    ] = Decided.QUARANTINED,
     at_most: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 50,
     as_json: Json = False,
 ) -> None:

@@ -52,7 +52,7 @@ SELECT a.asset_class, a.symbol, max(a.recorded_at) AS until,
 FROM pricing.corporate_actions a WHERE a.judged_at IS NULL GROUP BY 1, 2 ORDER BY 3 LIMIT 20;
 
 -- name: note_judged
--- Held values of an instrument were judged anew with what was known of it until then.
+-- Quarantined values of an instrument were judged anew with what was known of it until then.
 SELECT pricing.note_judged(:asset_class, :symbol, CAST(:until AS timestamptz));
 
 -- name: known_basis

@@ -58,7 +58,7 @@ SELECT r.data_type, count(q.value_id) AS quarantined, count(DISTINCT q.symbol) A
         FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today OFFSET 0) n
         CROSS JOIN pricing.instruments i CROSS JOIN LATERAL pricing.untold_splits(r.data_type, i.symbol, n.today - 365, n.today) u
         WHERE i.asset_class = r.asset_class AND r.fetcher = 'daily_bars') AS untold_splits
-FROM pricing.data_type_registry r LEFT JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.status = 'held'
+FROM pricing.data_type_registry r LEFT JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.status = 'quarantined'
 WHERE r.data_type = ANY (CAST(:data_types AS text[])) GROUP BY 1 ORDER BY 1;
 
 -- name: agreement
@@ -80,7 +80,7 @@ WITH said AS MATERIALIZED (
     FROM (SELECT pricing.clock() AS at OFFSET 0) n
     JOIN pricing.second_opinions o ON o.ratio IS NOT NULL AND o.answered_at > n.at - interval '7 days'
     JOIN pricing.quarantined_values q USING (value_id)
-    WHERE q.data_type = ANY (CAST(:data_types AS text[])) AND q.status = 'held'),
+    WHERE q.data_type = ANY (CAST(:data_types AS text[])) AND q.status = 'quarantined'),
 -- Each instrument once, with what is furthest apart.
 worst AS (
     SELECT DISTINCT ON (s.data_type, s.symbol) s.* FROM said s ORDER BY s.data_type, s.symbol, s.ratio DESC)

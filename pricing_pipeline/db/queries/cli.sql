@@ -61,7 +61,7 @@ CROSS JOIN LATERAL pricing.why_not_called(waiting.provider, waiting.priority, wa
 WHERE w.state <> 'rate_limited' ORDER BY 1;
 
 -- name: faults
--- Symbols of a data type that are left alone because their last task failed, and why.
-SELECT d.symbol, coalesce(d.last_failure, 'no reason is kept') AS reason, d.backoff_until AS held_until FROM pricing.demand d
+-- Symbols of a data type that back off because their last task failed, and why.
+SELECT d.symbol, coalesce(d.last_failure, 'no reason is kept') AS reason, d.backoff_until FROM pricing.demand d
 WHERE d.data_type = :data_type AND d.symbol = ANY (CAST(:symbols AS text[])) AND d.backoff_until > pricing.clock() AND d.failures > 0
 ORDER BY d.symbol;

@@ -9,7 +9,7 @@ SELECT q.symbol, q.observed_at, (q.bar ->> 'close')::numeric AS value
 FROM (SELECT pricing.clock() AS at OFFSET 0) n
 JOIN pricing.quarantined_values q ON q.last_seen_at > n.at - interval '14 days'
 WHERE q.data_type = :data_type AND q.provider = :provider AND q.symbol = ANY (CAST(:symbols AS text[]))
-  AND q.status = 'held' AND q.kind IN ('jump', 'split', 'spike') AND q.observed_at IS NOT NULL
+  AND q.status = 'quarantined' AND q.kind IN ('jump', 'split', 'spike') AND q.observed_at IS NOT NULL
 ORDER BY q.symbol, q.observed_at;
 
 -- name: rivals
@@ -25,7 +25,7 @@ CROSS JOIN unnest(CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]),
                   CAST(:currencies AS text[]), CAST(:bases AS text[])) AS w (symbol, first_at, last_at, currency, basis)
 JOIN pricing.quarantined_values q ON q.data_type = ANY (k.types) AND q.symbol = w.symbol
      AND q.observed_at BETWEEN w.first_at - k.around AND w.last_at + k.around
-WHERE q.provider <> :provider AND q.status = 'held' AND q.bar IS NOT NULL AND (q.bar ->> 'close')::numeric > 0
+WHERE q.provider <> :provider AND q.status = 'quarantined' AND q.bar IS NOT NULL AND (q.bar ->> 'close')::numeric > 0
   AND (pricing.is_of_level(q.kind) OR q.kind = 'disagreement')
   AND (q.bar ->> 'currency' = w.currency) IS NOT FALSE AND q.bar ->> 'adjustment' = w.basis
   AND NOT EXISTS (SELECT FROM pricing.price_history h
@@ -35,8 +35,8 @@ ORDER BY q.symbol, q.data_type, q.provider, CASE WHEN NOT k.is_quote THEN q.obse
 
 -- name: counts
 -- Values that wait for a person, by data type, provider and kind: how many, of how many symbols, and when one last came.
-SELECT data_type, provider, kind, count(*) AS held, count(DISTINCT symbol) AS symbols, max(last_seen_at) AS last_seen_at
-FROM pricing.quarantined_values WHERE status = 'held' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
+SELECT data_type, provider, kind, count(*) AS quarantined, count(DISTINCT symbol) AS symbols, max(last_seen_at) AS last_seen_at
+FROM pricing.quarantined_values WHERE status = 'quarantined' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 
 -- name: list
 -- Values in one state, or in all, the newest first.
@@ -102,7 +102,7 @@ SELECT * FROM (
            value_id, data_type, symbol, provider, observed_at, kind, value, reason, times, recorded_at, last_seen_at, call_id,
            false AS has_body, status, resolved_at, resolved_by, resolution, bar
     FROM pricing.quarantined_values q
-    WHERE q.data_type = :data_type AND q.symbol = :symbol AND q.status = 'held' AND pricing.is_of_level(q.kind)
+    WHERE q.data_type = :data_type AND q.symbol = :symbol AND q.status = 'quarantined' AND pricing.is_of_level(q.kind)
       AND q.bar IS NOT NULL AND q.observed_at IS NOT NULL
     ORDER BY q.provider, q.observed_at, q.last_seen_at DESC, q.value_id DESC) newest
 ORDER BY observed_at, value_id;

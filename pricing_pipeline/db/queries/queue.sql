@@ -92,7 +92,7 @@ SELECT q.id, q.data_type, q.symbol, nullif(q.window_start, '-infinity') AS windo
        q.provider, q.status, q.priority, q.attempt, q.max_attempts, q.enqueued_at, q.run_after, q.claimed_at, q.lease_until,
        q.worker, q.backfill_id, q.finished_at, q.failure_kind, q.resolved_at, q.errors,
        q.call_id, c.outcome AS call_outcome, c.http_status, c.wire_bytes, c.run_id,
-       CASE WHEN d.backoff_until > n.at THEN d.backoff_until END AS held_until
+       CASE WHEN d.backoff_until > n.at THEN d.backoff_until END AS backoff_until
 FROM (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN pricing.api_call_queue q
 LEFT JOIN pricing.collector_call_log c USING (call_id)

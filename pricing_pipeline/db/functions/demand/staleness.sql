@@ -462,4 +462,4 @@ BEGIN
     RETURN lifted;
 END $$;
 COMMENT ON FUNCTION pricing.lift_marks() IS
-    'Has the next check of a data type begin at the beginning, where it passed a pair by: one that somebody held, or that a transaction made due which ended later than the check. Returns of how many types.';
+    'Has the next check of a data type begin at the beginning, where it passed a pair by: one whose row another session had locked, or that a transaction made due which ended later than the check. Returns of how many types.';

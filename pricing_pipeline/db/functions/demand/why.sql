@@ -209,15 +209,15 @@ BEGIN
     -- What was sent since the last good answer.
     SELECT * INTO doubt FROM pricing.quarantined_values q
     WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status <> 'released'
-      AND q.last_seen_at > coalesce(fetched_at, '-infinity') AND (failure = 'implausible' OR q.status = 'held')
-    ORDER BY q.status = 'held' DESC, q.last_seen_at DESC, q.value_id DESC LIMIT 1;
+      AND q.last_seen_at > coalesce(fetched_at, '-infinity') AND (failure = 'implausible' OR q.status = 'quarantined')
+    ORDER BY q.status = 'quarantined' DESC, q.last_seen_at DESC, q.value_id DESC LIMIT 1;
     IF doubt.value_id IS NOT NULL THEN
         since := doubt.last_seen_at;
         sentence := pricing.why_sentence(
             'quarantined', doubt.provider, pricing.format_time(since),
             coalesce(nullif(doubt.value, ''), 'no value'), pricing.without_full_stop(doubt.reason),
             CASE doubt.status
-                WHEN 'held' THEN pg_catalog.format('Decide on it: pricing-pipeline quarantine show %s', doubt.value_id)
+                WHEN 'quarantined' THEN pg_catalog.format('Decide on it: pricing-pipeline quarantine show %s', doubt.value_id)
                 ELSE pg_catalog.format('%s has rejected it; route %s elsewhere if that goes on', doubt.resolved_by, wanted_symbol) END);
     END IF;
 END $$;

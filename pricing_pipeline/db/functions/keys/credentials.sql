@@ -8,7 +8,7 @@ DECLARE
     now_ timestamptz := pricing.clock();
     replaced boolean;
 BEGIN
-    -- What was held against the old key does not hold against the new one.
+    -- What a provider said of the old key says nothing about the new one.
     INSERT INTO pricing.provider_keys AS k (provider, key_name) VALUES (wanted_provider, wanted_key)
     ON CONFLICT ON CONSTRAINT provider_keys_pkey
         DO UPDATE SET is_active = true, blocked_until = NULL, blocked_reason = NULL, throttles = 0, reported_left = NULL, reported_at = NULL,

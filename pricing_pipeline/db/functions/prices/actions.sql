@@ -223,7 +223,7 @@ BEGIN
         SELECT FROM pricing.data_type_registry r
         WHERE r.asset_class = wanted_class AND r.fetcher IN ('daily_bars', 'nav')
           AND (EXISTS (SELECT FROM pricing.quarantined_values q
-                       WHERE q.data_type = r.data_type AND q.symbol = wanted_symbol AND q.status = 'held' AND pricing.is_of_level(q.kind))
+                       WHERE q.data_type = r.data_type AND q.symbol = wanted_symbol AND q.status = 'quarantined' AND pricing.is_of_level(q.kind))
                OR EXISTS (SELECT FROM pricing.restatements x
                           WHERE x.data_type = r.data_type AND x.symbol = wanted_symbol AND x.ratio IS NOT NULL)));
 END $$;
@@ -247,7 +247,7 @@ BEGIN
     WHERE (a.asset_class, a.symbol) = (wanted_class, wanted_symbol) AND a.judged_at IS NULL AND a.recorded_at <= until;
 END $$;
 COMMENT ON FUNCTION pricing.note_judged(text, text, timestamptz) IS
-    'Held values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.';
+    'Quarantined values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.';
 
 
 CREATE OR REPLACE FUNCTION pricing.has_splits(asset_class text) RETURNS boolean

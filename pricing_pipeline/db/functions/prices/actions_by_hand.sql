@@ -48,7 +48,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.enter_action(text, text, date, text, numeric, numeric, numeric, text, text, text) IS
-    'Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person''s name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Held values of the instrument are then judged anew by a worker.';
+    'Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person''s name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.';
 
 
 CREATE OR REPLACE FUNCTION pricing.remove_action(

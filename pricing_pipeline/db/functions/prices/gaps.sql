@@ -12,7 +12,7 @@ BEGIN
          JOIN pricing.history_coverage c ON (c.data_type, c.symbol) = (wanted_type, wanted_symbol)
          WHERE c.covered @> daterange(f.day - 14, f.day)
            AND NOT EXISTS (SELECT FROM pricing.quarantined_values q
-                           WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'held'
+                           WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'quarantined'
                              AND q.observed_at < f.day::timestamp AT TIME ZONE 'UTC')));
 END $$;
 COMMENT ON FUNCTION pricing.listed_from(text, text) IS
@@ -85,7 +85,7 @@ BEGIN
         FROM pricing.api_call_queue_dead q
         WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'failed' AND q.resolved_at IS NULL)
     SELECT m.session, m.nth,
-           CASE WHEN doubt.held IS NOT NULL THEN 'held'
+           CASE WHEN doubt.reason IS NOT NULL THEN 'quarantined'
                 WHEN m.closes_at + k.lag > now_ THEN 'not_published'
                 WHEN m.session < k.listed_from THEN 'not_listed'
                 WHEN EXISTS (SELECT FROM live q WHERE m.session BETWEEN q.window_start AND q.window_end
@@ -94,11 +94,11 @@ BEGIN
                 WHEN k.covered @> m.session THEN 'provider_has_none'
                 WHEN doubt.unread IS NOT NULL THEN 'unreadable'
                 ELSE 'not_asked' END,
-           coalesce(doubt.held, failed.why, doubt.unread)
+           coalesce(doubt.reason, failed.why, doubt.unread)
     FROM missing m CROSS JOIN known k
     CROSS JOIN LATERAL (
         SELECT (array_agg(v.reason ORDER BY v.last_seen_at DESC)
-                    FILTER (WHERE v.status = 'held' AND NOT pricing.is_unreadable(v.kind, v.bar)))[1] AS held,
+                    FILTER (WHERE v.status = 'quarantined' AND NOT pricing.is_unreadable(v.kind, v.bar)))[1] AS reason,
                (array_agg(v.reason ORDER BY v.last_seen_at DESC) FILTER (WHERE pricing.is_unreadable(v.kind, v.bar)))[1] AS unread
         FROM pricing.quarantined_values v
         WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol AND v.observed_at = m.session::timestamp AT TIME ZONE 'UTC') doubt
@@ -117,13 +117,13 @@ RETURNS TABLE (first_day date, last_day date, sessions bigint, kind text, detail
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- Sessions that follow each other and lack a value for the same reason are one gap; a weekend parts nothing.
     SELECT min(r.session), max(r.session), count(*), r.kind,
-           (array_agg(r.detail ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('held', 'failed', 'unreadable')))[1]
+           (array_agg(r.detail ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('quarantined', 'failed', 'unreadable')))[1]
     FROM (SELECT m.*, m.nth - row_number() OVER (PARTITION BY m.kind ORDER BY m.nth) AS run
           FROM pricing.missing_sessions(wanted_type, wanted_symbol, from_day, to_day) m) r
     GROUP BY r.kind, r.run ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.gaps(text, text, date, date) IS
-    'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.';
+    'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, quarantined, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.';
 
 
 CREATE OR REPLACE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date

@@ -58,10 +58,10 @@ BEGIN
     PERFORM pricing.keep_revisions(were, now_, from_call) WHERE were IS NOT NULL;
     -- Released, these would be stored as if they were on the new basis. Values that are still doubted are quarantined again, by this call.
     DELETE FROM pricing.quarantined_values q
-    WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'held' AND q.bar ->> 'adjustment' <> basis;
+    WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'quarantined' AND q.bar ->> 'adjustment' <> basis;
     -- The newest price is the same on every basis.
     UPDATE pricing.latest_prices l SET adjustment = basis WHERE l.data_type = wanted_type AND l.symbol = wanted_symbol;
     RETURN true;
 END $$;
 COMMENT ON FUNCTION pricing.change_basis(text, text, bigint, text, timestamptz[], boolean) IS
-    'Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions, and values that are held on the old one are forgotten. Where it brings not all of them, and none may leave, false, with nothing done.';
+    'Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions, and values that are quarantined on the old one are forgotten. Where it brings not all of them, and none may leave, false, with nothing done.';

@@ -28,7 +28,7 @@ DECLARE
 BEGIN
     UPDATE pricing.quarantined_values q SET ask_at = now_
     FROM (SELECT x.value_id FROM pricing.quarantined_values x JOIN pricing.data_type_registry r USING (data_type)
-          WHERE x.data_type = wanted_type AND (wanted_symbol IS NULL OR x.symbol = wanted_symbol) AND x.status = 'held'
+          WHERE x.data_type = wanted_type AND (wanted_symbol IS NULL OR x.symbol = wanted_symbol) AND x.status = 'quarantined'
             AND x.ask_at IS NULL AND x.last_seen_at > now_ - interval '3 days' AND (x.observed_at IS NOT NULL OR r.fetcher = 'quote')
             AND NOT EXISTS (SELECT FROM pricing.second_opinions o WHERE o.value_id = x.value_id AND o.failure IS NULL)
             AND pricing.second_provider(x.data_type, x.symbol, x.provider) IS NOT NULL
@@ -47,18 +47,18 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
-    IF NOT EXISTS (SELECT FROM pricing.quarantined_values q WHERE q.ask_at <= now_ AND q.status = 'held') THEN
+    IF NOT EXISTS (SELECT FROM pricing.quarantined_values q WHERE q.ask_at <= now_ AND q.status = 'quarantined') THEN
         RETURN; -- as nearly always
     END IF;
     UPDATE pricing.quarantined_values q SET ask_at = NULL
     FROM (SELECT x.value_id FROM pricing.quarantined_values x
-          WHERE x.ask_at <= now_ AND x.status = 'held' AND pricing.second_provider(x.data_type, x.symbol, x.provider) IS NULL
+          WHERE x.ask_at <= now_ AND x.status = 'quarantined' AND pricing.second_provider(x.data_type, x.symbol, x.provider) IS NULL
           ORDER BY x.value_id LIMIT 1000 FOR UPDATE SKIP LOCKED) none
     WHERE q.value_id = none.value_id;
     RETURN QUERY
     SELECT DISTINCT pricing.second_provider(d.data_type, d.symbol, d.provider) AS asked
     FROM (SELECT q.data_type, q.symbol, q.provider FROM pricing.quarantined_values q
-          WHERE q.ask_at <= now_ AND q.status = 'held' ORDER BY q.ask_at LIMIT 200) d
+          WHERE q.ask_at <= now_ AND q.status = 'quarantined' ORDER BY q.ask_at LIMIT 200) d
     ORDER BY asked;
 END $$;
 COMMENT ON FUNCTION pricing.opinions_due() IS
@@ -72,7 +72,7 @@ DECLARE
 BEGIN
     IF only_value IS NULL THEN
         SELECT * INTO chosen FROM pricing.quarantined_values q
-        WHERE q.ask_at <= now_ AND q.status = 'held'
+        WHERE q.ask_at <= now_ AND q.status = 'quarantined'
           AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider AND NOT pricing.is_in_work(q.symbol)
         ORDER BY q.ask_at, q.value_id LIMIT 1 FOR UPDATE SKIP LOCKED;
         -- What waits goes first, for ten minutes: a storm of bad values must not cost viewers their prices.
@@ -106,7 +106,7 @@ BEGIN
     SELECT array_agg(s.value_id ORDER BY s.value_id), array_agg(DISTINCT s.symbol) INTO value_ids, symbols
     FROM (SELECT q.value_id, q.symbol FROM pricing.quarantined_values q
           WHERE q.value_id = chosen.value_id
-             OR (q.data_type = chosen.data_type AND q.ask_at <= now_ AND q.status = 'held'
+             OR (q.data_type = chosen.data_type AND q.ask_at <= now_ AND q.status = 'quarantined'
                  AND (day IS NULL OR q.observed_at = chosen.observed_at)
                  AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider
                  AND NOT pricing.is_in_work(q.symbol))
@@ -163,7 +163,7 @@ BEGIN
     UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = at WHERE s.provider = wanted_provider;
     -- Whoever asks may be lost before the answer comes: until there is one, it is asked for again, ever more seldom.
     UPDATE pricing.quarantined_values q
-    SET asked = least(q.asked + 1, 100), ask_at = CASE WHEN q.asked < 3 AND q.status = 'held' THEN at + interval '15 minutes' * 2 ^ q.asked END
+    SET asked = least(q.asked + 1, 100), ask_at = CASE WHEN q.asked < 3 AND q.status = 'quarantined' THEN at + interval '15 minutes' * 2 ^ q.asked END
     WHERE q.value_id = ANY (asked_ids);
     INSERT INTO pricing.second_opinions AS o (value_id, provider, call_id, asked_at)
     SELECT v.value_id, wanted_provider, opened, at FROM unnest(asked_ids) AS v (value_id) ORDER BY 1

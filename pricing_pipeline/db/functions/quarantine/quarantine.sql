@@ -339,7 +339,7 @@ BEGIN
                        WHEN a.kind = 'split' AND q.value ~ '^[0-9]{1,9}([.][0-9]{1,9})?:[0-9]{1,9}([.][0-9]{1,9})?$'
                        THEN split_part(q.value, ':', 1)::numeric * a.old_shares = split_part(q.value, ':', 2)::numeric * a.new_shares
                        ELSE false END) action ON true
-        WHERE q.status = 'held' AND q.observed_at IS NOT NULL AND (only_ids IS NULL OR q.value_id = ANY (only_ids))
+        WHERE q.status = 'quarantined' AND q.observed_at IS NOT NULL AND (only_ids IS NULL OR q.value_id = ANY (only_ids))
           AND (price.call_id IS NOT NULL OR action.call_id IS NOT NULL)
         ORDER BY q.value_id FOR UPDATE OF q SKIP LOCKED)
     UPDATE pricing.quarantined_values q
@@ -424,12 +424,12 @@ BEGIN
     DELETE FROM pricing.quarantined_values q
     WHERE q.value_id IN (
         SELECT x.value_id FROM pricing.quarantined_values x
-        WHERE greatest(x.resolved_at, x.last_seen_at) < now_ - interval '90 days' AND x.status <> 'held' OR (x.status = 'held' AND x.last_seen_at < now_ - interval '400 days')
+        WHERE greatest(x.resolved_at, x.last_seen_at) < now_ - interval '90 days' AND x.status <> 'quarantined' OR (x.status = 'quarantined' AND x.last_seen_at < now_ - interval '400 days')
         UNION ALL
         SELECT ranked.value_id FROM (
             SELECT x.value_id, row_number() OVER (PARTITION BY x.data_type, x.symbol, x.provider ORDER BY x.last_seen_at DESC, x.value_id DESC) AS place
             FROM pricing.quarantined_values x JOIN pricing.data_type_registry r USING (data_type)
-            WHERE x.status = 'held' AND r.fetcher = 'quote') ranked
+            WHERE x.status = 'quarantined' AND r.fetcher = 'quote') ranked
         WHERE ranked.place > 1000
         LIMIT 50000);
     GET DIAGNOSTICS pruned = ROW_COUNT;

@@ -69,7 +69,7 @@ BEGIN
     END;
 END $$;
 COMMENT ON FUNCTION pricing.judge_call(bigint, integer) IS
-    'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key''s pauses, heeds the units that the provider says are left. Only for calls whose claim still held. If another session keeps the provider locked, it says nothing.';
+    'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key''s pauses, heeds the units that the provider says are left. Only for calls whose claim was still owned. If another session keeps the provider locked, it says nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.calls_that_count(wanted_provider text, after timestamptz, OUT faults integer, OUT calls integer)

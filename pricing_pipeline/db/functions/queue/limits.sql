@@ -153,7 +153,7 @@ BEGIN
     IF bytes IS NULL OR bytes < 0 OR bytes > greatest(call.reserved_bytes, 64 * 16 * 1024 * 1024) THEN
         RAISE EXCEPTION 'an answer does not take % bytes', coalesce(bytes::text, 'no') USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- In a row that is free: one row for all would be held until this transaction is on the disk, and all wait for it.
+    -- In a row that is free: one row for all would stay locked until this transaction is on the disk, and all wait for it.
     UPDATE pricing.api_data_usage u SET calls = u.calls + 1, units = u.units + call.units, bytes = u.bytes + settle_call.bytes
     WHERE u.provider = call.provider AND u.hour = hour_ AND u.slot = (
         SELECT x.slot FROM pricing.api_data_usage x WHERE x.provider = call.provider AND x.hour = hour_

@@ -107,7 +107,7 @@ BEGIN
     PERFORM pricing.ask_about_quarantined(wanted_type, wanted_symbol);
 END $$;
 COMMENT ON FUNCTION pricing.forget_route(text, text) IS
-    'A rule has changed: refusals are forgotten, back-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is held.';
+    'A rule has changed: refusals are forgotten, back-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is quarantined.';
 
 
 CREATE OR REPLACE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[]
