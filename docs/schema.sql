@@ -944,8 +944,8 @@ CREATE TABLE pricing.provider_plans (
     CONSTRAINT plan_is_for_some_symbols CHECK ((symbols > 0))
     CONSTRAINT plan_is_plain_name CHECK ((plan ~ '^[a-z][a-z0-9_-]{0,47}$'::text))
 );
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provider_plans TO pricing_worker;
 GRANT SELECT ON TABLE pricing.provider_plans TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_plans TO pricing_worker;
 
 -- Which providers serve a data type (symbol NULL), or one symbol of it, in which order. A symbol's own come first.
 CREATE TABLE pricing.provider_routing (

@@ -12,6 +12,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
     ├── UnknownDataType          a request names a data type that is not in the registry
     ├── UnknownSymbol            ... a symbol that no instrument has
+    ├── UnknownDemand            ... a subscription or a holding that is not there
     ├── UnknownTask              ... a task that is not in the queue
     ├── UnknownValue             ... a value that is not in the quarantine
     ├── UnknownAction            ... a split or dividend that is not there
@@ -75,6 +76,10 @@ class UnknownDataType(PricingError):
 
 class UnknownSymbol(PricingError):
     """No instrument of this symbol is known."""
+
+
+class UnknownDemand(PricingError):
+    """The user does not watch this, or has never held it."""
 
 
 class UnknownTask(PricingError):

@@ -1,4 +1,4 @@
-"""`action list|add|remove`: splits and dividends, those too that no source tells and a person knows of.
+"""`action list|show|add|remove`: splits and dividends, those too that no source tells and a person knows of.
 
 What they do to prices is done on reading (db/functions/prices/history.sql); no stored price changes.
 """
@@ -16,14 +16,14 @@ import typer
 from sqlalchemy import Connection
 
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import decimal, login, moment, print_json, print_table
+from pricing_pipeline.cli.output import decimal, login, moment, print_json, print_lines, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import CorporateAction, Dividend, Split
 from pricing_pipeline.errors import UnknownAction, UnknownSymbol
 from pricing_pipeline.prices import actions
-from pricing_pipeline.prices.actions import StoredAction
+from pricing_pipeline.prices.actions import Revision, StoredAction
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.settings import load_settings
 
@@ -87,6 +87,66 @@ def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_js
         )
     else:
         typer.echo(f"no split or dividend of {symbol} is known{'' if as_of is None else ' of that time'}.")
+
+
+def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *, as_json: bool) -> None:
+    """Tell the splits and dividends of a day, and what was believed before. Raises UnknownSymbol and UnknownAction."""
+    with open_connection(load_settings()) as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        of_class = _class(connection, symbol, asset_class)
+        known = [
+            stored for stored in actions.read(connection, of_class, symbol) if stored.action.ex_on == ex_on
+        ]
+        revisions = actions.revisions(connection, of_class, symbol, ex_on)
+    known = [stored for stored in known if kind in (None, _kind(stored.action))]
+    revisions = [revision for revision in revisions if kind in (None, _kind(revision.stored.action))]
+    if not (known or revisions):
+        raise UnknownAction(
+            f"no {kind or 'split or dividend'} of {symbol} on {ex_on} was ever known. "
+            f"`pricing-pipeline action list {symbol}` shows those there are."
+        )
+    if as_json:
+        print_json(
+            {
+                "symbol": symbol,
+                "asset_class": of_class,
+                "actions": [_row(stored) for stored in known],
+                "revisions": [_row(revision.stored) | _ending(revision) for revision in revisions],
+            }
+        )
+        return
+    blocks = [_lines(stored) for stored in known] + [
+        _lines(revision.stored)
+        | {
+            "believed until": moment(revision.revised_at),
+            "ended by": revision.removed_by or "its source, which says otherwise",
+            "ended because": revision.removed_because,
+        }
+        for revision in revisions
+    ]
+    for number, block in enumerate(blocks):
+        if number:
+            typer.echo()
+        print_lines({"action": f"{block.pop('said')} of {symbol} ({of_class})", **block})
+
+
+def _lines(stored: StoredAction) -> dict[str, object]:
+    return {
+        "said": _in_words(stored.action),
+        "ex day": stored.action.ex_on,
+        "by": stored.entered_by or stored.provider,
+        "call": stored.call_id or None,
+        "why": stored.reason,
+        "believed since": moment(stored.recorded_at),
+    }
+
+
+def _ending(revision: Revision) -> dict[str, Any]:
+    return {
+        "revised_at": revision.revised_at,
+        "removed_by": revision.removed_by,
+        "removed_because": revision.removed_because,
+    }
 
 
 def add(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
 import typer
@@ -14,6 +15,8 @@ from pricing_pipeline.errors import InvalidRange
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MONTH = re.compile(r"\d{4}-\d{2}")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(|B|kB|MB|GB|GiB)", re.IGNORECASE)
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "GIB": 2**30}
 
 
 def day(given: str, option: str, *, last: bool = False) -> date:
@@ -42,6 +45,14 @@ def moment(given: str, option: str) -> datetime:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
+def byte_count(given: str, option: str) -> int:
+    """Bytes: a whole number, or one with a unit such as 40GB. Else a usage error."""
+    found = _SIZE.fullmatch(given)
+    if found is None:
+        raise typer.BadParameter(f"{option} {given!r} is no number of bytes. Write it like 40GB, or 500MB")
+    return int(Decimal(found[1]) * _UNITS[found[2].upper()])
+
+
 def identifier(given: str, source: str) -> UUID:
     """An id that the command `source` shows. Else a usage error."""
     try:
@@ -50,6 +61,17 @@ def identifier(given: str, source: str) -> UUID:
         raise typer.BadParameter(
             f"{given!r} is no id. Copy a whole one of `pricing-pipeline {source}`"
         ) from None
+
+
+def number(given: str, option: str) -> Decimal:
+    """An exact number. Else a usage error."""
+    try:
+        found = Decimal(given)
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if not found.is_finite():
+        raise typer.BadParameter(f"{option} {given!r} is no number. Write it like 0.5")
+    return found
 
 
 def currency_code(given: str, option: str) -> str:

@@ -123,7 +123,7 @@ def _complain(data_type: str, estimate: Estimate) -> None:
     elif not estimate.fits:
         warn(
             f"the backfill would be refused: {estimate.provider} has {size(estimate.left_bytes or 0)} left for "
-            "backfills. Ask for fewer days or symbols, or raise quota_bytes in pricing.data_collectors."
+            "backfills. Ask for fewer days or symbols, or raise the quota with `pricing-pipeline provider change`."
         )
 
 

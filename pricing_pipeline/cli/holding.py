@@ -1,4 +1,4 @@
-"""`holding open|close|list`: what users hold.
+"""`holding open|close|list|show`: what users hold.
 
 What that means is decided by the database (db/functions/demand/demand.sql).
 """
@@ -12,10 +12,11 @@ import typer
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_engine
-from pricing_pipeline.cli.output import listed, login, moment, print_json, print_table
+from pricing_pipeline.cli.output import duration, listed, login, moment, print_json, print_lines, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone
-from pricing_pipeline.demand import instruments, viewers
+from pricing_pipeline.demand import freshness, instruments, viewers
+from pricing_pipeline.errors import UnknownDemand
 from pricing_pipeline.settings import load_settings
 
 
@@ -88,3 +89,33 @@ def list_(
         typer.echo("nobody holds anything of that.")
     elif len(holdings) > at_most:
         hint(f"There are more; --limit shows more than {at_most}.")
+
+
+def show(symbol: str, data_type: str, user: str | None, *, as_json: bool) -> None:
+    """Tell everything about one holding, a closed one too. Raises UnknownDataType and UnknownDemand."""
+    user = login() if user is None else user
+    with open_connection(load_settings()) as connection:
+        kind = reads.any_data_type(connection, data_type)
+        (symbol,) = instruments.spelled(connection, data_type, [symbol])
+        found = viewers.holdings(connection, user, data_type, [symbol], 1, closed_too=True)
+        if not found:
+            raise UnknownDemand(
+                f"{user} has never held {data_type} {symbol}. "
+                f"`pricing-pipeline holding list {symbol} --closed` shows who has."
+            )
+        (why,) = freshness.why(connection, symbol, data_type)
+    background = duration(kind["background_ttl_minutes"] * 60)
+    if as_json:
+        print_json({**asdict(found[0]), "price": asdict(why)})
+        return
+    print_lines(
+        {
+            "user": user,
+            "holds": f"{data_type} {symbol}",
+            "status": found[0].status,
+            "since": moment(found[0].since),
+            "closed": moment(found[0].closed_at),
+            "kept": f"at most {background} old while nobody watches" if found[0].status == "active" else "",
+            "its price": f"{why.state}: {why.sentence}",
+        }
+    )

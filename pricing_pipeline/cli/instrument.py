@@ -1,4 +1,4 @@
-"""`instrument list|show|add|pause|resume|remove`: what can be priced.
+"""`instrument list|show|add|change|pause|resume|remove`: what can be priced.
 
 What pausing and removing mean is decided by the database (db/functions/demand/pauses.sql and symbols.sql).
 """
@@ -7,18 +7,30 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import typer
+from sqlalchemy import Connection
 
+from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import day
-from pricing_pipeline.cli.database import open_connection, open_engine
-from pricing_pipeline.cli.output import duration, listed, moment, print_json, print_lines, print_table
+from pricing_pipeline.cli.database import open_connection, open_engine, open_owner
+from pricing_pipeline.cli.output import (
+    decimal,
+    duration,
+    listed,
+    moment,
+    print_change,
+    print_json,
+    print_lines,
+    print_table,
+)
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.demand.instruments import NewInstrument
+from pricing_pipeline.demand.instruments import Bounds, NewInstrument
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.settings import load_settings
@@ -84,12 +96,19 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
             for instrument in instruments.listed(connection, [symbol], asset_class, len(stored))
         }
         prices = {price.data_type: price for price in price_reader.latest(connection, symbol)}
+        bounds = {
+            row["asset_class"]: instruments.bounds(connection, row["asset_class"], symbol) for row in stored
+        }
     if as_json:
         states = ("state", "viewers", "holders")
         print_json(
             {
                 "instruments": [
-                    {**row, **{name: getattr(wanted[row["asset_class"]], name) for name in states}}
+                    {
+                        **row,
+                        **{name: getattr(wanted[row["asset_class"]], name) for name in states},
+                        "bounds": [asdict(one) for one in bounds[row["asset_class"]]],
+                    }
                     for row in stored
                 ]
             }
@@ -105,6 +124,7 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                 "name": row["name"],
                 "state": counts.state,
                 "currency": row["currency"],
+                "decimals": f"at least {row['scale']}",
                 "calendar": row["calendar"] or "not known",
                 "listed": row["listed_on"],
                 "known since": moment(row["created_at"]),
@@ -116,8 +136,71 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                     else f"{name} (none)"
                     for name in row["data_types"]
                 ),
+                "bounds": "; ".join(map(_bounds, bounds[row["asset_class"]])),
             }
         )
+
+
+def _bounds(bounds: Bounds) -> str:
+    lowest, highest = ("" if price is None else decimal(price) for price in (bounds.lowest, bounds.highest))
+    said = [f"{lowest or 'any'} to {highest or 'any'}"] if lowest or highest else []
+    if bounds.jumps_trusted_until is not None:
+        said.append(f"jumps trusted until {moment(bounds.jumps_trusted_until)}")
+    return f"{bounds.data_type} {', '.join(said) or 'none'}{'' if bounds.is_own else ' (of its type)'}"
+
+
+_KNOWN = ("name", "currency", "calendar", "listed_on", "scale")
+_BOUNDS = ("lowest", "highest", "jumps_trusted_until")
+
+
+def change(
+    symbol: str,
+    asset_class: str | None,
+    data_type: str | None,
+    known: Mapping[str, Any],
+    bounds: Mapping[str, Any],
+    *,
+    as_type: bool,
+    as_json: bool,
+) -> None:
+    """Change what is known of an instrument, and with a data type the bounds of its prices, as the owner.
+
+    Raises UnknownSymbol, also of a symbol of several classes, and UnknownDataType.
+    """
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        if data_type is not None:
+            asset_class = reads.any_data_type(connection, data_type)["asset_class"]
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        stored = instruments.about(connection, symbol, asset_class)
+        _require([symbol], [row["symbol"] for row in stored], asset_class)
+        _require_one_class(symbol, [row["asset_class"] for row in stored])
+        of_class = stored[0]["asset_class"]
+        before = _settings(connection, of_class, symbol, data_type)
+        if known:
+            instruments.change(connection, of_class, symbol, known)
+        if as_type:
+            instruments.remove_bounds(connection, data_type or "", symbol)
+        elif bounds:
+            instruments.change_bounds(connection, data_type or "", symbol, bounds)
+        after = _settings(connection, of_class, symbol, data_type)
+    names = {"symbol": symbol, "asset_class": of_class, "data_type": data_type}
+    print_change(names, before, after, as_json=as_json)
+    if before != after and ("currency" in known or data_type is not None) and not as_json:
+        hint(
+            "what is quarantined of it stays there: "
+            f"`pricing-pipeline quarantine list --symbol {symbol}` shows it."
+        )
+
+
+def _settings(connection: Connection, asset_class: str, symbol: str, data_type: str | None) -> dict[str, Any]:
+    (known,) = instruments.about(connection, symbol, asset_class)
+    settings = {name: known[name] for name in _KNOWN}
+    if data_type is not None:
+        rows = [
+            row for row in instruments.bounds(connection, asset_class, symbol) if row.data_type == data_type
+        ]
+        settings |= {name: getattr(rows[0], name) if rows else None for name in _BOUNDS}
+    return settings
 
 
 _COLUMNS = ("symbol", "asset_class", "name", "currency", "calendar", "listed_on", "scale")
@@ -204,20 +287,9 @@ def remove(symbols: Sequence[str], asset_class: str | None, *, as_json: bool) ->
         symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
         removed = instruments.remove_instruments(connection, symbols, asset_class)
         _require(symbols, [instrument.symbol for instrument in removed], asset_class)
-        twice = sorted(
-            {
-                instrument.symbol
-                for instrument in removed
-                if [x.symbol for x in removed].count(instrument.symbol) > 1
-            }
-        )
-        if twice:
-            classes = ", ".join(
-                instrument.asset_class for instrument in removed if instrument.symbol == twice[0]
-            )
-            raise UnknownSymbol(
-                f"{twice[0]} names instruments of several classes: {classes}. Say which by --asset-class. "
-                "Nothing has changed."
+        for symbol in symbols:
+            _require_one_class(
+                symbol, [instrument.asset_class for instrument in removed if instrument.symbol == symbol]
             )
     if as_json:
         print_json({"instruments": [asdict(instrument) for instrument in removed]})
@@ -240,6 +312,14 @@ _REMOVED = {
 
 def _users(count: int) -> str:
     return "1 user watched or held" if count == 1 else f"{count} users watched or held"
+
+
+def _require_one_class(symbol: str, classes: Sequence[str]) -> None:
+    if len(classes) > 1:
+        raise UnknownSymbol(
+            f"{symbol} names instruments of several classes: {', '.join(classes)}. Say which by --asset-class. "
+            "Nothing has changed."
+        )
 
 
 def _require(

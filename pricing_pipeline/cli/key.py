@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from pydantic import SecretStr
 from sqlalchemy import Connection
 
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import moment, print_json, print_table
+from pricing_pipeline.cli.output import duration, moment, print_json, print_lines, print_table
 from pricing_pipeline.cli.program import hint, warn
-from pricing_pipeline.errors import PricingError, SettingsError
+from pricing_pipeline.errors import PricingError, SettingsError, UnknownCredential
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring
 from pricing_pipeline.providers import PROVIDERS
@@ -24,6 +24,7 @@ from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.client import DEFAULT_KEY_NAME
 from pricing_pipeline.providers.configured import configured_keys
 from pricing_pipeline.queue import limits
+from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.settings import Settings, load_settings
 
 
@@ -89,20 +90,11 @@ def list_(provider: str | None, *, as_json: bool) -> None:
     """Tell the keys of a provider, or of all: of stored ones whether they open, of none more than its end."""
     settings = load_settings()
     with open_connection(settings) as connection:
-        rows = credentials.stored(connection, provider)
-        known = limits.keys(connection)
-    listed, ids, fault = _stored(settings, rows)
-    for name in PROVIDERS if provider is None else [provider]:
-        used = [row.key_name for row in listed if row.provider == name and row.is_used]
-        inactive = [key.key_name for key in known if key.provider == name and not key.is_active]
-        listed += _set(settings, name, used, inactive)
-    listed.sort(key=lambda row: (row.provider, row.key_name, row.source))
+        listed, ids, fault = _known(connection, settings, provider)
     path = master_keys.master_key_file(settings)
     if as_json:
         where = {"file": None if path is None else str(path), "ids": ids, "error": fault}
-        print_json(
-            {"keys": [{n: getattr(row, n) for n in _Listed.__slots__} for row in listed], "master_key": where}
-        )
+        print_json({"keys": [asdict(row) for row in listed], "master_key": where})
         return
     print_table(
         ["provider", "key", "ends", "from", "used", "created", "replaced", "encrypted", "master key"],
@@ -129,6 +121,77 @@ def list_(provider: str | None, *, as_json: bool) -> None:
         typer.echo("no key is stored or set; `pricing-pipeline key set --help` shows how to store one.")
     typer.echo(f"master keys: {path or 'in PRICING_MASTER_KEY'} ({fault or ', '.join(ids)})")
     _hint_of_sandbox(settings)
+
+
+def show(provider: str, name: str, *, as_json: bool) -> None:
+    """Tell everything about the keys of a name but the keys. Raises UnknownProvider and UnknownCredential."""
+    settings = load_settings()
+    with open_connection(settings) as connection:
+        listed, _, _ = _known(connection, settings, provider)
+        rows = [row for row in listed if row.key_name == name]
+        if not rows:
+            raise UnknownCredential(
+                f"no key {name!r} of {provider!r} is stored or set. "
+                f"`pricing-pipeline key list {provider}` lists those that are."
+            )
+        rules = provider_rules.limits(connection, provider)
+        standings = [
+            key for key in limits.keys(connection) if (key.provider, key.key_name) == (provider, name)
+        ]
+    own = {rule.name: rule.units for rule in rules if rule.key_name == name}
+    now = standings[0] if standings else None
+    if as_json:
+        print_json(
+            {
+                "keys": [asdict(row) for row in rows],
+                "limits": own,
+                "units_left": now and now.units_left,
+                "units_limit": now and now.units_limit,
+                "blocked_seconds": now and now.blocked_seconds,
+                "blocked_reason": now and now.blocked_reason,
+            }
+        )
+        return
+    for number, row in enumerate(rows):
+        if number:
+            typer.echo()
+        print_lines(_lines(row, own, now))
+
+
+def _lines(row: _Listed, own: Mapping[str, int], now: limits.Key | None) -> dict[str, object]:
+    lines: dict[str, object] = {
+        "key": f"{row.key_name} of {row.provider}",
+        "ends": row.hint,
+        "from": row.source,
+        "used": "yes" if row.is_used else "no",
+        "created": moment(row.created_at),
+        "replaced": moment(row.replaced_at),
+        "encrypted": moment(row.sealed_at),
+        "master key": row.master_key_id,
+        "fault": row.error,
+        "own limits": ", ".join(f"{name} {units} units" for name, units in own.items()),
+    }
+    if row.is_used and now is not None:
+        if now.units_limit is not None:
+            lines["left now"] = f"{now.units_left} of {now.units_limit} units"
+        if now.blocked_seconds is not None:
+            lines["blocked"] = f"for {duration(now.blocked_seconds)}: {now.blocked_reason}"
+    return lines
+
+
+def _known(
+    connection: Connection, settings: Settings, provider: str | None
+) -> tuple[list[_Listed], list[str], str | None]:
+    """Keys that are stored or set, the ids of the master keys, and what is wrong with those."""
+    rows = credentials.stored(connection, provider)
+    known = limits.keys(connection)
+    listed, ids, fault = _stored(settings, rows)
+    for name in PROVIDERS if provider is None else [provider]:
+        used = [row.key_name for row in listed if row.provider == name and row.is_used]
+        inactive = [key.key_name for key in known if key.provider == name and not key.is_active]
+        listed += _set(settings, name, used, inactive)
+    listed.sort(key=lambda row: (row.provider, row.key_name, row.source))
+    return listed, ids, fault
 
 
 def remove(provider: str, name: str, *, as_json: bool) -> None:

@@ -1,4 +1,7 @@
-"""`limit list|set|remove`: how much providers may be asked. How limits are kept is decided by the database."""
+"""`limit list|show|set|remove|set-caps`: how much providers may be asked, and how much a user may ask for.
+
+How limits and caps are kept is decided by the database.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import asdict
 import typer
 
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import duration, print_json, print_table
+from pricing_pipeline.cli.output import duration, print_change, print_json, print_lines, print_table
 from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.registry import provider_rules
@@ -21,12 +24,62 @@ def list_(provider: str | None, *, as_json: bool) -> None:
         if provider is not None:
             credentials.require_provider(connection, provider)
         limits = provider_rules.limits(connection, provider)
+        caps = provider_rules.caps(connection) if provider is None else None
     if as_json:
-        print_json({"limits": [asdict(limit) for limit in limits]})
+        told = {} if caps is None else {"caps": asdict(caps)}
+        print_json({"limits": [asdict(limit) for limit in limits], **told})
         return
     print_limits(limits)
     if not limits:
         typer.echo("there is no such limit; `pricing-pipeline limit set --help` shows how to add one.")
+    if caps is not None:
+        typer.echo(
+            f"each user: {caps.pairs_per_user} pairs watched, as many held, {caps.new_pairs_per_minute} new in a minute"
+        )
+
+
+def show(provider: str, name: str, *, as_json: bool) -> None:
+    """Tell a limit and how much of it each key has used. Raises UnknownProvider, and UnknownRule if there is none."""
+    with open_connection(load_settings()) as connection:
+        credentials.require_provider(connection, provider)
+        shared = [
+            limit
+            for limit in provider_rules.limits(connection, provider)
+            if limit.name == name and limit.key_name is None
+        ]
+        if not shared:
+            raise _unknown(provider, name)
+        uses = provider_rules.uses_of_limit(connection, provider, name)
+    (limit,) = shared
+    if as_json:
+        told = {key: value for key, value in asdict(limit).items() if key != "key_name"}
+        print_json({**told, "keys": [asdict(use) for use in uses]})
+        return
+    print_lines(
+        {"limit": f"{name} of {provider}", "allows": f"{limit.units} units in {_window(limit)} to each key"}
+    )
+    typer.echo()
+    print_table(
+        ["key", "used", "units"],
+        [(use.key_name, use.used, use.units) for use in uses],
+        right=["used", "units"],
+    )
+
+
+def _unknown(provider: str, name: str, key: str | None = None) -> UnknownRule:
+    whose = provider if key is None else f"key {key} of {provider}"
+    return UnknownRule(
+        f"{whose} has no limit {name!r} of its own. `pricing-pipeline limit list {provider}` shows those there are."
+    )
+
+
+def set_caps(pairs: int | None, new_pairs: int | None, *, as_json: bool) -> None:
+    """Change how much a user may ask for, as the owner."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        before = provider_rules.caps(connection)
+        provider_rules.set_caps(connection, pairs, new_pairs)
+        after = provider_rules.caps(connection)
+    print_change({"of": "each user"}, asdict(before), asdict(after), as_json=as_json)
 
 
 def print_limits(limits: list[Limit]) -> None:
@@ -78,10 +131,7 @@ def remove(provider: str, name: str, key: str | None, *, as_json: bool) -> None:
         credentials.require_provider(connection, provider)
         removed = provider_rules.remove_limit(connection, provider, name, key)
     if not removed:
-        whose = provider if key is None else f"key {key} of {provider}"
-        raise UnknownRule(
-            f"{whose} has no limit {name!r} of its own. `pricing-pipeline limit list {provider}` shows those there are."
-        )
+        raise _unknown(provider, name, key)
     if as_json:
         print_json({"provider": provider, "name": name, "key_name": key, "removed": True})
     elif key is None:

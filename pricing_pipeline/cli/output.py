@@ -269,3 +269,34 @@ def listed(names: Sequence[str], at_most: int = 8) -> str:
     """Names for people, the first few of many."""
     shown = ", ".join(names[:at_most])
     return shown if len(names) <= at_most else f"{shown} and {len(names) - at_most} more"
+
+
+def print_change(
+    names: Mapping[str, object], before: Mapping[str, object], after: Mapping[str, object], *, as_json: bool
+) -> None:
+    """What the settings of one thing were, and what they are now. `names` says which thing it is."""
+    if as_json:
+        print_json({**names, "before": before, "after": after})
+        return
+    rows = [
+        (name.replace("_", " "), _setting(before[name]), _setting(value))
+        for name, value in after.items()
+        if before[name] != value
+    ]
+    if rows:
+        print_table(
+            [" ".join(str(name) for name in names.values() if name), "before", "after"], rows, long="after"
+        )
+    else:
+        typer.echo("it was so already; nothing has changed.")
+
+
+def _setting(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case datetime():
+            return moment(value)
+    return str(plain(value))

@@ -1,14 +1,15 @@
-"""`provider list|show`: the sources of prices."""
+"""`provider list|show|change`: the sources of prices."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import typer
 
-from pricing_pipeline.cli.database import open_connection
+from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.limit import print_limits
-from pricing_pipeline.cli.output import print_json, print_lines, print_table
+from pricing_pipeline.cli.output import print_change, print_json, print_lines, print_table
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import provider_rules
@@ -70,6 +71,8 @@ def show(provider: str, *, as_json: bool) -> None:
             "now": standing.words,
             "used": standing.units_words,
             "quota": standing.quota_words,
+            "at once": f"{about.max_in_flight} calls of a process",
+            "delay": f"{about.request_delay_ms} ms between calls" if about.request_delay_ms else "",
             "keys": ", ".join(f"{key.key_name}{'' if key.is_active else ' (not used)'}" for key in keys),
             "can": ", ".join(about.fetchers),
             "serves": ", ".join(about.data_types),
@@ -79,3 +82,17 @@ def show(provider: str, *, as_json: bool) -> None:
     if rules:
         typer.echo()
         print_limits(rules)
+
+
+_SETTINGS = ("is_active", "max_in_flight", "request_delay_ms", "throttle_pause_seconds", "quota_bytes")
+
+
+def change(provider: str, changes: Mapping[str, int | bool], *, as_json: bool) -> None:
+    """Change how a provider is called, as the owner. Raises UnknownProvider."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        credentials.require_provider(connection, provider)
+        (before,) = provider_rules.providers(connection, provider)
+        provider_rules.change_provider(connection, provider, changes)
+        (after,) = provider_rules.providers(connection, provider)
+    was, now = ({name: getattr(one, name) for name in _SETTINGS} for one in (before, after))
+    print_change({"provider": provider}, was, now, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`route list|add|remove`: which provider serves what. What routes do is decided in queue/routing.sql."""
+"""`route list|show|add|remove`: which provider serves what. What routes do is decided in queue/routing.sql."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import print_json, print_table
+from pricing_pipeline.cli.output import print_json, print_lines, print_table
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.keys import credentials
+from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import provider_rules
+from pricing_pipeline.registry.provider_rules import Route
 from pricing_pipeline.settings import load_settings
 
 
@@ -40,11 +42,7 @@ def list_(
                 route.symbol or "all",
                 route.rank,
                 route.provider,
-                ""
-                if route.is_active and route.provider_active
-                else "switched off"
-                if route.is_active
-                else "does not count",
+                _state(route),
             )
             for route in routes
         ],
@@ -52,6 +50,46 @@ def list_(
     )
     if not routes:
         typer.echo("there is no such route; `pricing-pipeline route add --help` shows how to add one.")
+
+
+def show(provider: str, data_type: str, symbol: str | None, *, as_json: bool) -> None:
+    """Tell everything about one route. Raises UnknownDataType, UnknownProvider, and UnknownRule when there is none."""
+    with open_connection(load_settings()) as connection:
+        symbol = _checked(connection, provider, data_type, symbol)
+        routes = [route for route in provider_rules.routes(connection, data_type) if route.symbol == symbol]
+        named = [route for route in routes if route.provider == provider]
+        if not named:
+            raise _unknown(provider, data_type, symbol)
+        (standing,) = limits.standings(connection, [provider])
+    (route,) = named
+    before = [other.provider for other in routes if other.rank < route.rank and not _state(other)]
+    if as_json:
+        print_json({**asdict(route), "asked_after": before, "standing": standing.words})
+        return
+    print_lines(
+        {
+            "route": f"{provider} serves {_scope(data_type, symbol)}",
+            "for": "every symbol without routes of its own" if symbol is None else symbol,
+            "rank": route.rank,
+            "asked": f"after {', '.join(before)}" if before else "first",
+            "state": _state(route) or "active",
+            "provider now": standing.words,
+        }
+    )
+
+
+def _state(route: Route) -> str:
+    """Why a route is not used; empty for one that is."""
+    if not route.is_active:
+        return "does not count"
+    return "" if route.provider_active else "switched off"
+
+
+def _unknown(provider: str, data_type: str, symbol: str | None) -> UnknownRule:
+    return UnknownRule(
+        f"no route says that {provider} serves {_scope(data_type, symbol)}. "
+        f"`pricing-pipeline route list --type {data_type}` shows those there are."
+    )
 
 
 def add(provider: str, data_type: str, symbol: str | None, rank: int | None, *, as_json: bool) -> None:
@@ -72,10 +110,7 @@ def remove(provider: str, data_type: str, symbol: str | None, *, as_json: bool) 
         removed = provider_rules.remove_route(connection, provider, data_type, symbol)
         left = provider_rules.routes(connection, data_type)
     if not removed:
-        raise UnknownRule(
-            f"no route says that {provider} serves {_scope(data_type, symbol)}. "
-            f"`pricing-pipeline route list --type {data_type}` shows those there are."
-        )
+        raise _unknown(provider, data_type, symbol)
     if as_json:
         print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "removed": True})
         return

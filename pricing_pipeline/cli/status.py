@@ -336,8 +336,8 @@ def _say_left_out(content: Mapping[str, Any]) -> None:
     for pairs in content["unqueued"]:
         typer.echo(
             f"warning:     {pairs['pairs']} pairs of {pairs['data_type']} are due and not queued: the quota of "
-            f"{pairs['provider']} has no room for them. Raise quota_bytes in pricing.data_collectors, or wait "
-            "until bytes come back."
+            f"{pairs['provider']} has no room for them. Raise the quota with `pricing-pipeline provider change`, or "
+            "wait until bytes come back."
         )
     for schedule in content["waiting_schedules"]:
         typer.echo(f"schedule:    {schedule['words']}")

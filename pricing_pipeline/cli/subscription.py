@@ -1,4 +1,4 @@
-"""`subscription watch|end|list`: heartbeats from the foreground, what comes of them, and whose there are.
+"""`subscription watch|end|list|show`: heartbeats from the foreground, what comes of them, and whose there are.
 
 What a heartbeat does is decided by the database (db/functions/demand/demand.sql).
 """
@@ -32,13 +32,14 @@ from pricing_pipeline.cli.output import (
     price_content,
     print_event,
     print_json,
+    print_lines,
     print_table,
 )
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.cli.style import in_zone, zone
 from pricing_pipeline.db.errors import is_conflict
-from pricing_pipeline.demand import instruments, viewers
-from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.demand import freshness, instruments, viewers
+from pricing_pipeline.errors import DatabaseError, UnknownDemand
 from pricing_pipeline.prices import documents, price_reader
 from pricing_pipeline.prices.price_reader import LatestPrice
 from pricing_pipeline.settings import load_settings
@@ -289,3 +290,31 @@ def list_(
         typer.echo("nobody watches anything of that now.")
     elif len(subscriptions) > at_most:
         hint(f"There are more; --limit shows more than {at_most}.")
+
+
+def show(symbol: str, data_type: str, user: str | None, *, as_json: bool) -> None:
+    """Tell everything about one subscription. Raises UnknownDataType, and UnknownDemand when there is none."""
+    user = login() if user is None else user
+    with open_connection(load_settings()) as connection:
+        reads.any_data_type(connection, data_type)
+        (symbol,) = instruments.spelled(connection, data_type, [symbol])
+        found = viewers.subscriptions(connection, user, data_type, [symbol], 1)
+        if not found:
+            raise UnknownDemand(
+                f"{user} does not watch {data_type} {symbol} now. "
+                f"`pricing-pipeline subscription list {symbol}` shows who does."
+            )
+        (why,) = freshness.why(connection, symbol, data_type)
+    if as_json:
+        print_json({**asdict(found[0]), "price": asdict(why)})
+        return
+    print_lines(
+        {
+            "user": user,
+            "watches": f"{data_type} {symbol}",
+            "since": moment(found[0].subscribed_at),
+            "last seen": moment(found[0].last_seen_at),
+            "ends": "five minutes after the last heartbeat, or by `subscription end`",
+            "its price": f"{why.state}: {why.sentence}",
+        }
+    )

@@ -1,4 +1,4 @@
-"""Instruments for people: spell, list, pause and remove them."""
+"""Instruments for people: spell, list, change, pause and remove them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Connection
@@ -64,6 +65,20 @@ class NewInstrument:
     scale: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Prices outside these are quarantined; `is_own` is False for those that all symbols of the type have.
+
+    Until `jumps_trusted_until` no price is quarantined for being far from the last one.
+    """
+
+    data_type: str
+    lowest: Decimal | None
+    highest: Decimal | None
+    jumps_trusted_until: datetime | None
+    is_own: bool
+
+
 def add(connection: Connection, wanted: Sequence[NewInstrument]) -> list[tuple[NewInstrument, bool]]:
     """Make instruments known, unverified until a provider's first valid answer. Those that are known stay as they are.
 
@@ -98,6 +113,29 @@ def about(connection: Connection, symbol: str, asset_class: str | None) -> list[
     """Everything about the instruments of a symbol, of one class or of all that have it."""
     parameters = {"symbol": symbol, "asset_class": asset_class}
     return [dict(row) for row in connection.execute(query("demand.about_instruments"), parameters).mappings()]
+
+
+def change(connection: Connection, asset_class: str, symbol: str, changes: Mapping[str, Any]) -> None:
+    """Change what is known of an instrument: columns of pricing.instruments by their names; others stay."""
+    parameters = {"asset_class": asset_class, "symbol": symbol, "changes": json.dumps(changes, default=str)}
+    connection.execute(query("demand.change_instrument"), parameters)
+
+
+def bounds(connection: Connection, asset_class: str, symbol: str) -> list[Bounds]:
+    """What people know of an instrument's prices, in each data type that has bounds of it or of all its symbols."""
+    parameters = {"asset_class": asset_class, "symbol": symbol}
+    return [Bounds(**row) for row in connection.execute(query("demand.bounds"), parameters).mappings()]
+
+
+def change_bounds(connection: Connection, data_type: str, symbol: str, changes: Mapping[str, Any]) -> None:
+    """Give a symbol bounds of its own. What is not named stays as it counted before, by the bounds of its type."""
+    parameters = {"data_type": data_type, "symbol": symbol, "changes": json.dumps(changes, default=str)}
+    connection.execute(query("demand.change_bounds"), parameters)
+
+
+def remove_bounds(connection: Connection, data_type: str, symbol: str) -> None:
+    """Have a symbol go by the bounds of its data type again."""
+    connection.execute(query("demand.remove_bounds"), {"data_type": data_type, "symbol": symbol})
 
 
 def pause_instruments(

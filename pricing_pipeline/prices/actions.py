@@ -51,6 +51,19 @@ class StoredAction:
     reason: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A split or dividend that was believed until `revised_at` (UTC).
+
+    `removed_by` is the person who removed or replaced it; None when its provider reported another one.
+    """
+
+    stored: StoredAction
+    revised_at: datetime
+    removed_by: str | None
+    removed_because: str | None
+
+
 def store(
     connection: Connection,
     call: Call,
@@ -316,19 +329,29 @@ def read(
 ) -> list[StoredAction]:
     """The splits and dividends of an instrument, newest first, as believed at `as_of` (None = now)."""
     parameters = {"asset_class": asset_class, "symbol": symbol, "as_of": as_of}
+    return [_stored(symbol, row) for row in connection.execute(query("actions.read"), parameters)]
+
+
+def revisions(connection: Connection, asset_class: str, symbol: str, ex_on: date) -> list[Revision]:
+    """What was believed of a day and is no more, the newest first."""
+    parameters = {"asset_class": asset_class, "symbol": symbol, "ex_on": ex_on}
     return [
-        StoredAction(
-            Split(symbol, row.ex_on, row.new_shares, row.old_shares)
-            if row.kind == "split"
-            else Dividend(symbol, row.ex_on, row.cash, row.currency),
-            row.provider,
-            row.call_id,
-            row.recorded_at,
-            row.entered_by,
-            row.reason,
-        )
-        for row in connection.execute(query("actions.read"), parameters)
+        Revision(_stored(symbol, row), row.revised_at, row.removed_by, row.removed_because)
+        for row in connection.execute(query("actions.revisions"), parameters)
     ]
+
+
+def _stored(symbol: str, row: Any) -> StoredAction:
+    return StoredAction(
+        Split(symbol, row.ex_on, row.new_shares, row.old_shares)
+        if row.kind == "split"
+        else Dividend(symbol, row.ex_on, row.cash, row.currency),
+        row.provider,
+        row.call_id,
+        row.recorded_at,
+        row.entered_by,
+        row.reason,
+    )
 
 
 def untold_splits(

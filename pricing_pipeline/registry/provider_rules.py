@@ -1,13 +1,15 @@
-"""Rules that people set for providers: their routes and their limits."""
+"""Rules that people set: routes and limits of providers, how they are called, and how much a user may ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import UnknownRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,15 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """The units of a limit that a key has used, and those that it may use."""
+
+    key_name: str
+    used: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """A source of prices: what it can be asked for (`fetchers`), and the active data types that it serves."""
 
@@ -44,9 +55,18 @@ class Provider:
     is_active: bool
     max_in_flight: int
     request_delay_ms: int
+    throttle_pause_seconds: int
     quota_bytes: int
     fetchers: Sequence[str]
     data_types: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How many pairs each user may watch at once (and hold as many), and begin in a minute."""
+
+    pairs_per_user: int
+    new_pairs_per_minute: int
 
 
 def routes(
@@ -81,6 +101,14 @@ def limits(connection: Connection, provider: str | None = None) -> list[Limit]:
     return [Limit(**row) for row in rows]
 
 
+def uses_of_limit(connection: Connection, provider: str, name: str) -> list[Use]:
+    """How much of a limit each key of its provider has used in the window that ends now."""
+    rows = connection.execute(
+        query("registry.uses_of_limit"), {"provider": provider, "name": name}
+    ).mappings()
+    return [Use(**row) for row in rows]
+
+
 def set_limit(connection: Connection, limit: Limit) -> bool:
     """Write a limit. Without a window only its units change; False when there is none of its name then."""
     parameters = {
@@ -111,3 +139,25 @@ def providers(connection: Connection, provider: str | None = None) -> list[Provi
     """Providers by name, switched off ones too: all, or one."""
     rows = connection.execute(query("registry.about_providers"), {"provider": provider}).mappings()
     return [Provider(**row) for row in rows]
+
+
+def change_provider(connection: Connection, provider: str, changes: Mapping[str, int | bool]) -> None:
+    """Change how a provider is called: columns of pricing.data_collectors by their names; others stay."""
+    parameters = {"provider": provider, "changes": json.dumps(changes)}
+    connection.execute(query("registry.change_provider"), parameters)
+
+
+def caps(connection: Connection) -> Caps:
+    """The caps of each user. Raises UnknownRule where somebody has deleted their row."""
+    row = connection.execute(query("registry.caps")).mappings().one_or_none()
+    if row is None:
+        raise UnknownRule(
+            "pricing.user_caps has no row. Put it back: INSERT INTO pricing.user_caps DEFAULT VALUES."
+        )
+    return Caps(**row)
+
+
+def set_caps(connection: Connection, pairs_per_user: int | None, new_pairs_per_minute: int | None) -> None:
+    """Change the caps of users, but for one that is None."""
+    parameters = {"pairs_per_user": pairs_per_user, "new_pairs_per_minute": new_pairs_per_minute}
+    connection.execute(query("registry.set_caps"), parameters)

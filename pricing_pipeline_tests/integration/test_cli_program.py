@@ -59,20 +59,20 @@ COMMANDS = all_commands()
 def test_every_promised_command_is_there() -> None:
     promised = {
         "": "up status sandbox",
-        "subscription": "watch end list",
-        "holding": "open close list",
+        "subscription": "watch end list show",
+        "holding": "open close list show",
         "price": "show why history gaps",
         "document": "show",
         "backfill": "start list show cancel",
-        "instrument": "list show add pause resume remove",
+        "instrument": "list show add change pause resume remove",
         "type": "list show add set-ttl retire revive",
         "task": "list show retry cancel",
         "quarantine": "list show release reject",
-        "action": "list add remove",
-        "provider": "list show use undo",
-        "route": "list add remove",
-        "limit": "list set remove",
-        "key": "set list remove rotate",
+        "action": "list show add remove",
+        "provider": "list show use undo change",
+        "route": "list show add remove",
+        "limit": "list show set remove set-caps",
+        "key": "set list show remove rotate",
         "db": "upgrade url psql backup restore",
     }
     words = {(*noun.split(), verb) for noun, verbs in promised.items() for verb in verbs.split()}

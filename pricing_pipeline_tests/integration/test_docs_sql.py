@@ -88,26 +88,23 @@ def test_the_runbooks_release_lets_a_blocked_provider_be_called(
     assert core.claim_one().symbols == ["AAPL"]
 
 
-def test_the_runbooks_limit_and_quota_count_from_the_next_claim(
-    core: Core, connection: psycopg.Connection[Any], cli: CommandLine
-) -> None:
+def test_the_runbooks_limit_and_quota_count_from_the_next_claim(core: Core, cli: CommandLine) -> None:
     before = core.allowance()
-    (lower,) = re.findall(r"^ *pricing-pipeline (limit set \w+ minute 8)$", RUNBOOK.read_text(), re.MULTILINE)
-    assert cli(*lower.split()).exit_code == 0
-    connection.execute(remedy("SET quota_bytes").encode())
+    commands = r"^ *pricing-pipeline (limit set \w+ minute 8|provider change \w+ --quota \w+)$"
+    lower, raise_quota = re.findall(commands, RUNBOOK.read_text(), re.MULTILINE)
+    for command in (lower, raise_quota):
+        assert cli(*command.split()).exit_code == 0
     after = core.allowance()
     assert (before.units_left, after.units_left) == (2000, 8)
     assert after.quota_bytes > before.quota_bytes
 
 
-def test_a_ttl_of_a_pairs_own_makes_it_due_by_that_ttl(
-    core: Core, connection: psycopg.Connection[Any]
-) -> None:
+def test_a_ttl_of_a_pairs_own_makes_it_due_by_that_ttl(core: Core, cli: CommandLine) -> None:
     core.heartbeat("u", (QUOTE, "AAPL"))
     core.refresh()
-    page = ROOT / "docs/adding-a-data-type.md"
-    (block,) = [block for block in blocks(page, "sql") if "cache_ttl_minutes" in block]
-    connection.execute(block.encode())
+    page = (ROOT / "docs/adding-a-data-type.md").read_text()
+    (command,) = re.findall(r"^ *pricing-pipeline (type set-ttl \w+ AAPL .*)$", page, re.MULTILINE)
+    assert cli(*command.split()).exit_code == 0
     core.enqueue_due()
     demand = core.demand_of(QUOTE, "AAPL")
     assert demand is not None

@@ -336,7 +336,7 @@ def test_f4_the_quota_is_spent(core: Core, clock: Clock) -> None:
     queued(core, clock)
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 1")
     found = why(core)
-    assert (found.state, "quota_bytes" in found.sentence) == ("quota_spent", True)
+    assert (found.state, "pricing-pipeline provider change" in found.sentence) == ("quota_spent", True)
 
 
 def test_f4_the_rate_limit_is_used_up(core: Core, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import AsOf, Class, Json, Reason, Symbol, User
-from pricing_pipeline.cli.style import listing
+from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Look at splits and dividends, or enter what no source tells.")
 
@@ -20,6 +20,11 @@ class ActionKind(StrEnum):
 
     SPLIT = "split"
     DIVIDEND = "dividend"
+
+
+AnyKind = Annotated[
+    ActionKind | None, typer.Option("--kind", help="Where the day has both a split and a dividend.")
+]
 
 
 @noun.command("list")
@@ -35,6 +40,23 @@ def list_(symbol: Symbol, asset_class: Class = None, as_of: AsOf = None, as_json
 
     when = None if as_of is None else moment(as_of, "--as-of")
     action.list_(symbol, asset_class, when, as_json=as_json)
+
+
+@noun.command()
+@zoned
+def show(
+    symbol: Symbol, ex_day: Day, kind: AnyKind = None, asset_class: Class = None, as_json: Json = False
+) -> None:
+    """Show the splits and dividends of a day: who said so, when, why, and what was believed before.
+
+    \b
+    Example: pricing-pipeline action show AAPL 2020-08-31
+    """
+    from pricing_pipeline.cli import action
+    from pricing_pipeline.cli.arguments import day
+
+    of_kind = None if kind is None else kind.value
+    action.show(symbol, day(ex_day, "DAY"), of_kind, asset_class, as_json=as_json)
 
 
 @noun.command()
@@ -86,9 +108,7 @@ def add(
 def remove(
     symbol: Symbol,
     ex_day: Day,
-    kind: Annotated[
-        ActionKind | None, typer.Option("--kind", help="Where the day has both a split and a dividend.")
-    ] = None,
+    kind: AnyKind = None,
     reason: Reason = None,
     user: User = None,
     asset_class: Class = None,

@@ -6,8 +6,18 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import AnySymbols, AnyType, AnyUser, Json, Limit, Symbols, Type, User
-from pricing_pipeline.cli.style import listing
+from pricing_pipeline.cli.options import (
+    AnySymbols,
+    AnyType,
+    AnyUser,
+    Json,
+    Limit,
+    Symbol,
+    Symbols,
+    Type,
+    User,
+)
+from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Say what users hold, or see who holds what.")
 
@@ -59,3 +69,16 @@ def list_(
     from pricing_pipeline.cli import holding
 
     holding.list_(symbols, data_type, user, limit, closed_too=closed_too, as_json=as_json)
+
+
+@noun.command()
+@zoned
+def show(symbol: Symbol, data_type: Type, user: User = None, as_json: Json = False) -> None:
+    """Show one holding, a closed one too: since when, how old its price may grow, and why it is as old as it is.
+
+    \b
+    Example: pricing-pipeline holding show AAPL --type equity_quote --user alice
+    """
+    from pricing_pipeline.cli import holding
+
+    holding.show(symbol, data_type, user, as_json=as_json)

@@ -2,15 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pricing_pipeline.cli.options import AnySymbols, Class, Json, Limit, Symbol, Symbols
 from pricing_pipeline.cli.style import listing, zoned
 
-noun = typer.Typer(help="Look at instruments; add, pause, resume or remove them.")
+noun = typer.Typer(help="Look at instruments; add, change, pause, resume or remove them.")
+
+NewName = Annotated[str | None, typer.Option("--name", metavar="TEXT", help="For people.")]
+NewCurrency = Annotated[
+    str | None,
+    typer.Option("--currency", metavar="CODE", help="Of its prices; those in others are quarantined."),
+]
+NewCalendar = Annotated[
+    str | None,
+    typer.Option(
+        "--calendar",
+        metavar="NAME",
+        help="When it trades, such as XNYS; with none its symbol and currency decide.",
+    ),
+]
+NewListedOn = Annotated[
+    str | None, typer.Option("--listed-on", metavar="DATE", help="Its first day of trading.")
+]
+NewScale = Annotated[
+    int | None, typer.Option("--scale", metavar="DECIMALS", help="At least so many are stored of a price.")
+]
+TypeOfBounds = Annotated[
+    str | None, typer.Option("--type", metavar="TYPE", help="Whose prices the next four options bound.")
+]
+Lowest = Annotated[
+    str | None, typer.Option("--lowest", metavar="PRICE", help="Lower prices are quarantined.")
+]
+Highest = Annotated[
+    str | None, typer.Option("--highest", metavar="PRICE", help="Higher prices are quarantined.")
+]
+TrustJumpsUntil = Annotated[
+    str | None,
+    typer.Option(
+        "--trust-jumps-until",
+        metavar="TIME",
+        help="Until then no price is quarantined for being far from the last one; a day means its end.",
+    ),
+]
+AsType = Annotated[
+    bool, typer.Option("--as-type", help="Have it go by the bounds of its type, and have none of its own.")
+]
 
 
 @noun.command("list")
@@ -87,6 +128,66 @@ def add(
     from pricing_pipeline.cli import instrument
 
     instrument.add(symbols or [], csv, asset_class, name, currency, as_json=as_json)
+
+
+@noun.command()
+@listing
+def change(
+    symbol: Symbol,
+    asset_class: Class = None,
+    name: NewName = None,
+    currency: NewCurrency = None,
+    calendar: NewCalendar = None,
+    listed_on: NewListedOn = None,
+    scale: NewScale = None,
+    data_type: TypeOfBounds = None,
+    lowest: Lowest = None,
+    highest: Highest = None,
+    trust_jumps_until: TrustJumpsUntil = None,
+    as_type: AsType = False,
+    as_json: Json = False,
+) -> None:
+    """Correct what is known of an instrument, or bound its prices. What no option names stays.
+
+    The word none takes away what an option names, as in --highest none. Quarantined values stay where they are. It
+    needs the owner's URL, as `type add` does.
+
+    \b
+    Example: pricing-pipeline instrument change EUR/USD --type fx_rate --lowest 0.5 --highest 2.5
+    """
+    from pricing_pipeline.cli import instrument
+    from pricing_pipeline.cli.arguments import day, moment, number
+
+    known = _given(
+        name=(name, str),
+        currency=(currency, str),
+        calendar=(calendar, str),
+        listed_on=(listed_on, lambda text: day(text, "--listed-on")),
+        scale=(scale, int),
+    )
+    bounds = _given(
+        lowest=(lowest, lambda text: number(text, "--lowest")),
+        highest=(highest, lambda text: number(text, "--highest")),
+        jumps_trusted_until=(trust_jumps_until, lambda text: moment(text, "--trust-jumps-until")),
+    )
+    if bounds and as_type:
+        raise typer.BadParameter("--as-type takes its own bounds away; leave out those that you give")
+    if bool(bounds or as_type) != (data_type is not None):
+        raise typer.BadParameter(
+            "--type says whose bounds --lowest, --highest, --trust-jumps-until and --as-type change; give both"
+        )
+    if not (known or bounds or as_type):
+        raise typer.BadParameter("say what changes, such as --currency USD")
+    instrument.change(symbol, asset_class, data_type, known, bounds, as_type=as_type, as_json=as_json)
+
+
+def _given(**options: tuple[Any, Callable[[str], object]]) -> dict[str, object]:
+    """What was typed, by its column; the word none stands for nothing."""
+    return {
+        column: None if typed == "none" else read(typed)
+        for column, (typed, read) in options.items()
+        if typed is not None
+    }
 
 
 @noun.command()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import AnyProvider, Json, KeyName, Provider
-from pricing_pipeline.cli.style import listing
+from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Look after the API keys of providers.")
 
@@ -47,6 +47,19 @@ def list_(provider: AnyProvider = None, as_json: Json = False) -> None:
     from pricing_pipeline.cli import key
 
     key.list_(provider, as_json=as_json)
+
+
+@noun.command()
+@zoned
+def show(provider: Provider, name: KeyName = "default", as_json: Json = False) -> None:
+    """Show what is known of one key but the key: its last two characters, its limits, and what is left of them.
+
+    \b
+    Example: pricing-pipeline key show twelvedata --name second
+    """
+    from pricing_pipeline.cli import key
+
+    key.show(provider, name, as_json=as_json)
 
 
 @noun.command()

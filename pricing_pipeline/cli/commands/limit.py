@@ -9,7 +9,7 @@ import typer
 from pricing_pipeline.cli.options import AnyProvider, Json, Provider
 from pricing_pipeline.cli.style import listing
 
-noun = typer.Typer(help="Say how much a provider may be asked.")
+noun = typer.Typer(help="Say how much a provider may be asked, and how much a user may ask for.")
 
 Name = Annotated[str, typer.Argument(metavar="LIMIT", help="Its name, such as minute or day.")]
 Key = Annotated[
@@ -22,12 +22,27 @@ Key = Annotated[
 def list_(provider: AnyProvider = None, as_json: Json = False) -> None:
     """List rate limits: units that each key of a provider may use in a window, and keys that have others.
 
+    Without a provider also the caps of users: pairs that each may watch, hold and begin.
+
     \b
     Example: pricing-pipeline limit list twelvedata
     """
     from pricing_pipeline.cli import limit
 
     limit.list_(provider, as_json=as_json)
+
+
+@noun.command()
+@listing
+def show(provider: Provider, name: Name, as_json: Json = False) -> None:
+    """Show one limit: what it allows to each key, and how much of it each has used now.
+
+    \b
+    Example: pricing-pipeline limit show twelvedata minute
+    """
+    from pricing_pipeline.cli import limit
+
+    limit.show(provider, name, as_json=as_json)
 
 
 @noun.command("set")
@@ -73,3 +88,30 @@ def remove(provider: Provider, name: Name, key: Key = None, as_json: Json = Fals
     from pricing_pipeline.cli import limit
 
     limit.remove(provider, name, key, as_json=as_json)
+
+
+@noun.command("set-caps")
+@listing
+def set_caps(
+    pairs: Annotated[
+        int | None,
+        typer.Option("--pairs", help="Pairs that one user may watch at once; as many may be held."),
+    ] = None,
+    new_pairs: Annotated[
+        int | None,
+        typer.Option("--new-pairs", help="Pairs that one user may begin to watch or hold in a minute."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Change how many pairs each user may watch, hold and begin. What no option names stays.
+
+    It counts at once, and ends nothing that is watched already. It needs the owner's URL, as `type add` does.
+
+    \b
+    Example: pricing-pipeline limit set-caps --pairs 20000 --new-pairs 10000
+    """
+    if pairs is None and new_pairs is None:
+        raise typer.BadParameter("give --pairs, --new-pairs, or both")
+    from pricing_pipeline.cli import limit
+
+    limit.set_caps(pairs, new_pairs, as_json=as_json)

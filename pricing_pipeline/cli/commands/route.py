@@ -12,6 +12,14 @@ from pricing_pipeline.cli.style import listing
 noun = typer.Typer(help="Say which provider serves what.")
 
 
+RoutedSymbol = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="SYMBOL", help="The route of this symbol; else that of its type.", show_default=False
+    ),
+]
+
+
 @noun.command("list")
 @listing
 def list_(
@@ -30,6 +38,18 @@ def list_(
     from pricing_pipeline.cli import route
 
     route.list_(symbols, data_type, provider, as_json=as_json)
+
+
+@noun.command()
+def show(provider: Provider, data_type: Type, symbol: RoutedSymbol = None, as_json: Json = False) -> None:
+    """Show one route: its rank, whom it comes after, and whether its provider may be called now.
+
+    \b
+    Example: pricing-pipeline route show twelvedata --type equity_quote
+    """
+    from pricing_pipeline.cli import route
+
+    route.show(provider, data_type, symbol, as_json=as_json)
 
 
 @noun.command()

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import AnySymbols, AnyType, AnyUser, Json, Limit, Symbols, Type, User
+from pricing_pipeline.cli.options import (
+    AnySymbols,
+    AnyType,
+    AnyUser,
+    Json,
+    Limit,
+    Symbol,
+    Symbols,
+    Type,
+    User,
+)
 from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Watch prices, or see who does.")
@@ -66,3 +76,16 @@ def list_(
     from pricing_pipeline.cli import subscription
 
     subscription.list_(symbols, data_type, user, limit, as_json=as_json)
+
+
+@noun.command()
+@zoned
+def show(symbol: Symbol, data_type: Type, user: User = None, as_json: Json = False) -> None:
+    """Show one subscription: since when, its last heartbeat, and why its price is as old as it is.
+
+    \b
+    Example: pricing-pipeline subscription show AAPL --type equity_quote --user alice
+    """
+    from pricing_pipeline.cli import subscription
+
+    subscription.show(symbol, data_type, user, as_json=as_json)

@@ -8,6 +8,13 @@ SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS nume
        entered_by, reason
 FROM pricing.actions_as_of(:asset_class, :symbol, CAST(:as_of AS timestamptz));
 
+-- name: revisions
+-- Splits and dividends of a day that are believed no more, the newest first.
+SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider, call_id, recorded_at,
+       entered_by, reason, revised_at, removed_by, removed_because
+FROM pricing.corporate_action_revisions WHERE (asset_class, symbol, ex_on) = (:asset_class, :symbol, CAST(:ex_on AS date))
+ORDER BY revised_at DESC, kind;
+
 -- name: untold_splits
 -- Steps of a history that look like a split of which nobody has told.
 SELECT ex_on, new_shares, old_shares FROM pricing.untold_splits(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date));

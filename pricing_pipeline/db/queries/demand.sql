@@ -183,3 +183,32 @@ SELECT i.asset_class, i.symbol, i.name, i.currency, i.scale, i.calendar, i.liste
        ARRAY(SELECT r.data_type FROM pricing.data_type_registry r WHERE r.asset_class = i.asset_class AND r.is_active ORDER BY 1) AS data_types
 FROM pricing.instruments i
 WHERE i.symbol = :symbol AND (CAST(:asset_class AS text) IS NULL OR i.asset_class = :asset_class) ORDER BY 1;
+
+-- name: change_instrument
+-- Change what is known of an instrument; columns that the changes do not name stay.
+UPDATE pricing.instruments i
+SET name = n.name, currency = n.currency, calendar = n.calendar, listed_on = n.listed_on, scale = n.scale
+FROM pricing.instruments o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
+WHERE (i.asset_class, i.symbol) = (:asset_class, :symbol) AND (o.asset_class, o.symbol) = (i.asset_class, i.symbol);
+
+-- name: bounds
+-- The bounds that count for an instrument, in each data type that has some.
+SELECT DISTINCT ON (b.data_type) b.data_type, b.lowest, b.highest, b.jumps_trusted_until, b.symbol IS NOT NULL AS is_own
+FROM pricing.plausibility_bounds b JOIN pricing.data_type_registry r USING (data_type)
+WHERE r.asset_class = :asset_class AND (b.symbol = :symbol OR b.symbol IS NULL)
+ORDER BY b.data_type, b.symbol NULLS LAST;
+
+-- name: change_bounds
+-- Give a symbol bounds of its own: those that counted before, but for what the changes name.
+INSERT INTO pricing.plausibility_bounds (data_type, symbol, lowest, highest, jumps_trusted_until)
+SELECT :data_type, :symbol, n.lowest, n.highest, n.jumps_trusted_until
+FROM (VALUES (1)) AS one LEFT JOIN LATERAL (
+    SELECT x AS counted FROM pricing.plausibility_bounds x WHERE x.data_type = :data_type AND (x.symbol = :symbol OR x.symbol IS NULL)
+    ORDER BY x.symbol NULLS LAST LIMIT 1) b ON true
+CROSS JOIN LATERAL jsonb_populate_record(b.counted, CAST(:changes AS jsonb)) n
+ON CONFLICT (data_type, symbol) DO UPDATE
+SET lowest = EXCLUDED.lowest, highest = EXCLUDED.highest, jumps_trusted_until = EXCLUDED.jumps_trusted_until;
+
+-- name: remove_bounds
+-- A symbol goes by the bounds of its type.
+DELETE FROM pricing.plausibility_bounds WHERE data_type = :data_type AND symbol = :symbol;

@@ -112,6 +112,16 @@ CROSS JOIN LATERAL (SELECT NULL::text AS key_name, NULL::integer AS units UNION 
 WHERE CAST(:provider AS text) IS NULL OR l.provider = :provider
 ORDER BY l.provider, l.name, k.key_name NULLS FIRST;
 
+-- name: uses_of_limit
+-- How much of a limit each key has used, and what it may use.
+SELECT k.key_name, coalesce(own.units, l.units) AS units,
+       (SELECT coalesce(sum(c.units), 0)::integer FROM pricing.counted_calls c
+        WHERE c.provider = l.provider AND c.key_name = k.key_name AND c.counted_at > pricing.limit_start(l, n.at)) AS used
+FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.provider_limits l
+CROSS JOIN LATERAL pricing.key_allowances(l.provider, n.at) k
+LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
+WHERE l.provider = :provider AND l.name = :name ORDER BY 1;
+
 -- name: set_units
 -- Change how many units a limit allows; no row where there is none of this name.
 UPDATE pricing.provider_limits SET units = :units WHERE provider = :provider AND name = :name RETURNING name;
@@ -139,7 +149,8 @@ DELETE FROM pricing.provider_key_limits WHERE provider = :provider AND key_name 
 
 -- name: about_providers
 -- Providers, switched off ones too: what each can, and what it serves.
-SELECT p.provider, p.description, p.base_url, p.is_active, p.max_in_flight, p.request_delay_ms, p.quota_bytes,
+SELECT p.provider, p.description, p.base_url, p.is_active, p.max_in_flight, p.request_delay_ms,
+       p.throttle_pause_seconds, p.quota_bytes,
        ARRAY(SELECT c.fetcher FROM pricing.provider_capabilities c WHERE c.provider = p.provider ORDER BY 1) AS fetchers,
        ARRAY(SELECT DISTINCT r.data_type FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
              WHERE r.provider = p.provider AND r.is_active AND k.is_active ORDER BY 1) AS data_types
@@ -148,3 +159,21 @@ FROM pricing.data_collectors p WHERE CAST(:provider AS text) IS NULL OR p.provid
 -- name: put_aside
 -- Nobody is asked until a plan is in use.
 UPDATE pricing.data_collectors SET is_active = false WHERE is_active;
+
+-- name: change_provider
+-- Change how a provider is called; columns that the changes do not name stay.
+UPDATE pricing.data_collectors p
+SET is_active = n.is_active, max_in_flight = n.max_in_flight, request_delay_ms = n.request_delay_ms,
+    throttle_pause_seconds = n.throttle_pause_seconds, quota_bytes = n.quota_bytes
+FROM pricing.data_collectors o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
+WHERE p.provider = :provider AND o.provider = p.provider;
+
+-- name: caps
+-- How many pairs each user may watch, hold and begin.
+SELECT pairs_per_user, new_pairs_per_minute FROM pricing.user_caps;
+
+-- name: set_caps
+-- Change the caps of users; what is NULL stays.
+UPDATE pricing.user_caps SET
+    pairs_per_user = coalesce(CAST(:pairs_per_user AS integer), pairs_per_user),
+    new_pairs_per_minute = coalesce(CAST(:new_pairs_per_minute AS integer), new_pairs_per_minute);

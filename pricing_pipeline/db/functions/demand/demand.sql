@@ -216,7 +216,7 @@ BEGIN
     END IF;
     IF total > caps.pairs_per_user THEN
         RAISE EXCEPTION 'user % may watch or hold % pairs at once, and would have %', left(user_id, 60), caps.pairs_per_user, total
-            USING HINT = 'Leave some first, or raise pairs_per_user in pricing.user_caps.',
+            USING HINT = 'Leave some first, or raise the cap with `pricing-pipeline limit set-caps`.',
                   DETAIL = json_build_object('room', greatest(0, caps.pairs_per_user - (total - new_pairs))),
                   CONSTRAINT = 'pairs_per_user', ERRCODE = 'configuration_limit_exceeded';
     END IF;
@@ -232,7 +232,7 @@ BEGIN
         -- What would have fitted, and when the rest will.
         spent := spent - interval '1 minute' / caps.new_pairs_per_minute * new_pairs;
         RAISE EXCEPTION 'user % may begin % new pairs a minute, and asks for % more', left(user_id, 60), caps.new_pairs_per_minute, new_pairs
-            USING HINT = 'Say the rest a little later, or raise new_pairs_per_minute in pricing.user_caps.',
+            USING HINT = 'Say the rest a little later, or raise the cap with `pricing-pipeline limit set-caps`.',
                   DETAIL = json_build_object(
                       'room', floor(caps.new_pairs_per_minute * (1 - extract(epoch FROM spent) / 60))::integer,
                       'retry_after', ceil(least(60, extract(epoch FROM spent)

@@ -41,7 +41,7 @@ BEGIN
         PERFORM pricing.request_pairs('read', news.data_types[:admitted], news.symbols[:admitted], user_id) WHERE admitted > 0;
         IF admitted < news.pairs THEN
             RAISE NOTICE 'user % asks for too many prices in a minute, so % of % is not fetched now', left(user_id, 60), news.data_types[admitted + 1], news.symbols[admitted + 1]
-                USING HINT = 'Read it again a little later, or raise new_pairs_per_minute and pairs_per_user in pricing.user_caps.';
+                USING HINT = 'Read it again a little later, or raise the caps with `pricing-pipeline limit set-caps`.';
         END IF;
     END IF;
     -- Those cost no more than others want already, so no cap keeps them out.

@@ -118,7 +118,7 @@ BEGIN
         is_trouble := false;
         IF NOT one.is_active THEN
             room := 0;
-            reason := pg_catalog.format('%s is switched off in pricing.data_collectors', one.provider);
+            reason := pg_catalog.format('%s is switched off (`pricing-pipeline provider change` switches it on)', one.provider);
             is_trouble := true;
         ELSIF room = 0 THEN
             SELECT w.state INTO stop FROM pricing.why_not_called(one.provider, -1, one.est_bytes) w WHERE w.state <> 'rate_limited';

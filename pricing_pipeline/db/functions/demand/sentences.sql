@@ -48,8 +48,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('breaker_open', 'the breaker of %s is %s since %s (%s); %s. It closes by itself when the provider is well'),
         ('no_key', 'no key of %1$s is active. `pricing-pipeline key set %1$s` stores one'),
         ('key_refused', '%1$s does not accept the key (%2$s); it is asked again at %3$s. `pricing-pipeline key set %1$s` stores another one'),
-        ('throttled', '%s has refused calls for speed (%s) and is left alone until %s. If that keeps coming back, lower its row in pricing.provider_limits'),
-        ('no_quota', 'the quota of %s is spent: %s of the %s bytes that such work may use in 30 days are used, and it needs %s. They come back hour by hour; raise quota_bytes if your plan allows it'),
+        ('throttled', '%s has refused calls for speed (%s) and is left alone until %s. If that keeps coming back, lower its limit with `pricing-pipeline limit set`'),
+        ('no_quota', 'the quota of %s is spent: %s of the %s bytes that such work may use in 30 days are used, and it needs %s. They come back hour by hour; raise the quota with `pricing-pipeline provider change` if your plan allows it'),
         ('window_used', '%s allows %s units in %s, and %s are used; the next comes at %s'),
         ('day_used', '%s allows %s units in a day, and %s are used; the next come at %s. `pricing-pipeline status` says whether what is watched fits'),
         ('day_paced', '%s allows %s units in a day: %s are used, and the others are spread over the rest of the trading hours; the next comes at %s'),
@@ -80,7 +80,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('unwatched', 'nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline subscription watch %2$s --type %1$s'),
         ('background', 'it is held and nobody watches it, so it is refreshed every %1$s, next after %2$s. Watching is quicker: pricing-pipeline subscription watch %4$s --type %3$s'),
         ('unseen', 'it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price show %s'),
-        ('no_room', 'it is due since %s and not queued: what the quota of %s leaves viewers is used, or wanted by what waits. Bytes come back hour by hour; raise quota_bytes if your plan allows it'),
+        ('no_room', 'it is due since %s and not queued: what the quota of %s leaves viewers is used, or wanted by what waits. Bytes come back hour by hour; raise the quota with `pricing-pipeline provider change` if your plan allows it'),
         ('due', 'it is due %s and not queued yet; the next staleness check does that, within seconds while the pipeline runs. Does it? pricing-pipeline status')
     ) AS t (said, template) WHERE t.said = why_sentence.said
 $$;

@@ -211,7 +211,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     judged AS (
         SELECT q.id, q.data_type, c.fetcher IS NULL OR NOT p.is_active AS is_misrouted, CASE
             WHEN NOT p.is_active THEN pg_catalog.format(
-                '%s is switched off, and no other provider serves %s. Switch it on in pricing.data_collectors, or add a route with `pricing-pipeline route add`',
+                '%s is switched off, and no other provider serves %s. Switch it on with `pricing-pipeline provider change`, or add a route with `pricing-pipeline route add`',
                 q.provider, q.data_type)
             WHEN c.fetcher IS NULL THEN pg_catalog.format(
                 '%s cannot fetch %s, which the data type %s is made of. Route it to another provider with `pricing-pipeline route add`',
@@ -220,7 +220,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                 'one symbol costs %s units of %s, and its limit "%s" allows %s. If your plan allows more, raise units in pricing.provider_limits; else route %s to another provider',
                 c.units_per_call + c.units_per_symbol, q.provider, w.name, w.units, q.data_type)
             WHEN q.est_bytes > pricing.quota_for(p.quota_bytes, q.priority) THEN pg_catalog.format(
-                'it needs about %s bytes, and the quota of %s allows such work %s in 30 days. Raise quota_bytes in pricing.data_collectors if your plan allows more',
+                'it needs about %s bytes, and the quota of %s allows such work %s in 30 days. Raise the quota with `pricing-pipeline provider change` if your plan allows more',
                 q.est_bytes, q.provider, pricing.quota_for(p.quota_bytes, q.priority)) END AS message
         FROM pricing.api_call_queue_live q
         JOIN pricing.data_type_registry r ON r.data_type = q.data_type

@@ -513,7 +513,7 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'the backfill needs about % bytes from %, but % are left: backfills stop at 75 %% of its quota of % bytes, and what waits in the queue needs its part',
             short.wanted_bytes, short.provider, short.left_bytes, short.quota_bytes
-            USING HINT = 'Ask for fewer days or symbols, try again when bytes of the last 30 days have left the window, or raise quota_bytes in pricing.data_collectors.',
+            USING HINT = 'Ask for fewer days or symbols, try again when bytes of the last 30 days have left the window, or raise the quota with `pricing-pipeline provider change`.',
                   ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;

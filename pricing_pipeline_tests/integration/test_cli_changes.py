@@ -1,0 +1,209 @@
+"""`provider change`, `instrument change`, `limit set-caps`: what they change, and what they were and are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, TWELVEDATA, Core, observation
+from pricing_pipeline_tests.support.quarantining import bring, one_call
+
+PAIR = "EUR/USD"
+
+
+def bounds(core: Core, data_type: str, symbol: str) -> tuple[object, ...] | None:
+    rows = core.rows(
+        "SELECT lowest, highest, jumps_trusted_until FROM pricing.plausibility_bounds"
+        " WHERE data_type = :data_type AND symbol = :symbol",
+        data_type=data_type,
+        symbol=symbol,
+    )
+    return tuple(rows[0]) if rows else None
+
+
+def test_how_a_provider_is_called_is_changed(cli: CommandLine, core: Core) -> None:
+    told = cli("provider", "change", TWELVEDATA, "--delay-ms", "500", "--quota", "40GB", "--json").json
+    assert told["provider"] == TWELVEDATA
+    assert (told["before"]["request_delay_ms"], told["after"]["request_delay_ms"]) == (0, 500)
+    assert told["after"] == {**told["before"], "request_delay_ms": 500, "quota_bytes": 40 * 10**9}
+    (row,) = core.rows("SELECT * FROM pricing.data_collectors WHERE provider = 'twelvedata'")
+    assert (row.request_delay_ms, row.quota_bytes, row.is_active) == (500, 40 * 10**9, True)
+    said = cli("provider", "change", TWELVEDATA, "--max-in-flight", "3", "--pause-seconds", "9").stdout
+    assert [line.split() for line in said.splitlines()[2:]] == [
+        ["max", "in", "flight", "8", "3"],
+        ["throttle", "pause", "seconds", "5", "9"],
+    ]
+    again = cli("provider", "change", TWELVEDATA, "--max-in-flight", "3").stdout
+    assert again == "it was so already; nothing has changed.\n"
+    shown = cli("provider", "show", TWELVEDATA).stdout
+    assert "3 calls of a process" in shown
+    assert "500 ms between calls" in shown
+
+
+def test_a_provider_is_switched_off_and_on(cli: CommandLine, core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    said = cli("provider", "change", TWELVEDATA, "--inactive").stdout
+    assert said.splitlines()[2].split() == ["is", "active", "yes", "no"]
+    assert core.claim() == []
+    assert cli("provider", "change", TWELVEDATA, "--active", "--json").json["after"]["is_active"] is True
+    core.enqueue(QUOTE, "AAPL")
+    assert core.claim_one().symbols == ["AAPL"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ([TWELVEDATA], 2, "say what changes"),
+        (["nobody", "--active"], 1, "no provider is called 'nobody'"),
+        ([TWELVEDATA, "--delay-ms", "-1"], 1, "a delay between requests is 0 to 3,600,000 milliseconds"),
+        ([TWELVEDATA, "--max-in-flight", "11"], 1, "a provider is asked by 1 to 10 calls at a time"),
+        ([TWELVEDATA, "--pause-seconds", "0"], 1, "a pause after a refusal is longer than 0 seconds"),
+        ([TWELVEDATA, "--quota", "0"], 1, "a quota is at least one byte"),
+        ([TWELVEDATA, "--quota", "much"], 2, "Write it like 40GB"),
+        ([TWELVEDATA, "--quota", "9" * 30], 1, "a number is larger than the database can hold"),
+    ],
+)
+def test_what_no_provider_can_have_is_refused(
+    cli: CommandLine, core: Core, words: list[str], code: int, sentence: str
+) -> None:
+    before = core.rows("SELECT * FROM pricing.data_collectors ORDER BY 1")
+    said = cli("provider", "change", *words)
+    assert said.exit_code == code
+    assert sentence in said.error
+    assert core.rows("SELECT * FROM pricing.data_collectors ORDER BY 1") == before
+
+
+@pytest.mark.parametrize(
+    ("given", "bytes_"),
+    [("5000", 5000), ("1.5 MB", 1_500_000), ("2kb", 2000), ("20GiB", 20 * 2**30)],
+)
+def test_a_quota_is_given_in_any_unit(cli: CommandLine, core: Core, given: str, bytes_: int) -> None:
+    told = cli("provider", "change", TWELVEDATA, "--quota", given, "--json").json
+    assert told["after"]["quota_bytes"] == bytes_
+
+
+def test_what_is_known_of_an_instrument_is_corrected(cli: CommandLine, core: Core) -> None:
+    words = ("--currency", "EUR", "--scale", "4", "--listed-on", "1980-12-12", "--name", "Apple Inc.")
+    told = cli("instrument", "change", "aapl", *words, "--json").json
+    assert (told["symbol"], told["asset_class"], told["data_type"]) == ("AAPL", "equity", None)
+    assert told["after"]["listed_on"] == "1980-12-12"
+    (row,) = core.rows("SELECT * FROM pricing.instruments WHERE symbol = 'AAPL'")
+    assert (row.currency, row.scale, str(row.listed_on), row.name) == ("EUR", 4, "1980-12-12", "Apple Inc.")
+    said = cli("instrument", "change", "AAPL", "--currency", "USD", "--listed-on", "none")
+    assert [line.split() for line in said.stdout.splitlines()[2:]] == [
+        ["currency", "EUR", "USD"],
+        ["listed", "on", "1980-12-12", "none"],
+    ]
+    assert "pricing-pipeline quarantine list --symbol AAPL" in said.stderr
+    (row,) = core.rows("SELECT * FROM pricing.instruments WHERE symbol = 'AAPL'")
+    assert (row.currency, row.scale, row.listed_on, row.name) == ("USD", 4, None, "Apple Inc.")
+    assert "decimals:     at least 4" in cli("instrument", "show", "AAPL").stdout
+
+
+def test_prices_of_an_instrument_are_bounded_until_it_goes_by_its_type(cli: CommandLine, core: Core) -> None:
+    core.rows("INSERT INTO pricing.plausibility_bounds (data_type, lowest) VALUES ('fx_rate', 0.001)")
+    assert "bounds:       fx_rate 0.001 to any (of its type)" in cli("instrument", "show", PAIR).stdout
+    change = ("instrument", "change", PAIR, "--type", FX)
+    told = cli(*change, "--highest", "2.5", "--json").json
+    assert (told["before"]["highest"], told["after"]["highest"]) == (None, "2.5")
+    assert bounds(core, FX, PAIR) == (Decimal("0.001"), Decimal("2.5"), None), (
+        "what its type has still counts"
+    )
+    assert cli(*change, "--lowest", "0.5", "--trust-jumps-until", "2013-02-28").exit_code == 0
+    assert bounds(core, FX, PAIR) == (Decimal("0.5"), Decimal("2.5"), datetime(2013, 3, 1, tzinfo=UTC))
+    shown = cli("instrument", "show", PAIR).stdout
+    assert "fx_rate 0.5 to 2.5, jumps trusted until 2013-03-01 00:00:00" in shown
+    assert cli(*change, "--highest", "none", "--json").json["after"]["highest"] is None
+    assert cli("instrument", "show", PAIR, "--json").json["instruments"][0]["bounds"] == [
+        {
+            "data_type": FX,
+            "lowest": "0.5",
+            "highest": None,
+            "jumps_trusted_until": "2013-03-01T00:00:00Z",
+            "is_own": True,
+        }
+    ]
+    said = cli(*change, "--as-type").stdout
+    assert ["lowest", "0.5", "0.001"] in [line.split() for line in said.splitlines()]
+    assert bounds(core, FX, PAIR) is None
+
+
+def test_the_bounds_count_for_the_next_answer(cli: CommandLine, core: Core) -> None:
+    assert cli("instrument", "change", "AAPL", "--type", QUOTE, "--highest", "40").exit_code == 0
+    call = one_call(core, QUOTE, "AAPL", "IBM")
+    bring(core, call, *(observation(symbol, "41", core.clock()) for symbol in ("AAPL", "IBM")))
+    quarantined = core.rows("SELECT symbol, kind FROM pricing.quarantined_values")
+    assert [tuple(row) for row in quarantined] == [("AAPL", "bounds")]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["AAPL"], 2, "say what changes"),
+        (["NOPE", "--currency", "USD"], 1, "no instrument is called NOPE. Nothing has changed."),
+        (["AAPL", "--asset-class", "fx", "--scale", "2"], 1, "no fx instrument is called AAPL"),
+        (["AAPL", "--currency", "dollars"], 1, "a currency has three to five capital letters"),
+        (["AAPL", "--calendar", "MOON"], 1, "no trading calendar is called so"),
+        (["AAPL", "--scale", "13"], 1, "a price has 0 to 12 decimals"),
+        (["AAPL", "--listed-on", "soon"], 2, "--listed-on 'soon' is not a day"),
+        (["AAPL", "--lowest", "1"], 2, "--type says whose bounds"),
+        (["AAPL", "--type", QUOTE, "--scale", "2"], 2, "--type says whose bounds"),
+        (["AAPL", "--type", "nope", "--lowest", "1"], 1, "no data type is called 'nope'"),
+        (["AAPL", "--type", FX, "--lowest", "1"], 1, "no fx instrument is called AAPL"),
+        (["AAPL", "--type", QUOTE, "--lowest", "low"], 2, "--lowest 'low' is no number"),
+        (["AAPL", "--type", QUOTE, "--lowest", "nan"], 2, "--lowest 'nan' is no number"),
+        (["AAPL", "--type", QUOTE, "--lowest", "-1"], 1, "the lowest price is not below 0"),
+        (["AAPL", "--type", QUOTE, "--highest", "0"], 1, "the highest price is above 0"),
+        (["AAPL", "--type", QUOTE, "--lowest", "3", "--highest", "2"], 1, "the lowest price is not above"),
+        (["AAPL", "--type", QUOTE, "--lowest", "3", "--as-type"], 2, "leave out those that you give"),
+        (["AAPL", "--type", QUOTE, "--trust-jumps-until", "soon"], 2, "'soon' is not a time"),
+    ],
+)
+def test_what_no_instrument_can_be_is_refused(
+    cli: CommandLine, core: Core, words: list[str], code: int, sentence: str
+) -> None:
+    before = core.rows("SELECT * FROM pricing.instruments ORDER BY 1, 2")
+    said = cli("instrument", "change", *words)
+    assert said.exit_code == code
+    assert sentence in said.error
+    assert core.rows("SELECT * FROM pricing.instruments ORDER BY 1, 2") == before
+    assert core.rows("SELECT FROM pricing.plausibility_bounds") == []
+
+
+def test_a_symbol_of_several_classes_is_changed_in_the_one_that_is_named(
+    cli: CommandLine, core: Core
+) -> None:
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', 'AAPL')")
+    refused = cli("instrument", "change", "AAPL", "--scale", "6").error
+    assert refused.startswith(
+        "AAPL names instruments of several classes: equity, fx. Say which by --asset-class"
+    )
+    assert cli("instrument", "change", "AAPL", "--asset-class", "fx", "--scale", "6").exit_code == 0
+    assert cli("instrument", "change", "AAPL", "--type", DAILY, "--lowest", "1").exit_code == 0
+    scales = core.rows("SELECT asset_class, scale FROM pricing.instruments WHERE symbol = 'AAPL' ORDER BY 1")
+    assert [tuple(row) for row in scales] == [("equity", 2), ("fx", 6)]
+
+
+def test_caps_of_users_are_listed_changed_and_kept(cli: CommandLine, core: Core) -> None:
+    before = cli("limit", "list", "--json").json["caps"]
+    told = cli("limit", "set-caps", "--pairs", "1", "--json").json
+    assert (told["of"], told["before"]) == ("each user", before)
+    assert told["after"] == {**before, "pairs_per_user": 1}
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert "may watch or hold 1 pairs" in cli("holding", "open", "AAPL", "IBM", "--type", QUOTE).error
+    said = cli("limit", "set-caps", "--pairs", "2", "--new-pairs", "7").stdout
+    assert ["pairs", "per", "user", "1", "2"] in [line.split() for line in said.splitlines()]
+    assert "each user: 2 pairs watched, as many held, 7 new in a minute" in cli("limit", "list").stdout
+    assert "each user" not in cli("limit", "list", TWELVEDATA).stdout
+    assert cli("holding", "open", "AAPL", "IBM", "--type", QUOTE).exit_code == 0
+
+
+def test_caps_that_let_nobody_watch_are_refused(cli: CommandLine, core: Core) -> None:
+    assert "give --pairs, --new-pairs, or both" in cli("limit", "set-caps").error
+    assert "a user may watch at least one pair" in cli("limit", "set-caps", "--pairs", "0").error
+    assert "a user may begin at least one pair" in cli("limit", "set-caps", "--new-pairs", "0").error
+    core.rows("DELETE FROM pricing.user_caps")
+    assert "INSERT INTO pricing.user_caps DEFAULT VALUES" in cli("limit", "set-caps", "--pairs", "9").error
