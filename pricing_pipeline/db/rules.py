@@ -49,6 +49,8 @@ RULES = {
     "owner_is_email_or_team": "an owner is an email address, or team: and the name of a team",
     "pairs_per_user_is_positive": "a user may watch at least one pair",
     "pause_is_positive": "a pause after a refusal is longer than 0 seconds",
+    "plan_is_for_some_symbols": "a plan is for at least one symbol",
+    "plan_is_plain_name": "a plan's name has 1 to 48 small letters, digits, _ or - and begins with a letter",
     "provider_is_plain_name": f"a provider's name {_NAME}",
     "provider_routing_order": "another provider has this rank already; give a rank that is free",
     "quota_is_positive": "a quota is at least one byte",

@@ -345,7 +345,7 @@ def test_f4_the_rate_limit_is_used_up(core: Core, clock: Clock) -> None:
     core.rows("UPDATE pricing.provider_limits SET units = 1 WHERE provider = 'twelvedata'")
     core.claim_one()
     found = why(core)
-    assert (found.state, "1 units in 60 s" in found.sentence) == ("rate_limited", True)
+    assert (found.state, "1 unit in 60 s" in found.sentence) == ("rate_limited", True)
 
 
 def test_f4_what_came_is_not_believed(core: Core, clock: Clock) -> None:

@@ -32,7 +32,7 @@ COMMENT ON FUNCTION pricing.why_no_key(text) IS
 CREATE OR REPLACE FUNCTION pricing.limit_in_force(wanted_provider text, OUT sentence text, OUT next_at timestamptz)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH used_up AS (
-        SELECT k.key_name, l.window_seconds, plan.units, plan.paced, used.units AS used,
+        SELECT k.key_name, l.window_seconds, plan.units, plan.paced, plan.units || CASE plan.units WHEN 1 THEN ' unit' ELSE ' units' END AS allowed, used.units AS used,
                CASE WHEN l.window_seconds IS NULL THEN pricing.paced_at(l, plan.units, used.units, n.at)
                     ELSE used.oldest_at + pricing.limit_window(l.window_seconds) END AS next_at
         FROM (SELECT pricing.clock() AS at OFFSET 0) n
@@ -49,12 +49,12 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     -- Of a key the limit that lasts longest counts; of several keys the one that is free first.
     of_keys AS (SELECT DISTINCT ON (u.key_name) u.* FROM used_up u ORDER BY u.key_name, u.next_at DESC)
     SELECT CASE WHEN k.window_seconds IS NOT NULL THEN pricing.why_sentence(
-                    'window_used', wanted_provider, k.units::text, pricing.format_span(make_interval(secs => k.window_seconds)),
+                    'window_used', wanted_provider, k.allowed, pricing.format_span(make_interval(secs => k.window_seconds)),
                     k.used::text, pricing.format_time(k.next_at))
                 WHEN k.used >= k.units THEN pricing.why_sentence(
-                    'day_used', wanted_provider, k.units::text, k.used::text, pricing.format_time(k.next_at))
+                    'day_used', wanted_provider, k.allowed, k.used::text, pricing.format_time(k.next_at))
                 ELSE pricing.why_sentence(
-                    'day_paced', wanted_provider, k.units::text, k.used::text, pricing.format_time(k.next_at)) END,
+                    'day_paced', wanted_provider, k.allowed, k.used::text, pricing.format_time(k.next_at)) END,
            k.next_at
     FROM of_keys k ORDER BY k.next_at LIMIT 1
 $$;
