@@ -26,7 +26,7 @@ from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.calls import Call, Task
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.observations import Observation, Rows
+from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_reader, price_writer
 from pricing_pipeline.providers import flat
@@ -157,7 +157,7 @@ def store_all(engine: Engine, answers: dict[str, Bars]) -> None:
             claim_token=UUID(int=0),
             claimed_at=datetime.now(UTC),
         )
-        answer = Answer(observations=Rows(rows))
+        answer = Answer(observations=rows)
         with engine.begin() as connection:
             judged = judgement.judge_answer(connection, call, answer, {symbol})
             good = judged.verdicts[symbol].good

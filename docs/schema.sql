@@ -2099,11 +2099,19 @@ GRANT EXECUTE ON FUNCTION pricing.others_were_answered(bigint[]) TO pricing_read
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- When one more unit of a calendar day's limit may be used than were by now.
+-- When one more unit of a calendar day's limit may be used than were by now, to the minute.
 CREATE FUNCTION pricing.paced_at(wanted pricing.provider_limits, units bigint, used bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.paced_at(pricing.provider_limits,bigint,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- How many of the units of a limit may be used by now. Those of a calendar day come with the trading hours of what is watched: a tenth before, a tenth after, the others evenly. Where nothing that is watched trades that day, all are there.
+-- Units a minute that a limit allows while what is watched trades.
+CREATE FUNCTION pricing.paced_rate(wanted pricing.provider_limits, units bigint, now_ timestamp with time zone) RETURNS double precision LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.paced_rate(pricing.provider_limits,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- The share of a day's units, from 0.1 to 1, that may be used by a time of the day, by the trading hours of the day.
+CREATE FUNCTION pricing.paced_share(hours tstzmultirange, since timestamp with time zone, until timestamp with time zone, at timestamp with time zone) RETURNS double precision LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.paced_share(tstzmultirange,timestamp with time zone,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- How many of the units of a limit may be used by now. Those of a calendar day come with the trading hours of what is watched. Where nothing that is watched trades that day, all are there.
 CREATE FUNCTION pricing.paced_units(wanted pricing.provider_limits, units bigint, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.paced_units(pricing.provider_limits,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -2495,7 +2503,7 @@ GRANT EXECUTE ON FUNCTION pricing.thin_history(integer) TO pricing_worker;
 CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
 
--- When, between two times, the quotes that are watched at a provider can change: the sessions of their calendars.
+-- When, between two times, the quotes that are watched at a provider can change: the sessions of their calendars, or always where those are not known.
 CREATE FUNCTION pricing.trading_hours(wanted_provider text, since timestamp with time zone, until timestamp with time zone) RETURNS tstzmultirange LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.trading_hours(text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 

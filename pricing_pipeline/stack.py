@@ -36,7 +36,7 @@ from pricing_pipeline.processes.supervisor import Supervisor
 from pricing_pipeline.processes.web_guard import in_url, ui_token
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import configured_keys
-from pricing_pipeline.registry import data_type_registry
+from pricing_pipeline.registry import data_type_registry, plans
 from pricing_pipeline.settings import Settings, keep_kind
 
 ROOT = Path(__file__).parents[1]
@@ -152,15 +152,20 @@ def _say_who_is_asked(settings: Settings, worker: str, say: Say) -> None:
     engine = make_engine(worker, pool_size=1)
     try:
         with engine.connect() as connection:
-            names = ", ".join(data_type_registry.provider_urls(connection))
+            active = data_type_registry.provider_urls(connection)
+            unplanned = sorted(active.keys() - plans.in_use(connection).keys())
     finally:
         engine.dispose()
-    if names:
-        say(f"Prices come from the real providers: {names}")
+    if active:
+        say(f"Prices come from the real providers: {', '.join(active)}")
     else:
         say(
             "Nobody is asked for prices yet. Choose a provider in another terminal: "
             "pricing-pipeline provider use twelvedata --plan free"
+        )
+    for name in unplanned:
+        say(
+            f"{name} is asked without a plan: `limit list {name}` shows its limits, `provider use` writes a plan's"
         )
     for name in missing_keys(settings, worker):
         say(f"{name} has no API key yet, so it is not asked: pricing-pipeline key set {name}")

@@ -258,12 +258,19 @@ def read(provider: str, name: str) -> str:
     return first.strip()
 
 
-def store_new(connection: Connection, settings: Settings, provider: str, secret: SecretStr) -> None:
-    """Store the first key of a provider, and say so. The master key is made if it is the first."""
+def store_new(
+    connection: Connection, settings: Settings, provider: str, secret: SecretStr
+) -> tuple[str, Path | None]:
+    """Store the first key of a provider. Returns the master key's id, and its file if it was made for this."""
     keyring, key_file = _keyring(connection, settings)
     credentials.store(connection, keyring, provider, DEFAULT_KEY_NAME, secret)
+    return keyring.newest, key_file
+
+
+def hint_of_stored(provider: str, secret: SecretStr, master_key_id: str, key_file: Path | None) -> None:
+    """Say that the first key of a provider is stored."""
     shown = credentials.hint(secret)
-    hint(f"key {DEFAULT_KEY_NAME} of {provider} ({shown}) is stored, under master key {keyring.newest}.")
+    hint(f"key {DEFAULT_KEY_NAME} of {provider} ({shown}) is stored, under master key {master_key_id}.")
     if key_file is not None:
         hint_of_master_key(key_file)
 

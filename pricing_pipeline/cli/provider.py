@@ -12,7 +12,7 @@ from pricing_pipeline.cli.limit import print_limits
 from pricing_pipeline.cli.output import print_change, print_json, print_lines, print_table
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import limits
-from pricing_pipeline.registry import provider_rules
+from pricing_pipeline.registry import plans, provider_rules
 from pricing_pipeline.settings import load_settings
 
 
@@ -50,10 +50,12 @@ def show(provider: str, *, as_json: bool) -> None:
         rules = provider_rules.limits(connection, provider)
         routes = provider_rules.routes(connection, provider=provider)
         keys = [key for key in limits.keys(connection) if key.provider == provider]
+        plan = plans.in_use(connection).get(provider)
     if as_json:
         print_json(
             {
                 **asdict(about),
+                "plan": plan,
                 "standing": standing.words,
                 "units_used": standing.units_words,
                 "quota_used": standing.quota_words,
@@ -68,6 +70,7 @@ def show(provider: str, *, as_json: bool) -> None:
             "provider": f"{about.provider}{'' if about.is_active else ' (switched off)'}",
             "what": about.description,
             "address": about.base_url,
+            "plan": plan,
             "now": standing.words,
             "used": standing.units_words,
             "quota": standing.quota_words,

@@ -14,9 +14,10 @@ from pricing_pipeline.cli.output import print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.errors import PricingError, ProviderError
+from pricing_pipeline.errors import KeyRefused, PricingError, ProviderError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, Fetched, ProviderClient
 from pricing_pipeline.providers.configured import keys_in_use
 from pricing_pipeline.registry import plans, provider_rules
@@ -33,7 +34,13 @@ class _Access:
 
     base_url: str
     keys: dict[str, SecretStr]
-    new_key: SecretStr | None
+    new_key: SecretStr | None = None
+    is_from_environment: bool = False
+
+    @property
+    def key_name(self) -> str:
+        """The key that is tried."""
+        return min(self.keys, default=DEFAULT_KEY_NAME)
 
 
 def use(
@@ -63,9 +70,16 @@ def use(
         with engine.begin() as connection:
             changes = plans.use(connection, provider, name, plan, symbols)
             if access.new_key is not None:
-                key.store_new(connection, settings, provider, access.new_key)
+                stored = key.store_new(connection, settings, provider, access.new_key)
             if fetched is not None:
-                _count(connection, provider, plan, fetched)
+                _count(connection, provider, access.key_name, plan, fetched)
+        if access.new_key is not None:
+            key.hint_of_stored(provider, access.new_key, *stored)
+        elif access.is_from_environment:
+            hint(
+                f"the key comes from {key_setting(provider)} here. The pipeline needs it, too: set it where `up` is "
+                f"started, or store it: pricing-pipeline key set {provider}"
+            )
     if as_json:
         print_json(
             {
@@ -82,7 +96,7 @@ def use(
         )
         return
     if fetched is not None:
-        typer.echo(f"{provider} answers: {_told(fetched)}.")
+        typer.echo(f"{provider} answers: {_first_value(fetched)}.")
     typer.echo(f"{provider} is in use with the plan {name}: {plan.title}.")
     _print_changes(changes)
     _print_pace(plan, symbols)
@@ -112,13 +126,13 @@ def _access(engine: Engine, settings: Settings, provider: str) -> _Access:
         (about,) = provider_rules.providers(connection, provider)
         rows = [row for row in credentials.stored(connection, provider) if row.is_active]
     if settings.sandbox or not PROVIDERS[provider].needs_key:
-        return _Access(about.base_url, {}, None)
+        return _Access(about.base_url, {})
     stored, faults = credentials.open_all(master_keys.load(settings), rows) if rows else ({}, {})
     for fault in faults.values():
         raise fault
     keys = keys_in_use(settings, provider, {key_name: secret for (_, key_name), secret in stored.items()})
     if keys:
-        return _Access(about.base_url, keys, None)
+        return _Access(about.base_url, keys, is_from_environment=not stored)
     secret = credentials.checked_secret(key.read(provider, DEFAULT_KEY_NAME))
     return _Access(about.base_url, {DEFAULT_KEY_NAME: secret}, secret)
 
@@ -127,11 +141,16 @@ def _try(provider: str, plan: Plan, access: _Access) -> Fetched:
     """Make the one call that tries the key. Raises PricingError with what the provider says."""
     with ProviderClient(PROVIDERS[provider], access.base_url, access.keys) as client:
         try:
-            fetched = client.fetch(_fetcher(plan), [plan.check.symbol], key_name=min(client.key_names))
+            fetched = client.fetch(_fetcher(plan), [plan.check.symbol], key_name=access.key_name)
+        except KeyRefused as error:
+            raise PricingError(
+                f"{provider} does not accept the key. Copy it again from your account there; "
+                f"`pricing-pipeline key set {provider}` replaces a stored one. Nothing has changed."
+            ) from error
         except ProviderError as error:
-            raise PricingError(f"{error}. Nothing has changed.") from error
+            raise PricingError(f"{str(error).rstrip('. ')}. Nothing has changed.") from error
     for failure in fetched.answer.failures:
-        raise PricingError(f"{failure.message}. Nothing has changed.")
+        raise PricingError(f"{failure.message.rstrip('. ')}. Nothing has changed.")
     return fetched
 
 
@@ -139,10 +158,10 @@ def _fetcher(plan: Plan) -> Fetcher:
     return Fetcher(plans.known_type(plan.check.type).fetcher)
 
 
-def _count(connection: Connection, provider: str, plan: Plan, fetched: Fetched) -> None:
+def _count(connection: Connection, provider: str, key_name: str, plan: Plan, fetched: Fetched) -> None:
     parameters = {
         "provider": provider,
-        "key_name": DEFAULT_KEY_NAME,
+        "key_name": key_name,
         "data_type": plan.check.type,
         "symbol": plan.check.symbol,
         "fetcher": _fetcher(plan).value,
@@ -152,7 +171,7 @@ def _count(connection: Connection, provider: str, plan: Plan, fetched: Fetched) 
     connection.execute(query("plans.count_check"), parameters)
 
 
-def _told(fetched: Fetched) -> str:
+def _first_value(fetched: Fetched) -> str:
     for row in fetched.answer.observations:
         return f"{row.symbol} {row.close:f} {row.currency or ''}".rstrip()
     for document in fetched.answer.documents:
@@ -162,7 +181,7 @@ def _told(fetched: Fetched) -> str:
 
 def _print_changes(changes: list[Change]) -> None:
     if not changes:
-        typer.echo("All settings were so already.")
+        typer.echo("Nothing had to change.")
         return
     print_table(
         ["setting", "before", "now"], [(c.setting, c.before or "none", c.after or "none") for c in changes]
@@ -175,8 +194,8 @@ def _print_pace(plan: Plan, symbols: int) -> None:
         return
     counts = sorted({*_EXAMPLES, symbols})
     print_table(
-        ["watched symbols", "each quote, while its market trades, every"],
+        ["watched shares", "each quote, while New York trades, every"],
         [(str(count), f"{plan.refresh_minutes(count)} min") for count in counts],
-        right=["watched symbols"],
+        right=["watched shares"],
     )
     typer.echo(f"The TTL of quotes is set for {symbols} symbols; --symbols N sets it for N.")

@@ -187,7 +187,8 @@ def _settle_parts(call: Call, fetched: Fetched, connection: Connection) -> Tally
     task_queue.limit_lock_wait(connection, milliseconds=100)
     tally = Tally(call.data_type)
     _settle_part(call, fetched, connection, call.symbols, tally, until=time.monotonic() + _LOCKED_SECONDS)
-    _settle_unless_locked(call, fetched.receipt, connection)
+    has_news = bool(tally.symbols or tally.failed or tally.quarantined)
+    _settle_unless_locked(call, fetched.receipt, connection, is_owned=has_news)
     return tally
 
 
@@ -224,12 +225,11 @@ def _settle_part(
     elif len(symbols) == 1:
         message = f"the database refuses the answer for {symbols[0]}: {reason(mishap)}"
         _LOG.warning("call %d to %s: %s", call.id, call.provider, message)
-        _unless_locked(
+        tally.failed += _unless_locked(
             connection,
             lambda: task_queue.fail(connection, ids, call.claim_token, FailureKind.NOT_STORABLE, message),
             f"a task of call {call.id} returns to the queue when its lease ends",
         )
-        tally.failed += 1
     else:
         middle = len(symbols) // 2
         _settle_part(call, fetched, connection, symbols[:middle], tally, until=until)
@@ -259,7 +259,9 @@ def _return_locked(call: Call, ids: Sequence[int], connection: Connection) -> No
     task_queue.return_tasks(connection, call, kind, message, ids=ids, pause=_LOCKED_PAUSE)
 
 
-def _settle_unless_locked(call: Call, receipt: Receipt, connection: Connection) -> None:
+def _settle_unless_locked(
+    call: Call, receipt: Receipt, connection: Connection, *, is_owned: bool = True
+) -> None:
     """Settle a call, unless another session has locked its rows or one of its tasks.
 
     A task in work needs an open call. That call is settled by its estimate when its tasks are recovered.
@@ -273,13 +275,13 @@ def _settle_unless_locked(call: Call, receipt: Receipt, connection: Connection) 
         return
     _unless_locked(
         connection,
-        lambda: limits.settle(connection, call.id, receipt),
+        lambda: limits.settle(connection, call.id, receipt, is_owned=is_owned),
         f"call {call.id} to {call.provider} is settled by its estimate",
     )
 
 
-def _unless_locked(connection: Connection, work: Callable[[], object], otherwise: str) -> None:
-    """Do `work`, unless another session has locked a row of it: then log what happens `otherwise`."""
+def _unless_locked(connection: Connection, work: Callable[[], object], otherwise: str) -> bool:
+    """Do `work`, unless another session has locked a row of it: then log what happens `otherwise`. Returns whether."""
     try:
         with connection.begin_nested():
             work()
@@ -287,6 +289,8 @@ def _unless_locked(connection: Connection, work: Callable[[], object], otherwise
         if not is_locked(error):
             raise
         _LOG.warning("%s: %s", otherwise, reason(error))
+        return False
+    return True
 
 
 def _fail(call: Call, error: ProviderError, connection: Connection) -> None:

@@ -5,9 +5,10 @@ plans.toml holds the figures with their sources. This module reads it, and write
 
 from __future__ import annotations
 
+import json
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -123,23 +124,39 @@ class TypeSettings(_Strict):
     is_active: bool = True
 
 
+class KeyLimit(_Strict):
+    """The units that one key has instead of those of a limit."""
+
+    key_name: str
+    name: str
+    units: _Positive
+
+
 class Settings(_Strict):
-    """What a plan decides about a provider. A type that is None does not exist, or is retired."""
+    """What a plan decides about a provider. A type that is None does not exist, or is retired.
+
+    `routes` are those of the `types` that the provider serves. A plan is that of each key, so no key has limits of its
+    own beside it.
+    """
 
     is_active: bool
     limits: Mapping[str, PlannedLimit]
+    key_limits: Sequence[KeyLimit] = ()
     batch: Mapping[str, _Positive]
     types: Mapping[str, TypeSettings | None]
+    routes: Sequence[str] = ()
 
     def words(self) -> dict[str, str]:
         """Each setting and its value, for people."""
         words = {"provider": "in use" if self.is_active else "not in use"}
         words |= {f"limit {name}": limit.words for name, limit in self.limits.items()}
+        words |= {f"limit {own.name} of key {own.key_name}": f"{own.units} units" for own in self.key_limits}
         words |= {f"symbols in a call, {fetcher}": str(size) for fetcher, size in self.batch.items()}
         for name, kind in self.types.items():
             if kind is not None:
                 words[f"{name}, TTL"] = f"{kind.ttl_minutes} min"
                 words[f"{name}, judged by"] = kind.staleness_function
+        words |= {f"{name}, served": "yes" for name in self.routes}
         return words
 
 
@@ -173,7 +190,7 @@ def known_type(name: str) -> KnownType:
 
 
 def plan_of(provider: str, name: str | None) -> tuple[str, Plan]:
-    """A plan and its name; without a name the only one, or the free one. Raises UnknownPlan, which lists them."""
+    """A plan and its name; without a name the only one. Raises UnknownPlan, which lists them."""
     plans = plans_of(provider)
     if not plans:
         raise UnknownPlan(
@@ -204,16 +221,19 @@ def target_of(plan: Plan, symbols: int) -> Settings:
             )
             for name, kind in plan.types.items()
         },
+        routes=sorted(plan.types),
     )
 
 
 def use(connection: Connection, provider: str, name: str, plan: Plan, symbols: int) -> list[Change]:
     """Write a plan for so many symbols and switch its provider on, as the owner; returns what changed.
 
-    Limits that the plan does not have are removed. `undo` restores what was before the first plan.
+    Limits that the plan does not have are removed. A type that another plan in use serves, too, keeps the longer TTL.
+    `undo` restores what was before the first plan.
     """
     target = target_of(plan, symbols)
     before = _settings(connection, provider, target)
+    target = _with_longer_ttls(target, before, _types_of_others(connection, provider))
     _apply(connection, provider, target)
     parameters = {"provider": provider, "plan": name, "symbols": symbols, "before": before.model_dump_json()}
     connection.execute(query("plans.keep"), parameters)
@@ -223,15 +243,36 @@ def use(connection: Connection, provider: str, name: str, plan: Plan, symbols: i
 def undo(connection: Connection, provider: str) -> list[Change]:
     """Restore the settings from before the plan in use, as the owner; returns what changed.
 
-    Raises UnknownPlan if no plan is in use.
+    Types that another plan in use serves, too, stay as they are. Raises UnknownPlan if no plan is in use.
     """
     kept = connection.execute(query("plans.forget"), {"provider": provider}).scalar_one_or_none()
     if kept is None:
         raise UnknownPlan(f"no plan of {provider} is in use, so nothing can be undone.")
     target = Settings.model_validate(kept)
     before = _settings(connection, provider, target)
-    _apply(connection, provider, target)
+    shared = _types_of_others(connection, provider)
+    types = {name: before.types[name] if name in shared else kind for name, kind in target.types.items()}
+    # The last of the plans that serve a type restores it.
+    left = {name: kind for name, kind in kept["types"].items() if name in shared}
+    connection.execute(query("plans.leave_types"), {"names": list(left), "types": json.dumps(left)})
+    _apply(connection, provider, target.model_copy(update={"types": types}))
     return _changes(before, _settings(connection, provider, target))
+
+
+def _types_of_others(connection: Connection, provider: str) -> set[str]:
+    """The data types that the plans of other providers serve."""
+    plans = [plans_of(other).get(name) for other, name in in_use(connection).items() if other != provider]
+    return {name for plan in plans if plan is not None for name in plan.types}
+
+
+def _with_longer_ttls(target: Settings, before: Settings, shared: Collection[str]) -> Settings:
+    types = {
+        name: kind.model_copy(update={"ttl_minutes": max(kind.ttl_minutes, old.ttl_minutes)})
+        if name in shared and kind is not None and (old := before.types[name]) is not None
+        else kind
+        for name, kind in target.types.items()
+    }
+    return target.model_copy(update={"types": types})
 
 
 def in_use(connection: Connection) -> dict[str, str]:
@@ -239,15 +280,17 @@ def in_use(connection: Connection) -> dict[str, str]:
     return {row.provider: row.plan for row in connection.execute(query("plans.in_use"))}
 
 
-def _settings(connection: Connection, provider: str, like: Settings) -> Settings:
-    """The settings in the database that `like` decides about."""
-    parameters = {"provider": provider, "fetchers": list(like.batch), "data_types": list(like.types)}
+def _settings(connection: Connection, provider: str, wanted: Settings) -> Settings:
+    """The settings in the database that `wanted` decides about."""
+    parameters = {"provider": provider, "fetchers": list(wanted.batch), "data_types": list(wanted.types)}
     row = connection.execute(query("plans.settings"), parameters).mappings().one()
     return Settings(
         is_active=row["is_active"],
         limits={limit["name"]: PlannedLimit(**limit) for limit in row["limits"]},
+        key_limits=row["key_limits"],
         batch=row["batch"],
-        types={name: row["types"].get(name) for name in like.types},
+        types={name: row["types"].get(name) for name in wanted.types},
+        routes=row["routes"],
     )
 
 
@@ -259,11 +302,20 @@ def _apply(connection: Connection, provider: str, target: Settings) -> None:
     for wanted in target.limits.values():
         limit = Limit(provider, wanted.name, None, wanted.units, wanted.seconds, wanted.day)
         provider_rules.set_limit(connection, limit)
+    for limit in provider_rules.limits(connection, provider):
+        if limit.key_name is not None:
+            provider_rules.remove_limit(connection, provider, limit.name, limit.key_name)
+    for own in target.key_limits:
+        provider_rules.set_limit(connection, Limit(provider, own.name, own.key_name, own.units, None, None))
     for fetcher, size in target.batch.items():
         parameters = {"provider": provider, "fetcher": fetcher, "batch_size": size}
         connection.execute(query("plans.set_batch"), parameters)
     for name, kind in target.types.items():
         _apply_type(connection, name, kind)
+        if name in target.routes:
+            provider_rules.add_route(connection, provider, name, None, None)
+        else:
+            provider_rules.remove_route(connection, provider, name, None)
 
 
 def _apply_type(connection: Connection, name: str, kind: TypeSettings | None) -> None:

@@ -73,7 +73,7 @@ def test_a6_what_trades_around_the_clock_has_its_share_of_every_hour(core: Core,
         " VALUES ('crypto_quote', 'crypto', 'quote', 5)"
     )
     core.heartbeat("ann", ("crypto_quote", "BTC/USD"), (QUOTE, "AAPL"))
-    assert units_left(core, clock, SUMMER_DAY + timedelta(hours=12)) == 400
+    assert units_left(core, clock, SUMMER_DAY + timedelta(hours=12)) == 440, "nothing comes after the end"
 
 
 @pytest.mark.usefixtures("plan")
@@ -109,7 +109,7 @@ def test_f4_why_names_the_limit_that_is_used_up_and_when_the_next_unit_comes(
         in paced.sentence
     )
     assert paced.next_at is not None
-    assert OPEN + timedelta(minutes=1) < paced.next_at < OPEN + timedelta(minutes=2)
+    assert paced.next_at == OPEN + timedelta(minutes=2), "the first whole minute with another unit"
     clock.set(LAST)
     core.rows("UPDATE pricing.provider_limits SET units = 81 WHERE provider = 'twelvedata'")
     spent = why(core, symbols(100)[-1])
@@ -126,16 +126,19 @@ def paced(sessions: Sequence[tuple[datetime, datetime]], units: int, at: datetim
         return units
     past = sum((max(min(at, end) - start, timedelta()) for start, end in sessions), timedelta())
     whole = sum((end - start for start, end in sessions), timedelta())
-    return max(1, int(units * (0.1 + 0.8 * (past / whole)) + 1e-9))
+    share = 0.1 + (0.9 if sessions[-1][1] == SUMMER_DAY + timedelta(days=1) else 0.8) * (past / whole)
+    if at > sessions[0][0] and not any(start <= at < end for start, end in sessions):
+        share += 0.1
+    return min(max(1, int(units * share + 1e-9)), units)
 
 
-minutes = st.integers(0, 1439)
+minutes = st.integers(0, 1440)
 
 
 @pytest.mark.usefixtures("plan")
 @given(
     cuts=st.lists(minutes, max_size=6, unique=True).map(sorted),
-    at=minutes,
+    at=st.integers(0, 1439),
     units=st.integers(1, 2000),
     used=st.integers(0, 2000),
 )
@@ -143,13 +146,18 @@ minutes = st.integers(0, 1439)
 def test_a6_units_come_evenly_with_any_sessions(
     core: Core, clock: Clock, cuts: list[int], at: int, units: int, used: int
 ) -> None:
-    """Beside a plain model; and a unit that is said to come at a time is there then, and no second before."""
+    """Beside a plain model; and a unit that is said to come at a time is there then, and no minute before."""
     sessions = [
         (SUMMER_DAY + timedelta(minutes=start), SUMMER_DAY + timedelta(minutes=end))
         for start, end in zip(cuts[::2], cuts[1::2], strict=False)
     ]
     core.rows("DELETE FROM pricing.calendar_sessions WHERE calendar IN ('XNYS', 'XLON', 'XETR')")
-    core.rows("INSERT INTO pricing.calendars (calendar) VALUES ('XLON'), ('XETR') ON CONFLICT DO NOTHING")
+    core.rows(
+        "INSERT INTO pricing.calendars (calendar, sessions_from, sessions_to)"
+        " VALUES ('XLON', '2000-01-01', '2030-12-31'), ('XETR', '2000-01-01', '2030-12-31')"
+        " ON CONFLICT (calendar) DO UPDATE"
+        " SET sessions_from = excluded.sessions_from, sessions_to = excluded.sessions_to"
+    )
     core.rows("DELETE FROM pricing.demand")
     for (start, end), calendar, symbol in zip(sessions, ("XNYS", "XLON", "XETR"), symbols(3), strict=False):
         core.rows(
@@ -194,8 +202,8 @@ def test_a6_units_come_evenly_with_any_sessions(
             used=used,
             at=now,
         )
-        if used >= units:
-            assert comes == SUMMER_DAY + timedelta(days=1)
-        else:
-            assert units_at(comes + timedelta(seconds=1)) > used
-            assert units_at(max(comes - timedelta(seconds=1), now)) <= used
+        end = SUMMER_DAY + timedelta(days=1)
+        assert now < comes <= end
+        if comes < end:
+            assert units_at(comes) > used
+        assert units_at(max(comes - timedelta(minutes=1), now)) <= used

@@ -9,9 +9,11 @@ import pytest
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.registry import plans
+from pricing_pipeline.registry import calendars, plans
 from pricing_pipeline_tests.fixtures.cli import CommandLine, Said
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.free_plan import symbols
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -87,8 +89,8 @@ def test_a6_one_command_makes_the_free_plan_work(core: Core, cli: CommandLine) -
 def test_a6_a_key_that_is_refused_changes_nothing(core: Core, cli: CommandLine) -> None:
     before = settings(core)
     error = use(cli, TWELVEDATA, "--plan", "free", stdin=OTHER).error
-    assert "Nothing has changed" in error
-    assert "key" in error
+    assert error.startswith("twelvedata does not accept the key. Copy it again from your account there")
+    assert error.endswith("Nothing has changed.")
     assert OTHER not in error
     assert settings(core) == before
     assert core.one("SELECT count(*) FROM pricing.provider_credentials") == 0
@@ -120,6 +122,57 @@ def test_a6_plans_are_switched_and_undone(core: Core, cli: CommandLine) -> None:
     kept = [row for row in settings(core) if row[0] not in {QUOTE, "equity_daily", "fx_rate"}]
     assert kept == before
     assert "no plan of twelvedata is in use" in cli("provider", "undo", TWELVEDATA, sandbox="false").error
+
+
+@pytest.mark.usefixtures("service")
+def test_a6_two_providers_in_use_serve_the_same_types(core: Core, cli: CommandLine) -> None:
+    """The second is asked after the first; the longer TTL stays; undoing one leaves what the other serves."""
+    use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
+    use(cli, "yahoo")
+    order = core.rows(
+        "SELECT provider FROM pricing.provider_routing WHERE data_type = 'fx_rate' ORDER BY rank"
+    )
+    assert [row.provider for row in order] == [TWELVEDATA, "yahoo"]
+    assert types(core)[QUOTE][0] == 13
+    cli("provider", "undo", TWELVEDATA, sandbox="false")
+    assert types(core)[QUOTE][0] == 13
+    assert core.one("SELECT provider FROM pricing.route('equity_quote', 'AAPL')") == "yahoo"
+    cli("provider", "undo", "yahoo", sandbox="false")
+    assert types(core) == {}
+    use(cli, "yahoo")
+    assert core.one("SELECT provider FROM pricing.route('equity_quote', 'AAPL')") == "yahoo"
+
+
+@pytest.mark.usefixtures("service")
+def test_a6_limits_of_single_keys_come_back_with_undo(core: Core, cli: CommandLine) -> None:
+    """A plan is that of each key."""
+    core.rows("INSERT INTO pricing.provider_keys (provider, key_name) VALUES ('twelvedata', 'second')")
+    core.rows("INSERT INTO pricing.provider_key_limits VALUES ('twelvedata', 'second', 'minute', 9)")
+    count = "SELECT sum(units) FROM pricing.provider_key_limits"
+    changes = use(cli, TWELVEDATA, "--plan", "free", "--json", stdin=KEY).json["changes"]
+    assert {"setting": "limit minute of key second", "before": "9 units", "after": None} in changes
+    assert core.one(count) is None
+    cli("provider", "undo", TWELVEDATA, sandbox="false")
+    assert core.one(count) == 9
+
+
+@pytest.mark.usefixtures("service")
+def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine, clock: Clock) -> None:
+    use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(20)))
+    calendars.extend(core.engine)
+    needed, allowed = core.rows(
+        "SELECT units_needed, units_allowed FROM pricing.budget() WHERE provider = 'twelvedata'"
+    )[0]
+    assert needed <= allowed
+
+
+@pytest.mark.usefixtures("service")
+def test_a6_a_key_of_the_environment_is_told_of(core: Core, cli: CommandLine) -> None:
+    said = cli("provider", "use", TWELVEDATA, "--plan", "free", sandbox="false", twelvedata_api_key=KEY)
+    assert said.exit_code == 0, said
+    assert "comes from PRICING_TWELVEDATA_API_KEY here" in said.stderr
+    assert core.one("SELECT count(*) FROM pricing.provider_credentials") == 0
 
 
 @pytest.mark.usefixtures("service")

@@ -93,7 +93,7 @@ STOPS = {
     ),
     "off": (
         "UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'",
-        "Twelvedata is switched off; `pricing-pipeline provider use twelvedata` switches it on.",
+        "Twelvedata is switched off; `pricing-pipeline provider change twelvedata --active` switches it on.",
     ),
 }
 

@@ -41,7 +41,7 @@ SELECT provider, data_type, pairs FROM pricing.unqueued_pairs();
 
 -- name: keys
 -- The keys of each active provider, with their units and pauses.
-SELECT p.provider, k.key_name, k.is_active, k.units_left, k.units_limit,
+SELECT p.provider, k.key_name, k.is_active, greatest(k.units_left, 0) AS units_left, k.units_limit,
        CASE WHEN k.blocked_until > n.at THEN extract(epoch FROM k.blocked_until - n.at)::float8 END AS blocked_seconds,
        CASE WHEN k.blocked_until > n.at THEN k.blocked_reason END AS blocked_reason
 FROM pricing.data_collectors p
@@ -56,7 +56,7 @@ SELECT provider, pairs, units_needed, units_allowed, bytes_needed, bytes_allowed
 -- name: standings
 -- Of some providers: what stops them from being called for a viewer, in a sentence; how much of each limit and of the quota is used.
 SELECT p.provider, w.state,
-       CASE w.state WHEN 'provider_off' THEN pg_catalog.format('%1$s is switched off; `pricing-pipeline provider use %1$s` switches it on', p.provider) ELSE w.sentence END AS sentence,
+       CASE w.state WHEN 'provider_off' THEN pg_catalog.format('%1$s is switched off; `pricing-pipeline provider change %1$s --active` switches it on', p.provider) ELSE w.sentence END AS sentence,
        pricing.describe_outages(p.provider) AS outages, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_bytes,
        EXISTS (SELECT FROM pricing.provider_capabilities c WHERE c.provider = p.provider AND c.units_per_symbol > 0) AS is_in_credits,
        (SELECT jsonb_agg(jsonb_build_object('used', u.used, 'units', u.units, 'window_seconds', u.window_seconds) ORDER BY u.window_seconds NULLS LAST)

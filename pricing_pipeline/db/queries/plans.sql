@@ -4,6 +4,10 @@ SELECT p.is_active,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('name', l.name, 'units', l.units, 'seconds', l.window_seconds, 'day', l.day_timezone)
                                   ORDER BY l.name), '[]')
         FROM pricing.provider_limits l WHERE l.provider = p.provider) AS limits,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('key_name', k.key_name, 'name', k.name, 'units', k.units) ORDER BY k.name, k.key_name), '[]')
+        FROM pricing.provider_key_limits k WHERE k.provider = p.provider) AS key_limits,
+       (SELECT coalesce(jsonb_agg(r.data_type ORDER BY r.data_type), '[]') FROM pricing.provider_routing r
+        WHERE r.provider = p.provider AND r.symbol IS NULL AND r.is_active AND r.data_type = ANY (CAST(:data_types AS text[]))) AS routes,
        (SELECT coalesce(jsonb_object_agg(c.fetcher, c.batch_size), '{}')
         FROM pricing.provider_capabilities c WHERE c.provider = p.provider AND c.fetcher = ANY (CAST(:fetchers AS text[]))) AS batch,
        (SELECT coalesce(jsonb_object_agg(r.data_type, jsonb_build_object(
@@ -15,11 +19,22 @@ FROM pricing.data_collectors p WHERE p.provider = :provider;
 -- Note the plan of a provider, and what was before the first one.
 INSERT INTO pricing.provider_plans (provider, plan, symbols, settings_before)
 VALUES (:provider, :plan, :symbols, CAST(:before AS jsonb))
-ON CONFLICT (provider) DO UPDATE SET plan = excluded.plan, symbols = excluded.symbols, used_since = pricing.clock();
+ON CONFLICT (provider) DO UPDATE SET plan = excluded.plan, symbols = excluded.symbols, used_since = pricing.clock(),
+    -- What the first plan did not decide about is as it was until now.
+    settings_before = provider_plans.settings_before || jsonb_build_object(
+        'types', excluded.settings_before -> 'types' || provider_plans.settings_before -> 'types',
+        'batch', excluded.settings_before -> 'batch' || provider_plans.settings_before -> 'batch');
 
 -- name: forget
 -- A provider has no plan any more; returns what was before it.
 DELETE FROM pricing.provider_plans WHERE provider = :provider RETURNING settings_before;
+
+-- name: leave_types
+-- Other plans that serve these types, too, restore them as they were before the plan that is undone.
+UPDATE pricing.provider_plans SET settings_before = settings_before || jsonb_build_object('types', settings_before -> 'types' || (
+    SELECT coalesce(jsonb_object_agg(t.key, t.value), '{}') FROM jsonb_each(CAST(:types AS jsonb)) t
+    WHERE settings_before -> 'types' ? t.key))
+WHERE settings_before -> 'types' ?| CAST(:names AS text[]);
 
 -- name: in_use
 -- The plans in use.

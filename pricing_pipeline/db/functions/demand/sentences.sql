@@ -44,7 +44,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('no_newer_value', 'no newer value can exist: its market (%s) %s, and the next value should be there at %s. Nothing is to be done'),
         ('quarantined', 'what %s sent at %s (%s) is not believed: %s. %s'),
         -- Of its provider.
-        ('provider_off', 'its provider %s is switched off, and no other serves it. `pricing-pipeline provider use` switches one on with its plan'),
+        ('provider_off', 'its provider %s is switched off, and no other serves it. `pricing-pipeline provider use` brings one with its plan, and `provider change --active` switches one on'),
         ('breaker_open', 'the breaker of %s is %s since %s (%s); %s. It closes by itself when the provider is well'),
         ('no_key', 'no key of %1$s is active. `pricing-pipeline key set %1$s` stores one'),
         ('key_refused', '%1$s does not accept the key (%2$s); it is asked again at %3$s. `pricing-pipeline key set %1$s` stores another one'),
@@ -53,6 +53,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('window_used', '%s allows %s in %s, and %s are used; the next comes at %s'),
         ('day_used', '%s allows %s in a day, and %s are used; the next come at %s. `pricing-pipeline status` says whether what is watched fits'),
         ('day_paced', '%s allows %s in a day: %s are used, and the others are spread over the rest of the trading hours; the next comes at %s'),
+        ('units_used', 'the limits of %s are used up for the moment; the next call is made within a minute'),
         ('units_reported_used', '%s says that nothing is left of its limit; the next call is made as soon as a minute has passed. If that keeps coming back, others use the key, or the limit is lower than `pricing-pipeline limit list` says'),
         -- Of its task.
         ('asking', '%s is being asked since %s. Look again in some seconds'),

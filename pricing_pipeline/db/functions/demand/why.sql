@@ -101,7 +101,12 @@ BEGIN
     ELSIF pricing.units_available(wanted_provider, now_) <= 0 THEN
         state := 'rate_limited';
         SELECT l.sentence, l.next_at INTO sentence, next_at FROM pricing.limit_in_force(wanted_provider) l;
-        sentence := coalesce(sentence, pricing.why_sentence('units_reported_used', wanted_provider));
+        IF sentence IS NULL AND EXISTS (
+            SELECT FROM pricing.provider_keys k
+            WHERE k.provider = wanted_provider AND (k.foreign_until > now_ OR k.reported_left = 0)) THEN
+            sentence := pricing.why_sentence('units_reported_used', wanted_provider);
+        END IF;
+        sentence := coalesce(sentence, pricing.why_sentence('units_used', wanted_provider));
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS

@@ -88,23 +88,29 @@ COMMENT ON FUNCTION pricing.limit_start(pricing.provider_limits, timestamptz) IS
 
 
 -- A day's units are spent where they serve. Whoever polls from midnight on has none left when the market opens. So a tenth is
--- there at once, eight tenths come evenly with the trading hours of what is watched, and the last tenth comes after the last
--- close of the day: for daily bars, and for people who come late.
+-- there at once, eight tenths come evenly with the trading hours of what is watched, and a tenth comes when trading is over:
+-- for closing prices, and for people who come late. While a market trades at the end of the day, nothing comes after it.
 
 CREATE OR REPLACE FUNCTION pricing.trading_hours(wanted_provider text, since timestamptz, until timestamptz) RETURNS tstzmultirange
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- The closing price is there a quarter of an hour after the close.
-    SELECT coalesce(range_agg(tstzrange(greatest(s.opens_at, since), least(s.closes_at + interval '15 minutes', until))), '{}')
-    FROM (SELECT DISTINCT i.calendar FROM pricing.demand d
-          JOIN pricing.data_type_registry k USING (data_type)
-          JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, d.symbol)
-          WHERE NOT d.is_background AND k.is_active AND k.fetcher = 'quote' AND i.is_active
-            AND EXISTS (SELECT FROM pricing.provider_routing r WHERE r.provider = wanted_provider AND r.data_type = d.data_type
-                                                                 AND coalesce(r.symbol, d.symbol) = d.symbol AND r.is_active)) watched
-    JOIN pricing.calendar_sessions s ON s.calendar = watched.calendar AND s.closes_at > since AND s.opens_at < until
+    WITH watched AS MATERIALIZED (
+        SELECT DISTINCT i.calendar FROM pricing.demand d
+        JOIN pricing.data_type_registry k USING (data_type)
+        JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, d.symbol)
+        WHERE NOT d.is_background AND k.is_active AND k.fetcher = 'quote' AND i.is_active
+          AND EXISTS (SELECT FROM pricing.chosen_routes r WHERE r.provider = wanted_provider AND r.data_type = d.data_type
+                                                            AND coalesce(r.symbol, d.symbol) = d.symbol))
+    SELECT coalesce(range_agg(trading.span), '{}') FROM (
+        -- The closing price is there a quarter of an hour after the close.
+        SELECT tstzrange(greatest(s.opens_at, since), least(s.closes_at + interval '15 minutes', until)) AS span
+        FROM watched w JOIN pricing.calendar_sessions s ON s.calendar = w.calendar AND s.closes_at > since AND s.opens_at < until
+        UNION ALL
+        -- Of what has no known sessions nobody knows when it trades.
+        SELECT tstzrange(since, until) FROM watched w
+        WHERE NOT EXISTS (SELECT FROM pricing.calendars c WHERE c.calendar = w.calendar AND c.sessions_to >= since::date)) trading
 $$;
 COMMENT ON FUNCTION pricing.trading_hours(text, timestamptz, timestamptz) IS
-    'When, between two times, the quotes that are watched at a provider can change: the sessions of their calendars.';
+    'When, between two times, the quotes that are watched at a provider can change: the sessions of their calendars, or always where those are not known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.duration_of(ranges tstzmultirange) RETURNS interval
@@ -114,50 +120,72 @@ $$;
 COMMENT ON FUNCTION pricing.duration_of(tstzmultirange) IS 'How long some ranges of time last together.';
 
 
+CREATE OR REPLACE FUNCTION pricing.paced_share(hours tstzmultirange, since timestamptz, until timestamptz, at timestamptz) RETURNS float8
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    IF isempty(hours) OR at >= upper(hours) THEN
+        RETURN 1;
+    END IF;
+    RETURN 0.1 + CASE WHEN upper(hours) >= until THEN 0.9 ELSE 0.8 END
+               * extract(epoch FROM pricing.duration_of(hours * tstzmultirange(tstzrange(since, at))))
+               / extract(epoch FROM pricing.duration_of(hours))
+         -- Between two sessions, what is kept for closing prices may be used.
+         + CASE WHEN at > lower(hours) AND NOT hours @> at THEN 0.1 ELSE 0 END;
+END $$;
+COMMENT ON FUNCTION pricing.paced_share(tstzmultirange, timestamptz, timestamptz, timestamptz) IS
+    'The share of a day''s units, from 0.1 to 1, that may be used by a time of the day, by the trading hours of the day.';
+
+
 CREATE OR REPLACE FUNCTION pricing.paced_units(wanted pricing.provider_limits, units bigint, now_ timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     since timestamptz;
-    hours tstzmultirange;
-    share float8;
+    until timestamptz;
 BEGIN
     IF wanted.day_timezone IS NULL THEN
         RETURN units;
     END IF;
     since := date_trunc('day', now_, wanted.day_timezone);
-    hours := pricing.trading_hours(wanted.provider, since, pricing.next_day(now_, wanted.day_timezone));
-    IF isempty(hours) OR now_ >= upper(hours) THEN
-        RETURN units;
-    END IF;
-    share := extract(epoch FROM pricing.duration_of(hours * tstzmultirange(tstzrange(since, now_))))
-           / extract(epoch FROM pricing.duration_of(hours));
-    RETURN greatest(1, floor(units * (0.1 + 0.8 * share)));
+    until := pricing.next_day(now_, wanted.day_timezone);
+    RETURN least(greatest(floor(units * pricing.paced_share(pricing.trading_hours(wanted.provider, since, until), since, until, now_)), 1), units);
 END $$;
 COMMENT ON FUNCTION pricing.paced_units(pricing.provider_limits, bigint, timestamptz) IS
-    'How many of the units of a limit may be used by now. Those of a calendar day come with the trading hours of what is watched: a tenth before, a tenth after, the others evenly. Where nothing that is watched trades that day, all are there.';
+    'How many of the units of a limit may be used by now. Those of a calendar day come with the trading hours of what is watched. Where nothing that is watched trades that day, all are there.';
 
 
 CREATE OR REPLACE FUNCTION pricing.paced_at(wanted pricing.provider_limits, units bigint, used bigint, now_ timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     since timestamptz := date_trunc('day', now_, wanted.day_timezone);
-    hours tstzmultirange := pricing.trading_hours(wanted.provider, since, pricing.next_day(now_, wanted.day_timezone));
-    missing interval := pricing.duration_of(hours) * (((used + 1)::float8 / units - 0.1) / 0.8);
-    session tstzrange;
+    until timestamptz := pricing.next_day(now_, wanted.day_timezone);
+    hours tstzmultirange := pricing.trading_hours(wanted.provider, since, until);
 BEGIN
     IF used >= units THEN
-        RETURN pricing.next_day(now_, wanted.day_timezone);
+        RETURN until;
     END IF;
-    FOR session IN SELECT r FROM unnest(hours) AS r ORDER BY r LOOP
-        IF missing <= upper(session) - lower(session) THEN
-            RETURN greatest(lower(session) + missing, now_);
-        END IF;
-        missing := missing - (upper(session) - lower(session));
-    END LOOP;
-    RETURN coalesce(upper(hours), now_);
+    RETURN coalesce((SELECT m FROM generate_series(date_trunc('minute', now_) + interval '1 minute', until, interval '1 minute') AS m
+                     WHERE floor(units * pricing.paced_share(hours, since, until, m)) > used ORDER BY 1 LIMIT 1), until);
 END $$;
 COMMENT ON FUNCTION pricing.paced_at(pricing.provider_limits, bigint, bigint, timestamptz) IS
-    'When one more unit of a calendar day''s limit may be used than were by now.';
+    'When one more unit of a calendar day''s limit may be used than were by now, to the minute.';
+
+
+CREATE OR REPLACE FUNCTION pricing.paced_rate(wanted pricing.provider_limits, units bigint, now_ timestamptz) RETURNS float8
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    day_ timestamptz := date_trunc('day', now_, wanted.day_timezone);
+    minutes float8;
+BEGIN
+    IF wanted.day_timezone IS NULL THEN
+        RETURN units * 60 / wanted.window_seconds::float8;
+    END IF;
+    -- Of the longest day of a week: on a Sunday, too.
+    SELECT max(extract(epoch FROM pricing.duration_of(pricing.trading_hours(wanted.provider, d.since, d.since + interval '1 day'))) / 60) INTO minutes
+    FROM (SELECT day_ - make_interval(days => n) AS since FROM generate_series(0, 6) AS n) d;
+    RETURN CASE WHEN minutes BETWEEN 1 AND 1439 THEN units * 0.8 / minutes ELSE units / 1440.0 END;
+END $$;
+COMMENT ON FUNCTION pricing.paced_rate(pricing.provider_limits, bigint, timestamptz) IS
+    'Units a minute that a limit allows while what is watched trades.';
 
 
 CREATE OR REPLACE FUNCTION pricing.next_day(now_ timestamptz, zone text) RETURNS timestamptz
@@ -562,7 +590,7 @@ BEGIN
         SELECT sum(each.units) AS units
         FROM (VALUES (p.provider)) AS x (provider) LEFT JOIN pricing.provider_keys k USING (provider)
         CROSS JOIN LATERAL (
-            SELECT min(coalesce(o.units, l.units) * 60::float8 / coalesce(l.window_seconds, 86400)) AS units
+            SELECT min(pricing.paced_rate(l, coalesce(o.units, l.units), now_)) AS units
             FROM pricing.provider_limits l
             LEFT JOIN pricing.provider_key_limits o
                 ON (o.provider, o.name, o.key_name) = (l.provider, l.name, coalesce(k.key_name, 'default'))
