@@ -4,7 +4,8 @@
 -- table in key order. A claim locks provider_state first, and then waits half a second at most for its turn.
 -- Workers wait for nobody's demand: they move on what is free, and repair_demand makes due what another session has locked.
 -- Only follow_clock and what people do (by_hand.sql, pauses.sql, triggers) wait for demand, and they take it before tasks.
--- A fence waits a second at most.
+-- A fence waits a second at most. An answer that is settled part by part locks the tasks of a part after the prices of the one
+-- before: it waits a tenth of a second for each lock, so that it is no part of a deadlock.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_pairs(
     data_types text[], symbols text[], priorities integer[],
