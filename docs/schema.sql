@@ -2096,12 +2096,16 @@ GRANT EXECUTE ON FUNCTION pricing.opinions_due() TO pricing_worker;
 CREATE FUNCTION pricing.others_were_answered(ids bigint[]) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.others_were_answered(bigint[]) TO pricing_reader, pricing_worker;
 
+-- When the next unit of a day comes of which more is used than its trading hours have brought, because nobody watched before: what is left is spread over the rest of them. NULL = not before they have brought more.
+CREATE FUNCTION pricing.overdrawn_at(hours tstzmultirange, until timestamp with time zone, units bigint, used bigint, last_at timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.overdrawn_at(tstzmultirange,timestamp with time zone,bigint,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- When one more unit of a calendar day's limit may be used than were by now, to the minute.
-CREATE FUNCTION pricing.paced_at(wanted pricing.provider_limits, units bigint, used bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.paced_at(pricing.provider_limits,bigint,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
+-- When one more unit of a calendar day's limit may be used by a key than were by now, to the minute.
+CREATE FUNCTION pricing.paced_at(wanted pricing.provider_limits, key text, units bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.paced_at(pricing.provider_limits,text,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Units a minute that a limit allows while what is watched trades.
 CREATE FUNCTION pricing.paced_rate(wanted pricing.provider_limits, units bigint, now_ timestamp with time zone) RETURNS double precision LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2111,9 +2115,9 @@ GRANT EXECUTE ON FUNCTION pricing.paced_rate(pricing.provider_limits,bigint,time
 CREATE FUNCTION pricing.paced_share(hours tstzmultirange, since timestamp with time zone, until timestamp with time zone, at timestamp with time zone) RETURNS double precision LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.paced_share(tstzmultirange,timestamp with time zone,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- How many of the units of a limit may be used by now. Those of a calendar day come with the trading hours of what is watched. Where nothing that is watched trades that day, all are there.
-CREATE FUNCTION pricing.paced_units(wanted pricing.provider_limits, units bigint, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.paced_units(pricing.provider_limits,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
+-- How many of the units of a limit a key may have used by now. Those of a calendar day come with the trading hours of what is watched. Where nothing that is watched trades that day, all are there.
+CREATE FUNCTION pricing.paced_units(wanted pricing.provider_limits, key text, units bigint, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.paced_units(pricing.provider_limits,text,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Pairs of a data type that back off because their last task died at a provider of trouble that others may have, too: of what, when it failed first, and when it was asked for last.
 CREATE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text) RETURNS TABLE(symbol text, failure_kind text, failing_since timestamp with time zone, asked_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
@@ -2548,6 +2552,10 @@ GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text[],text[]) TO pricing_client, 
 -- Steps of prices as traded, between two days, that look like a split of which nobody has told: their days, and so many new shares for old ones. Adjusted histories jump there until a person enters it, or knows that it was a true move.
 CREATE FUNCTION pricing.untold_splits(wanted_type text, wanted_symbol text, first_day date, last_day date) RETURNS TABLE(ex_on date, new_shares integer, old_shares integer) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.untold_splits(text,text,date,date) TO pricing_reader, pricing_worker;
+
+-- The units that a key has used since a time, and when the last of them was.
+CREATE FUNCTION pricing.used_since(wanted_provider text, key text, since timestamp with time zone, OUT units bigint, OUT last_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.used_since(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- How long after the close a daily value is looked for while nothing was learned. Funds are valued in the evening.
 CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;

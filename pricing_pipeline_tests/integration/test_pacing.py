@@ -34,6 +34,17 @@ def plan(core: Core, clock: Clock) -> None:
     calendars.extend(core.engine)
 
 
+def charged(core: Core, units: int, at: datetime) -> None:
+    """A call of then that has ended."""
+    core.rows(
+        "INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units,"
+        " reserved_bytes, wire_bytes, worker, started_at, finished_at, outcome)"
+        " VALUES ('twelvedata', 'equity_daily', '{X}', '2026-01-01', '2026-01-02', :units, 1, 1, 'w', :at, :at, 'ok')",
+        units=units,
+        at=at,
+    )
+
+
 def units_left(core: Core, clock: Clock, at: datetime) -> int:
     clock.set(at)
     return core.allowance().units_left
@@ -109,7 +120,8 @@ def test_f4_why_names_the_limit_that_is_used_up_and_when_the_next_unit_comes(
         in paced.sentence
     )
     assert paced.next_at is not None
-    assert paced.next_at == OPEN + timedelta(minutes=2), "the first whole minute with another unit"
+    assert paced.next_at is not None
+    assert timedelta(seconds=30) < paced.next_at - OPEN - timedelta(minutes=1) < timedelta(minutes=1)
     clock.set(LAST)
     core.rows("UPDATE pricing.provider_limits SET units = 81 WHERE provider = 'twelvedata'")
     spent = why(core, symbols(100)[-1])
@@ -118,6 +130,21 @@ def test_f4_why_names_the_limit_that_is_used_up_and_when_the_next_unit_comes(
         in spent.sentence
     )
     assert spent.next_at == SUMMER_DAY + timedelta(days=1)
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_what_was_used_before_anybody_watched_does_not_stop_the_day(core: Core, clock: Clock) -> None:
+    """A backfill has used 500 units by the opening: the 220 that the session may still use last until its end."""
+    charged(core, 500, OPEN - timedelta(hours=3))
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(300)))
+    used = []
+    for minute in range(405):
+        clock.set(OPEN + timedelta(minutes=minute))
+        used.append(sum(len(call.symbols) for call in core.claim(max_calls=10)))
+    assert max(used) == 1, "evenly, one by one"
+    assert sum(used[:20]) >= 9, "from the opening on"
+    assert 200 <= sum(used) <= 220
+    assert 0.4 <= sum(used[:202]) / sum(used) <= 0.6
 
 
 def paced(sessions: Sequence[tuple[datetime, datetime]], units: int, at: datetime) -> int:
@@ -159,6 +186,7 @@ def test_a6_units_come_evenly_with_any_sessions(
         " SET sessions_from = excluded.sessions_from, sessions_to = excluded.sessions_to"
     )
     core.rows("DELETE FROM pricing.demand")
+    core.rows("DELETE FROM pricing.collector_call_log")
     for (start, end), calendar, symbol in zip(sessions, ("XNYS", "XLON", "XETR"), symbols(3), strict=False):
         core.rows(
             "INSERT INTO pricing.calendar_sessions VALUES (:calendar, '2026-03-10', :start,"
@@ -185,7 +213,7 @@ def test_a6_units_come_evenly_with_any_sessions(
     def units_at(moment: datetime) -> int:
         return int(
             core.one(
-                "SELECT pricing.paced_units(l, :units, :at) FROM pricing.provider_limits l"
+                "SELECT pricing.paced_units(l, 'default', :units, :at) FROM pricing.provider_limits l"
                 " WHERE (l.provider, l.name) = ('twelvedata', 'day')",
                 units=units,
                 at=moment,
@@ -194,16 +222,17 @@ def test_a6_units_come_evenly_with_any_sessions(
 
     now = SUMMER_DAY + timedelta(minutes=at)
     assert units_at(now) == paced(sessions, units, now)
-    if units_at(now) <= used:
+    if used:
+        charged(core, used, SUMMER_DAY)
+    if used >= paced(sessions, units, now):
         comes = core.one(
-            "SELECT pricing.paced_at(l, :units, :used, :at) FROM pricing.provider_limits l"
+            "SELECT pricing.paced_at(l, 'default', :units, :at) FROM pricing.provider_limits l"
             " WHERE (l.provider, l.name) = ('twelvedata', 'day')",
             units=units,
-            used=used,
             at=now,
         )
         end = SUMMER_DAY + timedelta(days=1)
-        assert now < comes <= end
-        if comes < end:
+        assert comes <= end
+        if now < comes < end:
             assert units_at(comes) > used
-        assert units_at(max(comes - timedelta(minutes=1), now)) <= used
+            assert units_at(max(comes - timedelta(minutes=1), now)) <= used

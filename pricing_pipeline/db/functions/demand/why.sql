@@ -33,7 +33,7 @@ CREATE OR REPLACE FUNCTION pricing.limit_in_force(wanted_provider text, OUT sent
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH used_up AS (
         SELECT k.key_name, l.window_seconds, plan.units, plan.paced, plan.units || CASE plan.units WHEN 1 THEN ' unit' ELSE ' units' END AS allowed, used.units AS used,
-               CASE WHEN l.window_seconds IS NULL THEN pricing.paced_at(l, plan.units, used.units, n.at)
+               CASE WHEN l.window_seconds IS NULL THEN pricing.paced_at(l, k.key_name, plan.units, n.at)
                     ELSE used.oldest_at + pricing.limit_window(l.window_seconds) END AS next_at
         FROM (SELECT pricing.clock() AS at OFFSET 0) n
         CROSS JOIN pricing.provider_limits l
@@ -41,7 +41,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                     UNION ALL SELECT x.key_name FROM pricing.provider_keys x WHERE x.provider = wanted_provider AND x.is_active) k
         LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
         CROSS JOIN LATERAL (SELECT coalesce(own.units, l.units)::bigint AS units,
-                                   pricing.paced_units(l, coalesce(own.units, l.units), n.at) AS paced) plan
+                                   pricing.paced_units(l, k.key_name, coalesce(own.units, l.units), n.at) AS paced) plan
         CROSS JOIN LATERAL (SELECT coalesce(sum(c.units), 0)::bigint AS units, min(c.counted_at) AS oldest_at FROM pricing.counted_calls c
                             WHERE c.provider = wanted_provider AND c.key_name = k.key_name
                               AND c.counted_at > pricing.limit_start(l, n.at)) used

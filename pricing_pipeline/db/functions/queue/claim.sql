@@ -143,7 +143,7 @@ DECLARE
     waiting record;
 BEGIN
     -- Hours and days are not waited for: nothing would be called meanwhile.
-    SELECT min(pricing.paced_units(l, coalesce(own.units, l.units), now_) - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
+    SELECT min(pricing.paced_units(l, allowed.key_name, coalesce(own.units, l.units), now_) - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                                                WHERE (c.provider, c.key_name) = (wanted_provider, allowed.key_name)
                                                  AND c.counted_at > pricing.limit_start(l, now_)))
     INTO longer_left

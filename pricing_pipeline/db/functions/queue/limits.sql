@@ -33,7 +33,7 @@ BEGIN
             FROM (SELECT l.name, pricing.limit_start(l, now_) AS since,
                          -- No longer: a slow provider could never be used up.
                          make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0)) AS slack,
-                         coalesce(own.units, l.units) AS units, pricing.paced_units(l, coalesce(own.units, l.units), now_) AS paced,
+                         coalesce(own.units, l.units) AS units, pricing.paced_units(l, key_allowances.key_name, coalesce(own.units, l.units), now_) AS paced,
                          -- What providers say is left is of their longest window below a day.
                          l.window_seconds = max(l.window_seconds) OVER () AS is_reported
                   FROM pricing.provider_limits l
@@ -136,38 +136,74 @@ COMMENT ON FUNCTION pricing.paced_share(tstzmultirange, timestamptz, timestamptz
     'The share of a day''s units, from 0.1 to 1, that may be used by a time of the day, by the trading hours of the day.';
 
 
-CREATE OR REPLACE FUNCTION pricing.paced_units(wanted pricing.provider_limits, units bigint, now_ timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION pricing.overdrawn_at(
+    hours tstzmultirange, until timestamptz, units bigint, used bigint, last_at timestamptz) RETURNS timestamptz
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+DECLARE
+    most float8 := units * CASE WHEN upper(hours) >= until THEN 1.0 ELSE 0.9 END;
+    since timestamptz := greatest(last_at, lower(hours));
+    next_at timestamptz;
+BEGIN
+    IF used >= most THEN
+        RETURN NULL;
+    END IF;
+    next_at := since + pricing.duration_of(hours * tstzmultirange(tstzrange(since, until))) / (most - used);
+    RETURN CASE WHEN hours @> next_at THEN next_at ELSE (SELECT min(lower(r)) FROM unnest(hours) AS r WHERE lower(r) > next_at) END;
+END $$;
+COMMENT ON FUNCTION pricing.overdrawn_at(tstzmultirange, timestamptz, bigint, bigint, timestamptz) IS
+    'When the next unit of a day comes of which more is used than its trading hours have brought, because nobody watched before: what is left is spread over the rest of them. NULL = not before they have brought more.';
+
+
+CREATE OR REPLACE FUNCTION pricing.paced_units(wanted pricing.provider_limits, key text, units bigint, now_ timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     since timestamptz;
     until timestamptz;
+    hours tstzmultirange;
+    paced bigint;
+    used record;
 BEGIN
     IF wanted.day_timezone IS NULL THEN
         RETURN units;
     END IF;
     since := date_trunc('day', now_, wanted.day_timezone);
     until := pricing.next_day(now_, wanted.day_timezone);
-    RETURN least(greatest(floor(units * pricing.paced_share(pricing.trading_hours(wanted.provider, since, until), since, until, now_)), 1), units);
+    hours := pricing.trading_hours(wanted.provider, since, until);
+    paced := least(greatest(floor(units * pricing.paced_share(hours, since, until, now_)), 1), units);
+    used := pricing.used_since(wanted.provider, key, since);
+    RETURN CASE WHEN used.units >= paced AND hours @> now_ AND pricing.overdrawn_at(hours, until, units, used.units, used.last_at) <= now_
+                THEN used.units + 1 ELSE paced END;
 END $$;
-COMMENT ON FUNCTION pricing.paced_units(pricing.provider_limits, bigint, timestamptz) IS
-    'How many of the units of a limit may be used by now. Those of a calendar day come with the trading hours of what is watched. Where nothing that is watched trades that day, all are there.';
+COMMENT ON FUNCTION pricing.paced_units(pricing.provider_limits, text, bigint, timestamptz) IS
+    'How many of the units of a limit a key may have used by now. Those of a calendar day come with the trading hours of what is watched. Where nothing that is watched trades that day, all are there.';
 
 
-CREATE OR REPLACE FUNCTION pricing.paced_at(wanted pricing.provider_limits, units bigint, used bigint, now_ timestamptz) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION pricing.used_since(wanted_provider text, key text, since timestamptz, OUT units bigint, OUT last_at timestamptz)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT coalesce(sum(c.units), 0), max(c.counted_at) FROM pricing.counted_calls c
+    WHERE c.provider = wanted_provider AND c.key_name = key AND c.counted_at > since - pricing.limit_window(0)
+$$;
+COMMENT ON FUNCTION pricing.used_since(text, text, timestamptz) IS 'The units that a key has used since a time, and when the last of them was.';
+
+
+CREATE OR REPLACE FUNCTION pricing.paced_at(wanted pricing.provider_limits, key text, units bigint, now_ timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     since timestamptz := date_trunc('day', now_, wanted.day_timezone);
     until timestamptz := pricing.next_day(now_, wanted.day_timezone);
     hours tstzmultirange := pricing.trading_hours(wanted.provider, since, until);
+    used record := pricing.used_since(wanted.provider, key, since);
 BEGIN
-    IF used >= units THEN
+    IF used.units >= units THEN
         RETURN until;
     END IF;
-    RETURN coalesce((SELECT m FROM generate_series(date_trunc('minute', now_) + interval '1 minute', until, interval '1 minute') AS m
-                     WHERE floor(units * pricing.paced_share(hours, since, until, m)) > used ORDER BY 1 LIMIT 1), until);
+    RETURN least(
+        (SELECT m FROM generate_series(date_trunc('minute', now_) + interval '1 minute', until, interval '1 minute') AS m
+         WHERE floor(units * pricing.paced_share(hours, since, until, m)) > used.units ORDER BY 1 LIMIT 1),
+        pricing.overdrawn_at(hours, until, units, used.units, used.last_at), until);
 END $$;
-COMMENT ON FUNCTION pricing.paced_at(pricing.provider_limits, bigint, bigint, timestamptz) IS
-    'When one more unit of a calendar day''s limit may be used than were by now, to the minute.';
+COMMENT ON FUNCTION pricing.paced_at(pricing.provider_limits, text, bigint, timestamptz) IS
+    'When one more unit of a calendar day''s limit may be used by a key than were by now, to the minute.';
 
 
 CREATE OR REPLACE FUNCTION pricing.paced_rate(wanted pricing.provider_limits, units bigint, now_ timestamptz) RETURNS float8
