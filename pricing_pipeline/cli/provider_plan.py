@@ -58,13 +58,7 @@ def use(
     with open_owner(settings) as engine:
         with engine.connect() as connection:
             credentials.require_provider(connection, provider)
-        name, plan = plans.plan_of(provider, plan_name)
-        plan = plan.with_limits(minute=minute, day=day)
-        if plan.missing:
-            options = " and ".join(f"--{limit} UNITS" for limit in plan.missing)
-            raise PricingError(
-                f"the plan {name} of {provider} needs {options}. Your account at {provider} shows them."
-            )
+        name, plan = _chosen(provider, plan_name, minute, day)
         access = _access(engine, settings, provider)
         fetched = _try(provider, plan, access) if is_checked and not settings.sandbox else None
         with engine.begin() as connection:
@@ -106,6 +100,18 @@ def use(
         hint(
             "with PRICING_SANDBOX on, the sandbox is asked, which needs no key of yours; these limits hold for it, too."
         )
+
+
+def _chosen(provider: str, name: str | None, minute: int | None, day: int | None) -> tuple[str, Plan]:
+    """The plan with the limits that the user has named. Raises PricingError if one is missing."""
+    name, plan = plans.plan_of(provider, name)
+    plan = plan.with_limits(minute=minute, day=day)
+    if plan.missing:
+        options = " and ".join(f"--{limit} UNITS" for limit in plan.missing)
+        raise PricingError(
+            f"the plan {name} of {provider} needs {options}. Your account at {provider} shows them."
+        )
+    return name, plan
 
 
 def undo(provider: str, *, as_json: bool) -> None:

@@ -113,7 +113,10 @@ class PairMachine(RuleBasedStateMachine):
 
     @rule()
     def the_provider_is_well_for_a_minute(self) -> None:
-        """All that waits for it comes back. What it failed while it answered others comes back by its own pauses."""
+        """All that waits for it comes back, a minute later for each symbol that it refuses.
+
+        What it failed while it answered others comes back by its own pauses.
+        """
         waiting = {
             symbol
             for symbol in set(PAIRS)
@@ -125,7 +128,9 @@ class PairMachine(RuleBasedStateMachine):
             and self.world.failing_since.get(symbol, self.world.now) > self.world.answered_at
         }
         self.world.trouble = None
-        self.world.pass_by(75)  # a key that was refused rests for 60 s
+        # A key that was refused rests for 60 s. A probe a minute looks whether the provider is well, and one that is
+        # spent on a symbol that it refuses does not tell.
+        self.world.pass_by(75 + 60 * len(self.world.refused))
         states = self.world.states()
         assert {states[symbol] for symbol in waiting} <= {"fresh"}, (waiting, states)
 
