@@ -399,7 +399,7 @@ def use(home: Home, server: ScriptedServer, symbols: list[str]) -> None:
     for name, key in STORED.items():
         home.run("key", "set", "twelvedata", "--name", name, given=key)
     core.rows(
-        "UPDATE pricing.data_collectors SET base_url = :url WHERE provider IN ('twelvedata', 'fmp')",
+        "UPDATE pricing.data_collectors SET base_url = :url, is_active = true WHERE provider IN ('twelvedata', 'fmp')",
         url=server.url,
     )
     core.lift_limits(batch_size=1)

@@ -67,6 +67,8 @@ COMMANDS = {
     "provider list": [],
     "provider show": ["twelvedata"],
     "provider change": ["twelvedata", "--active"],
+    "provider use": ["twelvedata", "--plan", "free", "--no-check"],
+    "provider undo": ["twelvedata"],
     "route list": [],
     "route show": ["twelvedata", "--type", QUOTE],
     "route add": ["yahoo", "--type", "crypto_quote"],
