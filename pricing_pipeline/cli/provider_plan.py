@@ -95,7 +95,7 @@ def use(
     _print_changes(changes)
     _print_pace(plan, symbols)
     for source in plan.sources:
-        typer.echo(f"source: {source.what} ({source.url}, read {source.read})")
+        typer.echo(f"source: {source.words}")
     if settings.sandbox:
         hint(
             "with PRICING_SANDBOX on, the sandbox is asked, which needs no key of yours; these limits hold for it, too."

@@ -62,11 +62,15 @@ class Check(_Strict):
 
 
 class Source(_Strict):
-    """Where a figure was read, and when."""
+    """Where a figure comes from: a page and the day on which it was read, if there is one."""
 
     what: str
-    url: str
-    read: date
+    url: str | None = None
+    read: date | None = None
+
+    @property
+    def words(self) -> str:
+        return self.what if self.url is None else f"{self.what} ({self.url}, read {self.read})"
 
 
 class Plan(_Strict):

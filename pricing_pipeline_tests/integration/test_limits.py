@@ -11,26 +11,12 @@ from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.queue import limits
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, in_zone, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.free_plan import free_plan
+from pricing_pipeline_tests.support.free_plan import charged, free_plan
 
 pytestmark = pytest.mark.usefixtures("still")
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 ZONES = ["UTC", "America/New_York", "Europe/London", "Asia/Kolkata"]
-
-
-def charged(core: Core, units: int, at: datetime, provider: str = TWELVEDATA, seconds: float = 0.0) -> None:
-    """A call that was made earlier and took so many seconds."""
-    core.rows(
-        "INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units,"
-        " reserved_bytes, worker, started_at, finished_at, outcome, wire_bytes)"
-        " VALUES (:provider, 'equity_quote', '{}', '-infinity', 'infinity', :units, 0, 'w', :at,"
-        " :at + make_interval(secs => :seconds), 'failed', 0)",
-        provider=provider,
-        units=units,
-        at=at,
-        seconds=seconds,
-    )
 
 
 def answered(core: Core) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.free_plan import free_plan, symbols, why
+from pricing_pipeline_tests.support.free_plan import charged, free_plan, symbols, why
 
 SUMMER_DAY = datetime(2026, 3, 10, tzinfo=UTC)
 """A Tuesday of New York's summer time: it trades from 13:30 to 20:00 UTC."""
@@ -33,17 +33,6 @@ def plan(core: Core, clock: Clock) -> None:
     core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'is_market_stale'")
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('crypto', 'BTC/USD')")
     calendars.extend(core.engine)
-
-
-def charged(core: Core, units: int, at: datetime) -> None:
-    """A call of then that has ended."""
-    core.rows(
-        "INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units,"
-        " reserved_bytes, wire_bytes, worker, started_at, finished_at, outcome)"
-        " VALUES ('twelvedata', 'equity_daily', '{X}', '2026-01-01', '2026-01-02', :units, 1, 1, 'w', :at, :at, 'ok')",
-        units=units,
-        at=at,
-    )
 
 
 def units_left(core: Core, clock: Clock, at: datetime) -> int:

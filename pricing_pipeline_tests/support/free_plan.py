@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pricing_pipeline.demand import freshness
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 
 
 def free_plan(core: Core) -> None:
@@ -12,6 +14,20 @@ def free_plan(core: Core) -> None:
     core.rows(
         "INSERT INTO pricing.provider_limits (provider, name, units, window_seconds, day_timezone)"
         " VALUES ('twelvedata', 'minute', 8, 60, NULL), ('twelvedata', 'day', 800, NULL, 'UTC')"
+    )
+
+
+def charged(core: Core, units: int, at: datetime, provider: str = TWELVEDATA, seconds: float = 0.0) -> None:
+    """A call that was made earlier and took so many seconds."""
+    core.rows(
+        "INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units,"
+        " reserved_bytes, worker, started_at, finished_at, outcome, wire_bytes)"
+        " VALUES (:provider, 'equity_quote', '{}', '-infinity', 'infinity', :units, 0, 'w', :at,"
+        " :at + make_interval(secs => :seconds), 'failed', 0)",
+        provider=provider,
+        units=units,
+        at=at,
+        seconds=seconds,
     )
 
 
