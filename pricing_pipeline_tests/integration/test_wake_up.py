@@ -22,9 +22,24 @@ OF_LISTENERS = (
 )
 LISTENERS = "SELECT count(*)" + OF_LISTENERS
 
+ALWAYS_WAKE = (
+    "CREATE OR REPLACE FUNCTION pricing.wake_workers() RETURNS void LANGUAGE sql SET search_path = '' AS"
+    " $$ SELECT pg_notify('pricing_work', '') $$"
+)
+
 
 @pytest.fixture
-def heard(database_url: str) -> Iterator[Callable[[], int]]:
+def undisturbed(core: Core) -> None:
+    """Wake-ups are sent even while another session of the server notifies.
+
+    Tests that run beside this one notify, too, and a wake-up is left out while one of them commits (see
+    test_embedded_notify.py, which has a server of its own).
+    """
+    core.rows(ALWAYS_WAKE)
+
+
+@pytest.fixture
+def heard(database_url: str, undisturbed: None) -> Iterator[Callable[[], int]]:
     """How many wake-ups came since the last time it was asked."""
     with psycopg.connect(database_url, autocommit=True) as listener:
         came: list[psycopg.Notify] = []
@@ -63,6 +78,7 @@ def delay(refresher: Refresher, core: Core, symbol: str) -> timedelta:
     return waited
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_b28_new_work_wakes_a_waiting_drain(
     core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +109,17 @@ def test_b28_one_wake_up_for_a_batch_and_only_when_a_provider_had_nothing_pendin
     assert heard() == 1
     core.enqueue(QUOTE, *call.symbols)
     assert heard() == 0, "nothing new"
+
+
+def test_b28_wake_workers_notifies(core: Core, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as listener:
+        listener.execute("LISTEN pricing_work")
+
+        def is_heard() -> bool:
+            core.call("SELECT pricing.wake_workers()")
+            return any(listener.notifies(timeout=0.1, stop_after=1))
+
+        wait_until(is_heard)
 
 
 def test_b28_a_retry_by_hand_wakes_too(core: Core, heard: Callable[[], int]) -> None:
