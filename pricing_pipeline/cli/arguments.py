@@ -53,6 +53,13 @@ def byte_count(given: str, option: str) -> int:
     return int(Decimal(found[1]) * _UNITS[found[2].upper()])
 
 
+def whole_number(given: str, option: str) -> int:
+    """A whole number that is not negative. Else a usage error."""
+    if not re.fullmatch("[0-9]{1,9}", given):
+        raise typer.BadParameter(f"{option} {given!r} is not a whole number. Write it like 30")
+    return int(given)
+
+
 def identifier(given: str, source: str) -> UUID:
     """An id that the command `source` shows. Else a usage error."""
     try:

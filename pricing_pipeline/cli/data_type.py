@@ -1,18 +1,27 @@
-"""`type list|show|add|set-ttl|retire|revive`: the registry of data types."""
+"""`type list|show|add|change|set-ttl|retire|revive`: the registry of data types."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from typing import Any
 
 import typer
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import duration, listed, print_json, print_lines, print_table
+from pricing_pipeline.cli.output import (
+    bounds_words,
+    duration,
+    listed,
+    print_change,
+    print_json,
+    print_lines,
+    print_table,
+)
 from pricing_pipeline.cli.refusals import sentence
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import DataType
@@ -60,8 +69,9 @@ def show(name: str, *, as_json: bool) -> None:
     with open_connection(load_settings()) as connection:
         kind = reads.any_data_type(connection, name)
         routes = provider_rules.routes(connection, name)
+        bounds = instruments.bounds_of_type(connection, name)
     if as_json:
-        print_json({**kind, "routes": [asdict(route) for route in routes]})
+        print_json({**kind, **bounds, "routes": [asdict(route) for route in routes]})
         return
     thinned = kind["thin_after_days"]
     counting = [route for route in routes if route.is_active and route.provider_active]
@@ -79,6 +89,7 @@ def show(name: str, *, as_json: bool) -> None:
             "thinned": f"to one for {duration(kind['thin_to_minutes'] * 60)} after {thinned} days"
             if thinned
             else "",
+            "bounds": bounds_words(**bounds),
             "owner": kind["owner"],
             "served by": ", ".join(route.provider for route in counting if route.symbol is None),
             "symbols by": ", ".join(
@@ -121,6 +132,50 @@ def set_own_ttl(name: str, symbols: Sequence[str], ttl: int | None, *, as_json: 
     typer.echo(
         f"{name} {listed(symbols)} grows at most {duration((ttl or kind['ttl_minutes']) * 60)} old, {how}."
     )
+
+
+_SETTINGS = (
+    "description",
+    "owner",
+    "staleness_function",
+    "schedule",
+    "timezone",
+    "history_from",
+    "thin_after_days",
+    "thin_to_minutes",
+)
+
+
+def change(
+    name: str,
+    columns: Mapping[str, Any],
+    bounds: Mapping[str, Any],
+    *,
+    follow_market: bool | None,
+    as_json: bool,
+) -> None:
+    """Change columns of a data type, and the bounds of all its symbols, as the owner. Raises UnknownDataType."""
+    columns = dict(columns)
+    if "refresh_schedule" in columns:
+        schedule = columns["refresh_schedule"]
+        if schedule is not None:
+            _require_cron(schedule)
+        columns["refresh_strategy"] = "on-demand" if schedule is None else "scheduled"
+    if follow_market is not None:
+        columns["staleness_function"] = _JUDGES[follow_market]
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        before = _settings(connection, name)
+        if columns:
+            data_type_registry.change(connection, name, columns)
+        if bounds:
+            instruments.change_bounds(connection, name, None, bounds)
+        after = _settings(connection, name)
+    print_change({"data_type": name}, before, after, as_json=as_json)
+
+
+def _settings(connection: Connection, name: str) -> dict[str, Any]:
+    about = reads.any_data_type(connection, name)
+    return {setting: about[setting] for setting in _SETTINGS} | instruments.bounds_of_type(connection, name)
 
 
 def set_active(name: str, *, is_active: bool, as_json: bool) -> None:

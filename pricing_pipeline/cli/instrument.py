@@ -19,7 +19,7 @@ from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import day
 from pricing_pipeline.cli.database import open_connection, open_engine, open_owner
 from pricing_pipeline.cli.output import (
-    decimal,
+    bounds_words,
     duration,
     listed,
     moment,
@@ -142,11 +142,8 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
 
 
 def _bounds(bounds: Bounds) -> str:
-    lowest, highest = ("" if price is None else decimal(price) for price in (bounds.lowest, bounds.highest))
-    said = [f"{lowest or 'any'} to {highest or 'any'}"] if lowest or highest else []
-    if bounds.jumps_trusted_until is not None:
-        said.append(f"jumps trusted until {moment(bounds.jumps_trusted_until)}")
-    return f"{bounds.data_type} {', '.join(said) or 'none'}{'' if bounds.is_own else ' (of its type)'}"
+    words = bounds_words(bounds.lowest, bounds.highest, bounds.jumps_trusted_until)
+    return f"{bounds.data_type} {words}{'' if bounds.is_own else ' (of its type)'}"
 
 
 _KNOWN = ("name", "currency", "calendar", "listed_on", "scale")

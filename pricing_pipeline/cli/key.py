@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from sqlalchemy import Connection
 
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import duration, moment, print_json, print_lines, print_table
+from pricing_pipeline.cli.output import duration, moment, print_change, print_json, print_lines, print_table
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.errors import PricingError, SettingsError, UnknownCredential
 from pricing_pipeline.keys import credentials, master_keys
@@ -130,10 +130,7 @@ def show(provider: str, name: str, *, as_json: bool) -> None:
         listed, _, _ = _known(connection, settings, provider)
         rows = [row for row in listed if row.key_name == name]
         if not rows:
-            raise UnknownCredential(
-                f"no key {name!r} of {provider!r} is stored or set. "
-                f"`pricing-pipeline key list {provider}` lists those that are."
-            )
+            raise _no_such_key(provider, name)
         rules = provider_rules.limits(connection, provider)
         standings = [
             key for key in limits.keys(connection) if (key.provider, key.key_name) == (provider, name)
@@ -192,6 +189,31 @@ def _known(
         listed += _set(settings, name, used, inactive)
     listed.sort(key=lambda row: (row.provider, row.key_name, row.source))
     return listed, ids, fault
+
+
+def change(provider: str, name: str, *, is_active: bool | None, unblock: bool, as_json: bool) -> None:
+    """Use a key or stop using it, and end its pause. Raises UnknownProvider and UnknownCredential."""
+    settings = load_settings()
+    with open_owner(settings) as engine, engine.begin() as connection:
+        credentials.require_provider(connection, provider)
+        registered = limits.key_states(connection, provider)
+        # A provider without any row has one key, the default.
+        known = registered.keys() | configured_keys(settings, provider) or {DEFAULT_KEY_NAME}
+        if name not in known:
+            raise _no_such_key(provider, name)
+        limits.add_keys(connection, provider, known)
+        before = limits.key_states(connection, provider)[name]
+        limits.change_key(connection, provider, name, is_active=is_active, unblock=unblock)
+        after = limits.key_states(connection, provider)[name]
+    names = {"provider": provider, "key_name": name}
+    print_change(names, asdict(before), asdict(after), as_json=as_json)
+
+
+def _no_such_key(provider: str, name: str) -> UnknownCredential:
+    return UnknownCredential(
+        f"no key {name!r} of {provider!r} is stored or set. "
+        f"`pricing-pipeline key list {provider}` lists those that are."
+    )
 
 
 def remove(provider: str, name: str, *, as_json: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,6 +36,20 @@ AnyProvider = Annotated[
 KeyName = Annotated[str, typer.Option("--name", metavar="NAME", help="Which of its keys.")]
 AnyUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this one; else all.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
+Lowest = Annotated[
+    str | None, typer.Option("--lowest", metavar="PRICE", help="Lower prices are quarantined.")
+]
+Highest = Annotated[
+    str | None, typer.Option("--highest", metavar="PRICE", help="Higher prices are quarantined.")
+]
+TrustJumpsUntil = Annotated[
+    str | None,
+    typer.Option(
+        "--trust-jumps-until",
+        metavar="TIME",
+        help="Until then no price is quarantined for being far from the last one; a day means its end.",
+    ),
+]
 Csv = Annotated[
     Path | None,
     typer.Option("--csv", metavar="FILE", help="Write a table to this file; - is standard output."),
@@ -50,3 +65,23 @@ def one_output(plot: bool, as_json: bool, csv: Path | None, parquet: Path | None
     given = [name for name, is_given in wanted.items() if is_given]
     if len(given) > 1 and set(given) != {"--csv", "--parquet"}:
         raise typer.BadParameter(f"{given[0]} and {given[1]} are two ways to tell one result; leave one out")
+
+
+def given(**options: tuple[Any, Callable[[Any], object]]) -> dict[str, object]:
+    """The values of the options that were typed, by the column that each changes; the word none stands for nothing."""
+    return {
+        column: None if typed == "none" else read(typed)
+        for column, (typed, read) in options.items()
+        if typed is not None
+    }
+
+
+def given_bounds(lowest: str | None, highest: str | None, trust_jumps_until: str | None) -> dict[str, object]:
+    """The bounds of prices that were typed, by their column."""
+    from pricing_pipeline.cli.arguments import moment, number
+
+    return given(
+        lowest=(lowest, lambda text: number(text, "--lowest")),
+        highest=(highest, lambda text: number(text, "--highest")),
+        jumps_trusted_until=(trust_jumps_until, lambda text: moment(text, "--trust-jumps-until")),
+    )

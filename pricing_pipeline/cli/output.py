@@ -245,6 +245,18 @@ def moment(value: datetime | None) -> str:
     return "" if value is None else value.astimezone(zone()).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def bounds_words(
+    lowest: Decimal | None, highest: Decimal | None, jumps_trusted_until: datetime | None
+) -> str:
+    """Bounds of prices for people: `0.5 to any, jumps trusted until ...`, or `none`."""
+    words = []
+    if lowest is not None or highest is not None:
+        words.append(" to ".join("any" if price is None else decimal(price) for price in (lowest, highest)))
+    if jumps_trusted_until is not None:
+        words.append(f"jumps trusted until {moment(jumps_trusted_until)}")
+    return ", ".join(words) or "none"
+
+
 def duration(seconds: float) -> str:
     """A span for people: its two largest units."""
     whole = max(0, round(seconds))

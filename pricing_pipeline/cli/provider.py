@@ -1,15 +1,18 @@
-"""`provider list|show|change`: the sources of prices."""
+"""`provider list|show|change|probe`: the sources of prices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import typer
+from sqlalchemy import Connection
 
+from pricing_pipeline.cli.arguments import whole_number
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.limit import print_limits
 from pricing_pipeline.cli.output import print_change, print_json, print_lines, print_table
+from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import plans, provider_rules
@@ -90,12 +93,51 @@ def show(provider: str, *, as_json: bool) -> None:
 _SETTINGS = ("is_active", "max_in_flight", "request_delay_ms", "throttle_pause_seconds", "quota_bytes")
 
 
-def change(provider: str, changes: Mapping[str, int | bool], *, as_json: bool) -> None:
-    """Change how a provider is called, as the owner. Raises UnknownProvider."""
+def change(
+    provider: str, changes: Mapping[str, int | bool], batch_sizes: Mapping[str, int], *, as_json: bool
+) -> None:
+    """Change how a provider is called, as the owner. Raises UnknownProvider and UnknownRule."""
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         credentials.require_provider(connection, provider)
-        (before,) = provider_rules.providers(connection, provider)
+        before = _settings(connection, provider)
         provider_rules.change_provider(connection, provider, changes)
-        (after,) = provider_rules.providers(connection, provider)
-    was, now = ({name: getattr(one, name) for name in _SETTINGS} for one in (before, after))
-    print_change({"provider": provider}, was, now, as_json=as_json)
+        for fetcher, size in batch_sizes.items():
+            if not provider_rules.set_batch_size(connection, provider, fetcher, size):
+                raise UnknownRule(
+                    f"{provider} cannot be asked for {fetcher!r}. `pricing-pipeline provider show {provider}` shows "
+                    "what it can be asked for."
+                )
+        after = _settings(connection, provider)
+    print_change({"provider": provider}, before, after, as_json=as_json)
+
+
+def _settings(connection: Connection, provider: str) -> dict[str, object]:
+    (about,) = provider_rules.providers(connection, provider)
+    sizes = provider_rules.batch_sizes(connection, provider)
+    return {name: getattr(about, name) for name in _SETTINGS} | {
+        f"batch_size_{fetcher}": size for fetcher, size in sizes.items()
+    }
+
+
+def sizes(words: Sequence[str]) -> dict[str, int]:
+    """How many symbols a call may have, by fetcher, from words such as quote=1. Else a usage error."""
+    size_of = {}
+    for typed in words:
+        fetcher, _, size = typed.partition("=")
+        if not fetcher:
+            raise typer.BadParameter(f"--batch-size {typed!r} names no fetcher. Write it like quote=1")
+        size_of[fetcher] = whole_number(size, f"--batch-size {fetcher}")
+    return size_of
+
+
+def probe(provider: str, *, as_json: bool) -> None:
+    """Let the next task be the probe of an open breaker, as the owner. Raises UnknownProvider."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        credentials.require_provider(connection, provider)
+        is_open = provider_rules.probe(connection, provider)
+    if as_json:
+        print_json({"provider": provider, "probed": is_open})
+    elif is_open:
+        typer.echo(f"The next task of {provider} is the probe. If it is answered, the breaker closes.")
+    else:
+        typer.echo(f"The breaker of {provider} is not open; nothing has changed.")

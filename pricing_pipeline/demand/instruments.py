@@ -127,8 +127,21 @@ def bounds(connection: Connection, asset_class: str, symbol: str) -> list[Bounds
     return [Bounds(**row) for row in connection.execute(query("demand.bounds"), parameters).mappings()]
 
 
-def change_bounds(connection: Connection, data_type: str, symbol: str, changes: Mapping[str, Any]) -> None:
-    """Give a symbol bounds of its own. What is not named stays as it counted before, by the bounds of its type."""
+def bounds_of_type(connection: Connection, data_type: str) -> dict[str, Any]:
+    """The lowest and highest price, and until when jumps are trusted, of symbols without bounds of their own."""
+    row = (
+        connection.execute(query("demand.bounds_of_type"), {"data_type": data_type}).mappings().one_or_none()
+    )
+    return dict.fromkeys(("lowest", "highest", "jumps_trusted_until")) if row is None else dict(row)
+
+
+def change_bounds(
+    connection: Connection, data_type: str, symbol: str | None, changes: Mapping[str, Any]
+) -> None:
+    """Give a symbol bounds of its own, or with None all symbols of the type that have none of their own.
+
+    What is not named stays as it counted before: for a symbol without bounds, by those of its type.
+    """
     parameters = {"data_type": data_type, "symbol": symbol, "changes": json.dumps(changes, default=str)}
     connection.execute(query("demand.change_bounds"), parameters)
 

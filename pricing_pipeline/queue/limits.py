@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -73,6 +74,15 @@ class Key:
     units_left: int
     units_limit: int | None
     blocked_seconds: float | None
+    blocked_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyState:
+    """Whether calls are made with a key, and until when (UTC) it pauses after a refusal."""
+
+    is_active: bool
+    blocked_until: datetime | None
     blocked_reason: str | None
 
 
@@ -230,6 +240,30 @@ def settle(
 def note_unannounced(connection: Connection, call_id: int) -> None:
     """Note that the answer of a call came without a Content-Length."""
     connection.execute(query("limits.note_unannounced"), {"call_id": call_id})
+
+
+def key_states(connection: Connection, provider: str) -> dict[str, KeyState]:
+    """The state of each key of a provider that a worker has registered, by its name."""
+    rows = connection.execute(query("limits.key_states"), {"provider": provider})
+    return {row.key_name: KeyState(row.is_active, row.blocked_until, row.blocked_reason) for row in rows}
+
+
+def add_keys(connection: Connection, provider: str, names: Collection[str]) -> None:
+    """Write rows for keys that no worker has registered yet; the others stay as they are."""
+    connection.execute(query("limits.add_keys"), {"provider": provider, "names": sorted(names)})
+
+
+def change_key(
+    connection: Connection, provider: str, key_name: str, *, is_active: bool | None, unblock: bool
+) -> None:
+    """Use a key or stop using it (None = as it is), and end its pause."""
+    parameters = {
+        "provider": provider,
+        "key_name": key_name,
+        "is_active": is_active,
+        "unblock": unblock,
+    }
+    connection.execute(query("limits.change_key"), parameters)
 
 
 def throttle(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
@@ -31,6 +32,12 @@ def about(connection: Connection, data_type: str) -> Mapping[str, Any] | None:
     """Everything about a data type, active or retired; None when there is none of this name."""
     row = connection.execute(query("registry.one"), {"data_type": data_type}).mappings().one_or_none()
     return None if row is None else dict(row)
+
+
+def change(connection: Connection, data_type: str, changes: Mapping[str, Any]) -> None:
+    """Change a data type: columns of pricing.data_type_registry by their names; others stay."""
+    parameters = {"data_type": data_type, "changes": json.dumps(changes, default=str)}
+    connection.execute(query("registry.change_type"), parameters)
 
 
 def set_ttl(

@@ -147,6 +147,23 @@ def change_provider(connection: Connection, provider: str, changes: Mapping[str,
     connection.execute(query("registry.change_provider"), parameters)
 
 
+def batch_sizes(connection: Connection, provider: str) -> dict[str, int]:
+    """The most symbols that one call may ask for, by fetcher."""
+    rows = connection.execute(query("registry.batch_sizes"), {"provider": provider})
+    return {row.fetcher: row.batch_size for row in rows}
+
+
+def set_batch_size(connection: Connection, provider: str, fetcher: str, size: int) -> bool:
+    """Change the most symbols of one call; False when the provider cannot be asked for this."""
+    parameters = {"provider": provider, "fetcher": fetcher, "size": size}
+    return connection.execute(query("registry.set_batch_size"), parameters).one_or_none() is not None
+
+
+def probe(connection: Connection, provider: str) -> bool:
+    """Let the next task of a provider be the probe; False when its breaker is not open."""
+    return connection.execute(query("registry.probe"), {"provider": provider}).one_or_none() is not None
+
+
 def caps(connection: Connection) -> Caps:
     """The caps of each user. Raises UnknownRule where somebody has deleted their row."""
     row = connection.execute(query("registry.caps")).mappings().one_or_none()

@@ -1,4 +1,4 @@
-"""`provider change`, `instrument change`, `limit set-caps`: what they change, and what they were and are."""
+"""Commands that change settings (`provider change`, `type change`, ...): what was, and what is now."""
 
 from __future__ import annotations
 
@@ -207,3 +207,146 @@ def test_caps_that_let_nobody_watch_are_refused(cli: CommandLine, core: Core) ->
     assert "a user may begin at least one pair" in cli("limit", "set-caps", "--new-pairs", "0").error
     core.rows("DELETE FROM pricing.user_caps")
     assert "INSERT INTO pricing.user_caps DEFAULT VALUES" in cli("limit", "set-caps", "--pairs", "9").error
+
+
+def test_the_size_of_a_call_is_changed(cli: CommandLine, core: Core) -> None:
+    told = cli("provider", "change", TWELVEDATA, "--batch-size", "quote=1", "--json").json
+    assert (told["before"]["batch_size_quote"], told["after"]["batch_size_quote"]) == (100, 1)
+    assert {name for name, was in told["before"].items() if was != told["after"][name]} == {
+        "batch_size_quote"
+    }
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    assert sorted(len(call.symbols) for call in core.claim(max_calls=5)) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("size", "code", "sentence"),
+    [
+        ("quote", 2, "is not a whole number"),
+        ("=3", 2, "names no fetcher"),
+        ("quote=-1", 2, "is not a whole number"),
+        ("quote=0", 1, "at least one symbol shares a call"),
+        ("nav=3", 1, "twelvedata cannot be asked for 'nav'"),
+    ],
+)
+def test_what_no_call_can_have_is_refused(
+    cli: CommandLine, core: Core, size: str, code: int, sentence: str
+) -> None:
+    before = core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2")
+    said = cli("provider", "change", TWELVEDATA, "--max-in-flight", "3", "--batch-size", size)
+    assert said.exit_code == code
+    assert sentence in said.error
+    assert core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2") == before
+    (row,) = core.rows("SELECT max_in_flight FROM pricing.data_collectors WHERE provider = 'twelvedata'")
+    assert row.max_in_flight == 8, "all changes, or none"
+
+
+def test_an_open_breaker_is_probed_at_once(cli: CommandLine, core: Core) -> None:
+    said = cli("provider", "probe", TWELVEDATA).stdout
+    assert said == "The breaker of twelvedata is not open; nothing has changed.\n"
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    core.rows(
+        "UPDATE pricing.provider_state SET breaker = 'open', breaker_since = pricing.clock(),"
+        " breaker_until = pricing.clock() + interval '10 minutes', breaker_openings = 1, breaker_reason = 'it was down'"
+        " WHERE provider = 'twelvedata'"
+    )
+    assert core.claim() == []
+    assert cli("provider", "probe", TWELVEDATA, "--json").json == {"provider": TWELVEDATA, "probed": True}
+    assert len(core.claim_one().symbols) == 1, "a probe asks for one symbol"
+    assert "no provider is called 'nobody'" in cli("provider", "probe", "nobody").error
+
+
+def test_a_key_is_used_no_more_and_again(cli: CommandLine, core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    told = cli("key", "change", TWELVEDATA, "--inactive", "--json").json
+    assert (told["before"]["is_active"], told["after"]["is_active"]) == (True, False)
+    assert core.claim() == []
+    said = cli("key", "change", TWELVEDATA, "--active").stdout
+    assert ["is", "active", "no", "yes"] in [line.split() for line in said.splitlines()]
+    assert core.claim_one().symbols == ["AAPL"]
+
+
+def test_a_refused_key_is_used_again_at_once(cli: CommandLine, core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.throttle(TWELVEDATA, 1800)
+    assert core.claim() == []
+    told = cli("key", "change", TWELVEDATA, "--unblock", "--json").json
+    assert told["before"]["blocked_until"] is not None
+    assert told["after"] == {"is_active": True, "blocked_until": None, "blocked_reason": None}
+    assert core.claim_one().symbols == ["AAPL"]
+
+
+def test_a_key_of_the_environment_is_switched_off_before_a_worker_registers_it(
+    cli: CommandLine, core: Core
+) -> None:
+    switch_off = ("key", "change", TWELVEDATA, "--name", "second", "--inactive", "--json")
+    assert "no key 'second' of 'twelvedata'" in cli(*switch_off).error
+    told = cli(*switch_off, twelvedata_api_keys="second=secret-of-the-second").json
+    assert (told["before"]["is_active"], told["after"]["is_active"]) == (True, False)
+    core.rows("SELECT pricing.register_keys('twelvedata', ARRAY['second'])")
+    (row,) = core.rows("SELECT is_active FROM pricing.provider_keys WHERE key_name = 'second'")
+    assert row.is_active is False, "registering it does not switch it on"
+    assert cli("limit", "set", TWELVEDATA, "minute", "55", "--key", "second").exit_code == 0
+
+
+def test_a_data_type_is_changed(cli: CommandLine, core: Core) -> None:
+    words = ("--thin-after", "30", "--thin-to", "60", "--owner", "team:prices", "--follow-market")
+    told = cli("type", "change", QUOTE, *words, "--json").json
+    changed = {name: value for name, value in told["after"].items() if told["before"][name] != value}
+    assert changed == {
+        "thin_after_days": 30,
+        "thin_to_minutes": 60,
+        "owner": "team:prices",
+        "staleness_function": "is_market_stale",
+    }
+    said = cli("type", "change", QUOTE, "--thin-after", "none", "--owner", "none").stdout
+    assert [line.split() for line in said.splitlines()[2:]] == [
+        ["owner", "team:prices", "none"],
+        ["thin", "after", "days", "30", "none"],
+    ]
+    told = cli(
+        "type", "change", QUOTE, "--schedule", "30 23 * * *", "--timezone", "Asia/Kolkata", "--json"
+    ).json
+    assert (told["after"]["schedule"], told["after"]["timezone"]) == ("30 23 * * *", "Asia/Kolkata")
+    (row,) = core.rows(
+        "SELECT refresh_strategy FROM pricing.data_type_registry WHERE data_type = 'equity_quote'"
+    )
+    assert row.refresh_strategy == "scheduled"
+    assert cli("type", "change", QUOTE, "--schedule", "none", "--json").json["after"]["schedule"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ([QUOTE], 2, "say what changes"),
+        (["nothing", "--owner", "a@b.de"], 1, "no data type is called 'nothing'"),
+        ([DAILY, "--thin-after", "30"], 1, "only types of quotes are thinned"),
+        ([QUOTE, "--thin-after", "soon"], 2, "is not a whole number"),
+        ([QUOTE, "--schedule", "daily"], 2, "is not a cron expression"),
+        ([QUOTE, "--timezone", "Nowhere/Town"], 1, "Nowhere/Town"),
+        ([QUOTE, "--owner", "me"], 1, "an owner is"),
+        ([QUOTE, "--lowest", "5", "--highest", "4"], 1, "the lowest price is not above the highest"),
+        ([QUOTE, "--owner", "a@b.de", "--highest", "-1"], 1, "the highest price is above 0"),
+    ],
+)
+def test_what_no_data_type_can_have_is_refused(
+    cli: CommandLine, core: Core, words: list[str], code: int, sentence: str
+) -> None:
+    before = core.rows("SELECT * FROM pricing.data_type_registry ORDER BY 1")
+    said = cli("type", "change", *words)
+    assert said.exit_code == code
+    assert sentence in said.error
+    assert core.rows("SELECT * FROM pricing.data_type_registry ORDER BY 1") == before
+    assert core.rows("SELECT * FROM pricing.plausibility_bounds") == []
+
+
+def test_prices_of_a_whole_type_are_bounded(cli: CommandLine, core: Core) -> None:
+    assert cli("instrument", "change", "IBM", "--type", QUOTE, "--highest", "400").exit_code == 0
+    told = cli("type", "change", QUOTE, "--lowest", "0.5", "--highest", "40", "--json").json
+    assert (told["before"]["highest"], told["after"]["highest"]) == (None, "40")
+    assert "bounds:      0.5 to 40" in cli("type", "show", QUOTE).stdout
+    call = one_call(core, QUOTE, "AAPL", "IBM")
+    bring(core, call, *(observation(symbol, "41", core.clock()) for symbol in ("AAPL", "IBM")))
+    quarantined = core.rows("SELECT symbol, kind FROM pricing.quarantined_values")
+    assert [tuple(row) for row in quarantined] == [("AAPL", "bounds")], "IBM has bounds of its own"
+    assert cli("type", "change", QUOTE, "--highest", "none", "--json").json["after"]["lowest"] == "0.5"

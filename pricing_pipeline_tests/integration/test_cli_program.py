@@ -65,14 +65,14 @@ def test_every_promised_command_is_there() -> None:
         "document": "show",
         "backfill": "start list show cancel",
         "instrument": "list show add change pause resume remove",
-        "type": "list show add set-ttl retire revive",
+        "type": "list show add change set-ttl retire revive",
         "task": "list show retry cancel",
         "quarantine": "list show release reject",
         "action": "list show add remove",
-        "provider": "list show use undo change",
+        "provider": "list show use undo change probe",
         "route": "list show add remove",
         "limit": "list show set remove set-caps",
-        "key": "set list show remove rotate",
+        "key": "set list show change remove rotate",
         "db": "upgrade url psql backup restore",
     }
     words = {(*noun.split(), verb) for noun, verbs in promised.items() for verb in verbs.split()}

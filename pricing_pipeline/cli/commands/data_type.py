@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import Json, TypeName
+from pricing_pipeline.cli.options import (
+    Highest,
+    Json,
+    Lowest,
+    TrustJumpsUntil,
+    TypeName,
+    given,
+    given_bounds,
+)
 from pricing_pipeline.cli.style import listing
 from pricing_pipeline.domain.data_types import Fetcher
 
@@ -126,6 +134,62 @@ def set_ttl(
         data_type.set_own_ttl(name, symbols, ttl, as_json=as_json)
     else:
         data_type.set_ttl(name, ttl, background_ttl, as_json=as_json)
+
+
+@noun.command()
+@listing
+def change(
+    name: TypeName,
+    description: Annotated[str | None, typer.Option(metavar="TEXT", help="One sentence for people.")] = None,
+    owner: Annotated[
+        str | None, typer.Option(metavar="EMAIL", help="Who answers for it; a team as team:NAME.")
+    ] = None,
+    follow_market: Annotated[bool | None, typer.Option(help="Make no call while a market is closed.")] = None,
+    schedule: Annotated[
+        str | None, typer.Option(metavar="CRON", help="Refresh all its instruments at these times.")
+    ] = None,
+    timezone: Annotated[str | None, typer.Option(help="Of the schedule, such as Asia/Kolkata.")] = None,
+    history_from: Annotated[
+        str | None, typer.Option(metavar="DATE", help="First day that a backfill may ask for.")
+    ] = None,
+    thin_after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DAYS", help="Of quotes that are older, keep the last one of each span of --thin-to."
+        ),
+    ] = None,
+    thin_to: Annotated[
+        int | None, typer.Option(metavar="MINUTES", help="The length of such a span; it divides a day.")
+    ] = None,
+    lowest: Lowest = None,
+    highest: Highest = None,
+    trust_jumps_until: TrustJumpsUntil = None,
+    as_json: Json = False,
+) -> None:
+    """Change a data type, or bound the prices of all its symbols that have no bounds of their own.
+
+    What no option names stays. The word none takes away what an option names, as in --thin-after none. `type set-ttl`
+    changes its TTLs. It needs the owner's URL, as `type add` does.
+
+    \b
+    Example: pricing-pipeline type change equity_quote --thin-after 30 --thin-to 60
+    """
+    from pricing_pipeline.cli import data_type
+    from pricing_pipeline.cli.arguments import day, whole_number
+
+    columns = given(
+        description=(description, str),
+        owner=(owner, str),
+        refresh_schedule=(schedule, str),
+        schedule_timezone=(timezone, str),
+        history_from=(history_from, lambda text: day(text, "--history-from")),
+        thin_after_days=(thin_after, lambda text: whole_number(text, "--thin-after")),
+        thin_to_minutes=(thin_to, int),
+    )
+    bounds = given_bounds(lowest, highest, trust_jumps_until)
+    if not (columns or bounds or follow_market is not None):
+        raise typer.BadParameter("say what changes, such as --thin-after 30")
+    data_type.change(name, columns, bounds, follow_market=follow_market, as_json=as_json)
 
 
 @noun.command()

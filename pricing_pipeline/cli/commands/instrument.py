@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import AnySymbols, Class, Json, Limit, Symbol, Symbols
+from pricing_pipeline.cli.options import (
+    AnySymbols,
+    Class,
+    Highest,
+    Json,
+    Limit,
+    Lowest,
+    Symbol,
+    Symbols,
+    TrustJumpsUntil,
+    given,
+    given_bounds,
+)
 from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Look at instruments; add, change, pause, resume or remove them.")
@@ -34,20 +45,6 @@ NewScale = Annotated[
 ]
 TypeOfBounds = Annotated[
     str | None, typer.Option("--type", metavar="TYPE", help="Whose prices the next four options bound.")
-]
-Lowest = Annotated[
-    str | None, typer.Option("--lowest", metavar="PRICE", help="Lower prices are quarantined.")
-]
-Highest = Annotated[
-    str | None, typer.Option("--highest", metavar="PRICE", help="Higher prices are quarantined.")
-]
-TrustJumpsUntil = Annotated[
-    str | None,
-    typer.Option(
-        "--trust-jumps-until",
-        metavar="TIME",
-        help="Until then no price is quarantined for being far from the last one; a day means its end.",
-    ),
 ]
 AsType = Annotated[
     bool, typer.Option("--as-type", help="Have it go by the bounds of its type, and have none of its own.")
@@ -156,20 +153,16 @@ def change(
     Example: pricing-pipeline instrument change EUR/USD --type fx_rate --lowest 0.5 --highest 2.5
     """
     from pricing_pipeline.cli import instrument
-    from pricing_pipeline.cli.arguments import day, moment, number
+    from pricing_pipeline.cli.arguments import day
 
-    known = _given(
+    known = given(
         name=(name, str),
         currency=(currency, str),
         calendar=(calendar, str),
         listed_on=(listed_on, lambda text: day(text, "--listed-on")),
         scale=(scale, int),
     )
-    bounds = _given(
-        lowest=(lowest, lambda text: number(text, "--lowest")),
-        highest=(highest, lambda text: number(text, "--highest")),
-        jumps_trusted_until=(trust_jumps_until, lambda text: moment(text, "--trust-jumps-until")),
-    )
+    bounds = given_bounds(lowest, highest, trust_jumps_until)
     if bounds and as_type:
         raise typer.BadParameter("--as-type takes its own bounds away; leave out those that you give")
     if bool(bounds or as_type) != (data_type is not None):
@@ -179,15 +172,6 @@ def change(
     if not (known or bounds or as_type):
         raise typer.BadParameter("say what changes, such as --currency USD")
     instrument.change(symbol, asset_class, data_type, known, bounds, as_type=as_type, as_json=as_json)
-
-
-def _given(**options: tuple[Any, Callable[[str], object]]) -> dict[str, object]:
-    """What was typed, by its column; the word none stands for nothing."""
-    return {
-        column: None if typed == "none" else read(typed)
-        for column, (typed, read) in options.items()
-        if typed is not None
-    }
 
 
 @noun.command()

@@ -63,6 +63,33 @@ def show(provider: Provider, name: KeyName = "default", as_json: Json = False) -
 
 
 @noun.command()
+@zoned
+def change(
+    provider: Provider,
+    name: KeyName = "default",
+    is_active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Whether calls are made with it at all.")
+    ] = None,
+    unblock: Annotated[
+        bool, typer.Option("--unblock", help="Use it again at once, though the provider has refused it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Stop using a key, use it again, or end its pause. It may be a stored key or one that is set in the environment.
+
+    Running drains keep to it from their next claim on. It needs the owner's URL, as `type add` does.
+
+    \b
+    Example: pricing-pipeline key change twelvedata --name second --inactive
+    """
+    if is_active is None and not unblock:
+        raise typer.BadParameter("say what changes: --active, --inactive or --unblock")
+    from pricing_pipeline.cli import key
+
+    key.change(provider, name, is_active=is_active, unblock=unblock, as_json=as_json)
+
+
+@noun.command()
 def remove(provider: Provider, name: KeyName = "default", as_json: Json = False) -> None:
     """Forget a stored API key. Nothing is asked with a key of this name until one is stored again.
 

@@ -109,6 +109,14 @@ def change(
     quota: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Bytes allowed in 30 days, such as 40GB.")
     ] = None,
+    batch_sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--batch-size",
+            metavar="FETCHER=SYMBOLS",
+            help="Most symbols of one call, such as quote=1; repeatable.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Change how a provider is called; what no option names stays. `limit set` changes its rate limits.
@@ -130,6 +138,20 @@ def change(
         "quota_bytes": None if quota is None else byte_count(quota, "--quota"),
     }
     changes = {column: value for column, value in given.items() if value is not None}
-    if not changes:
+    if not (changes or batch_sizes):
         raise typer.BadParameter("say what changes, such as --delay-ms 500 or --inactive")
-    provider.change(name, changes, as_json=as_json)
+    provider.change(name, changes, provider.sizes(batch_sizes or []), as_json=as_json)
+
+
+@noun.command()
+def probe(name: Provider, as_json: Json = False) -> None:
+    """Let the next task of a provider whose breaker is open be the probe, without waiting for its time.
+
+    If it is answered, the breaker closes. It needs the owner's URL, as `type add` does.
+
+    \b
+    Example: pricing-pipeline provider probe twelvedata
+    """
+    from pricing_pipeline.cli import provider
+
+    provider.probe(name, as_json=as_json)

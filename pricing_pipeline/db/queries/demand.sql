@@ -198,12 +198,17 @@ FROM pricing.plausibility_bounds b JOIN pricing.data_type_registry r USING (data
 WHERE r.asset_class = :asset_class AND (b.symbol = :symbol OR b.symbol IS NULL)
 ORDER BY b.data_type, b.symbol NULLS LAST;
 
+-- name: bounds_of_type
+-- The bounds of a data type's symbols that have none of their own.
+SELECT b.lowest, b.highest, b.jumps_trusted_until FROM pricing.plausibility_bounds b
+WHERE b.data_type = :data_type AND b.symbol IS NULL;
+
 -- name: change_bounds
--- Give a symbol bounds of its own: those that counted before, but for what the changes name.
+-- Give a symbol, or with NULL a data type, bounds of its own: those that counted before, but for what the changes name.
 INSERT INTO pricing.plausibility_bounds (data_type, symbol, lowest, highest, jumps_trusted_until)
-SELECT :data_type, :symbol, n.lowest, n.highest, n.jumps_trusted_until
+SELECT :data_type, CAST(:symbol AS text), n.lowest, n.highest, n.jumps_trusted_until
 FROM (VALUES (1)) AS one LEFT JOIN LATERAL (
-    SELECT x AS counted FROM pricing.plausibility_bounds x WHERE x.data_type = :data_type AND (x.symbol = :symbol OR x.symbol IS NULL)
+    SELECT x AS counted FROM pricing.plausibility_bounds x WHERE x.data_type = :data_type AND (x.symbol = CAST(:symbol AS text) OR x.symbol IS NULL)
     ORDER BY x.symbol NULLS LAST LIMIT 1) b ON true
 CROSS JOIN LATERAL jsonb_populate_record(b.counted, CAST(:changes AS jsonb)) n
 ON CONFLICT (data_type, symbol) DO UPDATE

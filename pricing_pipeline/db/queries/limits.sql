@@ -11,6 +11,26 @@ SELECT extract(epoch FROM pricing.throttle(:provider, :key_name, make_interval(s
 -- Say which keys a worker holds; returns how many are new.
 SELECT pricing.register_keys(:provider, CAST(:names AS text[]));
 
+-- name: key_states
+-- Whether keys of a provider are used, and until when they pause.
+SELECT key_name, is_active, CASE WHEN blocked_until > pricing.clock() THEN blocked_until END AS blocked_until,
+       CASE WHEN blocked_until > pricing.clock() THEN blocked_reason END AS blocked_reason
+FROM pricing.provider_keys WHERE provider = :provider ORDER BY key_name;
+
+-- name: add_keys
+-- Write rows for keys that no worker has registered yet.
+INSERT INTO pricing.provider_keys (provider, key_name)
+SELECT :provider, n FROM unnest(CAST(:names AS text[])) AS n ORDER BY n ON CONFLICT DO NOTHING;
+
+-- name: change_key
+-- Use a key or stop using it, and end its pause.
+UPDATE pricing.provider_keys
+SET is_active = coalesce(CAST(:is_active AS boolean), is_active),
+    blocked_until = CASE WHEN :unblock THEN NULL ELSE blocked_until END,
+    blocked_reason = CASE WHEN :unblock THEN NULL ELSE blocked_reason END,
+    throttles = CASE WHEN :unblock THEN 0 ELSE throttles END
+WHERE provider = :provider AND key_name = :key_name;
+
 -- name: quota
 -- Per provider: bytes used of the 30-day allowance, units left now over all keys, and why it is not called, if so.
 SELECT p.provider, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_bytes, room.units_left, room.units_limit,

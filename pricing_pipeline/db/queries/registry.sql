@@ -58,6 +58,15 @@ SELECT r.data_type, r.description, r.is_active, r.fetcher, r.asset_class, r.defa
        (SELECT count(*) FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active) AS instruments
 FROM pricing.data_type_registry r WHERE r.data_type = :data_type;
 
+-- name: change_type
+-- Change a data type; columns that the changes do not name stay.
+UPDATE pricing.data_type_registry r
+SET description = n.description, owner = n.owner, staleness_function = n.staleness_function, refresh_strategy = n.refresh_strategy,
+    refresh_schedule = n.refresh_schedule, schedule_timezone = n.schedule_timezone, history_from = n.history_from,
+    thin_after_days = n.thin_after_days, thin_to_minutes = n.thin_to_minutes
+FROM pricing.data_type_registry o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
+WHERE r.data_type = :data_type AND o.data_type = r.data_type;
+
 -- name: set_ttl
 -- Change the TTLs of a data type; what is NULL stays.
 UPDATE pricing.data_type_registry SET
@@ -167,6 +176,19 @@ SET is_active = n.is_active, max_in_flight = n.max_in_flight, request_delay_ms =
     throttle_pause_seconds = n.throttle_pause_seconds, quota_bytes = n.quota_bytes
 FROM pricing.data_collectors o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
 WHERE p.provider = :provider AND o.provider = p.provider;
+
+-- name: batch_sizes
+-- The most symbols of one call, by what is asked for.
+SELECT fetcher, batch_size FROM pricing.provider_capabilities WHERE provider = :provider ORDER BY fetcher;
+
+-- name: set_batch_size
+-- Change the most symbols of one call; no row where the provider cannot be asked for this.
+UPDATE pricing.provider_capabilities SET batch_size = :size, batch_from = least(batch_from, :size)
+WHERE provider = :provider AND fetcher = :fetcher RETURNING fetcher;
+
+-- name: probe
+-- The next task is the probe; no row where the breaker is not open.
+UPDATE pricing.provider_state SET breaker_until = pricing.clock() WHERE provider = :provider AND breaker = 'open' RETURNING provider;
 
 -- name: caps
 -- How many pairs each user may watch, hold and begin.
