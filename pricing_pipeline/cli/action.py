@@ -153,12 +153,12 @@ def add(
     action: CorporateAction, asset_class: str | None, by: str | None, why: str | None, *, as_json: bool
 ) -> None:
     """Enter a split or dividend. Raises UnknownSymbol."""
-    who = by or login()
+    by_whom = by or login()
     with open_owner(load_settings()) as engine:
         with engine.begin() as connection:
             action = replace(action, symbol=instruments.spelled_anywhere(connection, action.symbol))
             of_class = _class(connection, action.symbol, asset_class)
-            outcome = actions.enter(connection, of_class, action, who, why)
+            outcome = actions.enter(connection, of_class, action, by_whom, why)
         outcomes = Counter(decision.outcome for decision in reviews.judge_anew(engine))
     if as_json:
         print_json(
@@ -168,7 +168,7 @@ def add(
                 "asset_class": of_class,
                 "ex_on": action.ex_on,
                 "kind": _kind(action),
-                "by": who,
+                "by": by_whom,
                 "judged_anew": dict(outcomes),
             }
         )
@@ -205,7 +205,7 @@ def remove(
     as_json: bool,
 ) -> None:
     """Take back a split or dividend. Raises UnknownSymbol, and UnknownAction when there is none or are two."""
-    who = by or login()
+    by_whom = by or login()
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = _class(connection, symbol, asset_class)
@@ -222,7 +222,7 @@ def remove(
                 else f"`pricing-pipeline action list {symbol}` shows those there are."
             )
             raise UnknownAction(f"{known} of {symbol} on {ex_on} is known. {todo}")
-        actions.remove(connection, of_class, symbol, ex_on, kinds[0], who, why)
+        actions.remove(connection, of_class, symbol, ex_on, kinds[0], by_whom, why)
     if as_json:
         print_json(
             {
@@ -231,7 +231,7 @@ def remove(
                 "asset_class": of_class,
                 "ex_on": ex_on,
                 "kind": kinds[0],
-                "by": who,
+                "by": by_whom,
             }
         )
     else:

@@ -36,8 +36,8 @@ def list_(*, retired: bool, as_json: bool) -> None:
         kinds = data_type_registry.active_data_types(connection)
         old = data_type_registry.retired_data_types(connection) if retired else []
     if as_json:
-        told = {"retired": [_kind(kind) for kind in old]} if retired else {}
-        print_json({"data_types": [_kind(kind) for kind in kinds], **told})
+        retired_types = {"retired": [_kind(kind) for kind in old]} if retired else {}
+        print_json({"data_types": [_kind(kind) for kind in kinds], **retired_types})
         return
     print_table(
         ["data type", "fetcher", "asset class", "TTL", "refreshed", "history from", "description"],

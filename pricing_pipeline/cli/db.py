@@ -61,11 +61,11 @@ def url(role: str, *, as_json: bool) -> None:
     secret = [name for name in address.query if "password" in name]
     # URL.set takes None for what shall stay.
     hidden = address._replace(password=None).difference_update_query(secret)
-    told = hidden.render_as_string(hide_password=False)
+    url = hidden.render_as_string(hide_password=False)
     if as_json:
-        print_json({"url": told, "role": role})
+        print_json({"url": url, "role": role})
     else:
-        typer.echo(told)
+        typer.echo(url)
 
 
 def psql(role: str, arguments: Sequence[str]) -> NoReturn:

@@ -26,8 +26,8 @@ def list_(provider: str | None, *, as_json: bool) -> None:
         limits = provider_rules.limits(connection, provider)
         caps = provider_rules.caps(connection) if provider is None else None
     if as_json:
-        told = {} if caps is None else {"caps": asdict(caps)}
-        print_json({"limits": [asdict(limit) for limit in limits], **told})
+        caps_content = {} if caps is None else {"caps": asdict(caps)}
+        print_json({"limits": [asdict(limit) for limit in limits], **caps_content})
         return
     print_limits(limits)
     if not limits:
@@ -52,8 +52,8 @@ def show(provider: str, name: str, *, as_json: bool) -> None:
         uses = provider_rules.uses_of_limit(connection, provider, name)
     (limit,) = shared
     if as_json:
-        told = {key: value for key, value in asdict(limit).items() if key != "key_name"}
-        print_json({**told, "keys": [asdict(use) for use in uses]})
+        content = {key: value for key, value in asdict(limit).items() if key != "key_name"}
+        print_json({**content, "keys": [asdict(use) for use in uses]})
         return
     print_lines(
         {"limit": f"{name} of {provider}", "allows": f"{limit.units} units in {_window(limit)} to each key"}
@@ -121,8 +121,8 @@ def set_(
     if as_json:
         print_json(asdict(limit))
     else:
-        who = "each key" if key is None else f"key {key}"
-        typer.echo(f"{provider} allows {who} {units} units in {_window(limit)} ({name}).")
+        keys = "each key" if key is None else f"key {key}"
+        typer.echo(f"{provider} allows {keys} {units} units in {_window(limit)} ({name}).")
 
 
 def remove(provider: str, name: str, key: str | None, *, as_json: bool) -> None:

@@ -68,8 +68,8 @@ def gaps(
             }
         )
         return
-    told = [_row(name, gap) for name in sorted(gaps_of_type) for gap in gaps_of_type[name]]
-    if export.write(["data_type", "from", "to", "sessions", "kind", "detail"], told, csv, parquet):
+    rows = [_row(name, gap) for name in sorted(gaps_of_type) for gap in gaps_of_type[name]]
+    if export.write(["data_type", "from", "to", "sessions", "kind", "detail"], rows, csv, parquet):
         return
     _list(gaps_of_type)
     for name, days in closed.items():
@@ -80,7 +80,7 @@ def gaps(
         until = known[name]
         if until is not None and until[1] < last_day:
             hint(
-                f"Trading days of {until[0]} are known to {until[1]} only: what lacks after that cannot be told."
+                f"Trading days of {until[0]} are known to {until[1]} only: what lacks after that is not known."
             )
 
 

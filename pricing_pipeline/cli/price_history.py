@@ -100,18 +100,18 @@ def _on_adjustment(
     as_of: datetime | None,
     today: date,
 ) -> list[str]:
-    """What adjusted values rest on; and steps that look like splits of which nobody told."""
+    """What adjusted values rest on; and steps that look like splits that nobody has entered."""
     known = actions.read(connection, kind.asset_class, symbol, as_of)
     until = today if as_of is None else as_of.astimezone(UTC).date()
-    told = [_what_is_counted(symbol, adjust, bars[0], until, [stored.action for stored in known])]
+    sentences = [_what_is_counted(symbol, adjust, bars[0], until, [stored.action for stored in known])]
     if as_of is None and kind.fetcher is Fetcher.DAILY_BARS:
         for split in actions.untold_splits(connection, kind.data_type, symbol, days.start, days.end):
             shares = f"{split.new_shares}:{split.old_shares}"
-            told.append(
+            sentences.append(
                 f"On {split.ex_on} the price steps like a split of {shares}, and none is known. If it was one: "
                 f"pricing-pipeline action add {symbol} {split.ex_on} --split {shares}"
             )
-    return told
+    return sentences
 
 
 def _row(bar: Bar, kind: DataType) -> dict[str, Any]:
@@ -164,15 +164,15 @@ def _list(kind: DataType, bars: Sequence[Bar]) -> None:
 def _what_is_counted(
     symbol: str, adjust: Adjust, first: Bar, until: date, known: Sequence[CorporateAction]
 ) -> str:
-    """What an adjusted history rests on: what was told or entered, and no more."""
+    """What an adjusted history rests on: the actions that a provider or a person has named, and no more."""
     since = first.observed_at.astimezone(UTC).date()
     later = [action for action in known if since < action.ex_on <= until]
     splits = sum(isinstance(action, Split) for action in later)
-    told = [f"{splits or 'no'} split{'' if splits == 1 else 's'}"]
+    facts = [f"{splits or 'no'} split{'' if splits == 1 else 's'}"]
     if adjust is Adjust.TOTAL:
         dividends = len(later) - splits
-        told.append(f"{dividends or 'no'} dividend{'' if dividends == 1 else 's'}")
-    sentence = f"These prices count what is known of {symbol} since {since}: {' and '.join(told)}."
+        facts.append(f"{dividends or 'no'} dividend{'' if dividends == 1 else 's'}")
+    sentence = f"These prices count what is known of {symbol} since {since}: {' and '.join(facts)}."
     if splits and (adjust is Adjust.SPLITS or splits < len(later)):
         return f"{sentence} `pricing-pipeline action list {symbol}` shows them."
     return (

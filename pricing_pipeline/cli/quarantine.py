@@ -102,7 +102,7 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
     refusal = _ask(value_id) if ask else None
     with open_connection(load_settings()) as connection:
         second_opinions = opinions.of(connection, [value_id]).get(value_id, [])
-        near = quarantined_values.neighbours(connection, value_id)
+        neighbours = quarantined_values.neighbours(connection, value_id)
         body = quarantined_values.body(connection, value_id)
         level = quarantined_values.level(connection, value_id)
         is_active = value.data_type in {
@@ -114,14 +114,14 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
             {
                 **_content(value),
                 "level": level,
-                "around": [asdict(neighbour) for neighbour in near],
+                "around": [asdict(neighbour) for neighbour in neighbours],
                 "opinions": [asdict(opinion) for opinion in second_opinions],
                 "not_asked": refusal,
                 "body": answer,
             }
         )
     else:
-        _say(value, near, second_opinions, answer, len(level), is_active=is_active)
+        _say(value, neighbours, second_opinions, answer, len(level), is_active=is_active)
         if refusal is not None:
             hint(f"Nobody was asked: {refusal}.")
 
@@ -154,15 +154,15 @@ def decide(
     ids: Sequence[int], by: str | None, why: str | None, *, release: bool, level: bool, as_json: bool
 ) -> bool:
     """Release or reject values, or the whole levels that they are of; False when one could not be."""
-    who = by or login()
+    by_whom = by or login()
     decision = "released" if release else "rejected"
     decisions: list[Decision] = []
     with open_engine(load_settings()) as engine:
         for value_id in dict.fromkeys(ids):
             if not level:
-                decisions += reviews.decide(engine, [value_id], decision, who, why)
+                decisions += reviews.decide(engine, [value_id], decision, by_whom, why)
             elif value_id not in {decided.value_id for decided in decisions}:
-                decisions += reviews.decide_level(engine, value_id, decision, who, why)
+                decisions += reviews.decide_level(engine, value_id, decision, by_whom, why)
     refused = [decided for decided in decisions if _is_refused(decided, release=release)]
     if as_json:
         print_json(

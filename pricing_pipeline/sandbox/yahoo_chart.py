@@ -85,9 +85,9 @@ class Charts:
         }
         if bars:
             series["timestamp"] = [self.stamp(instrument, bar.day, now) for bar in bars]
-            told = self._events(instrument, bars, wanted, now)
-            if told:
-                series["events"] = told
+            events = self._events(instrument, bars, wanted, now)
+            if events:
+                series["events"] = events
         series["indicators"] = self._indicators(instrument, bars, now)
         return series
 
