@@ -1,4 +1,4 @@
-"""`type list|show|add|change|set-ttl|retire|revive`: the registry of data types."""
+"""`type list|show|add|change|set-ttl|refresh|retire|revive`: the registry of data types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.database import open_connection, open_engine, open_owner
 from pricing_pipeline.cli.output import (
     bounds_words,
     duration,
@@ -23,7 +23,7 @@ from pricing_pipeline.cli.output import (
     print_table,
 )
 from pricing_pipeline.cli.refusals import sentence
-from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand import instruments, schedules
 from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.errors import PricingError, UnknownSymbol
 from pricing_pipeline.registry import data_type_registry, provider_rules
@@ -192,6 +192,27 @@ def set_active(name: str, *, is_active: bool, as_json: bool) -> None:
     else:
         typer.echo(
             f"{name} is retired: nothing is fetched of it, and its prices stay. `type revive` takes it back."
+        )
+
+
+def refresh(name: str, *, as_json: bool) -> None:
+    """Queue all instruments of a scheduled type. Raises UnknownDataType; PricingError without a schedule."""
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        kind = reads.data_type(connection, name)
+        if kind.refresh_schedule is None:
+            raise PricingError(
+                f"{name} has no schedule: what is watched or held of it is refreshed by itself. "
+                f"`pricing-pipeline type change {name} --schedule '30 23 * * *'` gives it one."
+            )
+        queued = schedules.enqueue_scheduled(connection, name)
+    if as_json:
+        print_json({"data_type": name, "queued": queued or 0})
+    elif queued:
+        typer.echo(f"{queued} tasks of {name} are queued; if there are more instruments, they follow.")
+    else:
+        typer.echo(
+            f"Nothing new of {name} could be queued yet: its instruments wait in the queue already, or its providers "
+            "can take no more. `pricing-pipeline status` shows which."
         )
 
 

@@ -63,6 +63,7 @@ COMMANDS = {
     "type show": [QUOTE],
     "type set-ttl": [QUOTE, "--ttl", "1"],
     "type change": ["crypto_quote", "--thin-after", "30"],
+    "type refresh": ["mf_nav"],
     "type retire": ["crypto_quote"],
     "type revive": ["crypto_quote"],
     "provider list": [],

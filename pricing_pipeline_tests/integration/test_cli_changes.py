@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, TWELVEDATA, Core, observation
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, TWELVEDATA, Core, observation
 from pricing_pipeline_tests.support.quarantining import bring, one_call
 
 PAIR = "EUR/USD"
@@ -350,3 +350,18 @@ def test_prices_of_a_whole_type_are_bounded(cli: CommandLine, core: Core) -> Non
     quarantined = core.rows("SELECT symbol, kind FROM pricing.quarantined_values")
     assert [tuple(row) for row in quarantined] == [("AAPL", "bounds")], "IBM has bounds of its own"
     assert cli("type", "change", QUOTE, "--highest", "none", "--json").json["after"]["lowest"] == "0.5"
+
+
+def test_all_instruments_of_a_scheduled_type_are_queued_now(cli: CommandLine, core: Core) -> None:
+    instruments = core.call(
+        "SELECT count(*) FROM pricing.instruments WHERE asset_class = 'fund' AND is_active"
+    )
+    assert instruments > 0
+    assert cli("type", "refresh", NAV, "--json").json == {"data_type": NAV, "queued": instruments}
+    assert (
+        core.call("SELECT count(*) FROM pricing.api_call_queue_live WHERE data_type = 'mf_nav'")
+        == instruments
+    )
+    assert "Nothing new of mf_nav could be queued yet" in cli("type", "refresh", NAV).stdout
+    assert "equity_quote has no schedule" in cli("type", "refresh", QUOTE).error
+    assert "there is no active data type 'nothing'" in cli("type", "refresh", "nothing").error

@@ -65,7 +65,7 @@ def test_every_promised_command_is_there() -> None:
         "document": "show",
         "backfill": "start list show cancel",
         "instrument": "list show add change pause resume remove",
-        "type": "list show add change set-ttl retire revive",
+        "type": "list show add change set-ttl refresh retire revive",
         "task": "list show retry cancel",
         "quarantine": "list show release reject",
         "action": "list show add remove",

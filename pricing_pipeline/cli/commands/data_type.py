@@ -193,6 +193,18 @@ def change(
 
 
 @noun.command()
+def refresh(name: TypeName, as_json: Json = False) -> None:
+    """Queue all instruments of a type with a schedule now, behind what is watched and held.
+
+    \b
+    Example: pricing-pipeline type refresh mf_nav
+    """
+    from pricing_pipeline.cli import data_type
+
+    data_type.refresh(name, as_json=as_json)
+
+
+@noun.command()
 def retire(name: TypeName, as_json: Json = False) -> None:
     """Fetch nothing more of a data type. Its prices and its history stay, and can be read.
 
