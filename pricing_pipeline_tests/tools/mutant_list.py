@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from pricing_pipeline_tests.tools import mutants_of_demand, mutants_of_values, mutants_of_work
+from pricing_pipeline_tests.tools import (
+    mutants_of_demand,
+    mutants_of_plans,
+    mutants_of_values,
+    mutants_of_work,
+)
 
-MUTANTS = (*mutants_of_work.MUTANTS, *mutants_of_values.MUTANTS, *mutants_of_demand.MUTANTS)
+MUTANTS = (
+    *mutants_of_work.MUTANTS,
+    *mutants_of_values.MUTANTS,
+    *mutants_of_demand.MUTANTS,
+    *mutants_of_plans.MUTANTS,
+)
 """In the order of docs/contracts.md."""

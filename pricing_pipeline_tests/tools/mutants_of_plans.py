@@ -1,0 +1,61 @@
+"""Mutants of what a provider's plan decides: its limits, how a day's units are spread, and the types that it serves."""
+
+from __future__ import annotations
+
+from pricing_pipeline_tests.tools.mutant import Mutant
+
+_LIMITS = "pricing_pipeline/db/functions/queue/limits.sql"
+_PLANS = "pricing_pipeline/registry/plans.py"
+_PACING = "pricing_pipeline_tests/integration/test_pacing.py"
+_PROVIDER_PLANS = "pricing_pipeline_tests/integration/test_provider_plans.py"
+
+MUTANTS = (
+    Mutant(
+        "the units of a day are not spread",
+        _LIMITS,
+        "paced_units",
+        "floor(units * pricing.paced_share(hours, since, until, now_))",
+        "units",
+        (f"{_PACING}::test_a6_a_day_is_spread_over_the_session_of_what_is_watched",),
+    ),
+    Mutant(
+        "no unit is kept for closing prices",
+        _LIMITS,
+        "paced_share",
+        "THEN 0.9 ELSE 0.8 END",
+        "THEN 0.9 ELSE 0.9 END",
+        (_PACING,),
+    ),
+    Mutant(
+        "units used before the session stop it",
+        _LIMITS,
+        "paced_units",
+        "THEN used.units + 1 ELSE paced END",
+        "THEN paced ELSE paced END",
+        (f"{_PACING}::test_a6_what_was_used_before_anybody_watched_does_not_stop_the_day",),
+    ),
+    Mutant(
+        "limits of the plan before stay",
+        _PLANS,
+        "_apply",
+        "provider_rules.remove_limit(connection, provider, limit.name, None)",
+        "pass",
+        (f"{_PROVIDER_PLANS}::test_a6_plans_are_switched_and_undone",),
+    ),
+    Mutant(
+        "undo changes a type that another plan serves",
+        _PLANS,
+        "undo",
+        "before.types[name] if name in shared else kind",
+        "kind",
+        (f"{_PROVIDER_PLANS}::test_a6_two_providers_in_use_serve_the_same_types",),
+    ),
+    Mutant(
+        "the last plan alone decides the TTL of a shared type",
+        _PLANS,
+        "_with_longer_ttls",
+        "max(kind.ttl_minutes, old.ttl_minutes)",
+        "kind.ttl_minutes",
+        (f"{_PROVIDER_PLANS}::test_a6_two_providers_in_use_serve_the_same_types",),
+    ),
+)
