@@ -75,7 +75,9 @@ def kill_at(stack: Stack, step: str) -> None:
         assert time.monotonic() < deadline, f"{step} did not come\n{stack.logs()}"
         time.sleep(0.001)
     process.send_signal(number)
-    assert stack.wait_for_end() in (0, -number), stack.logs()
+    # Ctrl-C may come while Python itself is being loaded, which it says in its own way.
+    is_ended = stack.wait_for_end() in (0, -number) or "Failed to import the site module" in stack.logs()
+    assert is_ended, f"{step}: it did not end by {number}\n{stack.logs()}"
 
 
 def test_c3_a_first_start_that_is_killed_at_any_step_leaves_a_home_that_starts() -> None:

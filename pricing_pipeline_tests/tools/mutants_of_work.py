@@ -304,7 +304,7 @@ MUTANTS = (
                 "IF false THEN",
             ),
             ("no backfill is ever lifted", "pick_for_claim", "claims % 10 = 9", "false"),
-            ("a call asks for more units than are left", "fitting_tasks", "fitting >= most OR ", ""),
+            ("a call asks for more units than are left", "fitting_tasks", "tasks[:most]", "tasks"),
         )
     ),
     *(

@@ -379,13 +379,14 @@ BEGIN
     ELSIF units_per_call > allowed.units_left THEN
         most := 0;
     END IF;
+    tasks := tasks[:most];
     -- Mostly the quota is far away.
     IF used + (SELECT sum(t.est_bytes) FROM unnest(tasks) AS t) <= pricing.quota_for(allowed.quota_bytes, -2) THEN
-        RETURN tasks[:most];
+        RETURN tasks;
     END IF;
     FOREACH task IN ARRAY tasks LOOP
         used := used + task.est_bytes;
-        EXIT WHEN fitting >= most OR used > pricing.quota_for(allowed.quota_bytes, task.priority);
+        EXIT WHEN used > pricing.quota_for(allowed.quota_bytes, task.priority);
         fitting := fitting + 1;
     END LOOP;
     RETURN tasks[:fitting];
