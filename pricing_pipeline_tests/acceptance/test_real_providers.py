@@ -1,4 +1,4 @@
-"""The first hour with a key, by the commands of docs/running.md. A sandbox on the free plan is the service."""
+"""The first hour with a key, by the commands of README. A sandbox on the free plan is the service."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pricing_pipeline_tests.acceptance.test_readme import README, shape
 from pricing_pipeline_tests.fixtures.stack import Stack, new_stack
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
@@ -40,9 +41,11 @@ def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
     time.sleep(3)  # nothing is to happen by itself
     assert service.calls() == []
 
-    used = real.cli("provider", "use", "twelvedata", "--plan", "free", stdin=KEY)
+    command, sample = readme_sample()
+    used = real.cli(*command, stdin=KEY)
     assert used.exit_code == 0, used
-    assert "twelvedata answers: AAPL " in used.stdout
+    printed = [shape(line) for line in used.stdout.splitlines()]
+    assert [line for line in sample if shape(line) not in printed] == []
     assert len(service.calls("twelvedata")) == 1
 
     real.core.heartbeat("alice", *(("equity_quote", symbol) for symbol in SHARES[:7]))
@@ -57,6 +60,18 @@ def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
     assert "allows 8 units in 60 s, and 8 are used; the next comes at" in why
     real.wait_until("all prices", lambda: _prices(real) == len(SHARES))
     assert {call["status"] for call in service.calls("twelvedata")} == {200}, "no call was refused"
+
+
+def readme_sample() -> tuple[list[str], list[str]]:
+    """The command of README's section about real prices, and the lines that it prints."""
+    section = README.read_text().partition("## Real prices")[2].partition("\n## ")[0]
+    assert "PRICING_SANDBOX=false" in section
+    command, *sample = [
+        line.strip() for line in section.partition("    pricing-pipeline ")[2].splitlines() if line.strip()
+    ]
+    lines = [line for line in sample if line != "..." and not line.startswith("[Real providers]")]
+    assert len(lines) >= 8
+    return command.split(), lines
 
 
 def _prices(stack: Stack) -> int:
