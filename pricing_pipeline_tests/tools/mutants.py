@@ -33,7 +33,7 @@ def copied(folder: Path) -> Path:
     return Path(shutil.copytree(ROOT, folder / "tree", ignore=leftovers))
 
 
-def tested(tree: Path, tests: Sequence[str], seconds: int = SECONDS) -> tuple[int, str]:
+def tested(tree: Path, tests: Sequence[str], seconds: int) -> tuple[int, str]:
     """Run tests in a tree, one after the other, up to the first failure: exit code and last lines."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PRICING_")}
     command = [
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             path.write_text(mutant.applied(honest))
             began = time.monotonic()
             try:
-                killed, why = verdict(*tested(tree, mutant.tests))
+                killed, why = verdict(*tested(tree, mutant.tests, SECONDS))
             finally:
                 path.write_text(honest)
             survived += not killed
