@@ -304,8 +304,15 @@ MUTANTS = (
                 "IF false THEN",
             ),
             ("no backfill is ever lifted", "pick_for_claim", "claims % 10 = 9", "false"),
-            ("a call asks for more units than are left", "fitting_tasks", "tasks[:most]", "tasks"),
         )
+    ),
+    Mutant(
+        "a call asks for more units than are left",
+        f"{_FUNCTIONS}/queue/claim.sql",
+        "fitting_tasks",
+        "tasks[:most]",
+        "tasks",
+        (f"{_LIMITS}::test_a6_a_call_of_dear_symbols_asks_for_as_many_as_the_units_pay_for",),
     ),
     *(
         Mutant(
