@@ -30,6 +30,7 @@ from pricing_pipeline.errors import (
     ClientFault,
     KeyRefused,
     Misconfigured,
+    PricingError,
     ProviderDown,
     ProviderError,
     SchemaDrift,
@@ -46,7 +47,9 @@ from pricing_pipeline.providers.base import (
     safe_words,
     units_left,
 )
+from pricing_pipeline.providers.given_keys import DEFAULT_KEY_NAME, checked_keys
 from pricing_pipeline.providers.key_echoes import KeyEchoes
+from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
 from pricing_pipeline.providers.transport import (
     AddressRefused,
     BoundedTransport,
@@ -71,7 +74,6 @@ _HEADERS = (
     (b"Accept-Encoding", b"gzip"),
 )
 
-DEFAULT_KEY_NAME = "default"
 DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
 """The most bytes of one answer, on the wire and unpacked. The largest, mfapi's list of all schemes, has about 10 MB."""
@@ -146,7 +148,7 @@ class ProviderClient:
         resolve: Resolver | None = None,
     ) -> None:
         self.provider = provider
-        self._keys = _checked_keys(provider, key)
+        self._keys = checked_keys(provider, key)
         self._all_keys = frozenset(self._keys.values())
         self._echoes = _echoes_of(self._all_keys)
         self.base_url = _checked_base_url(
@@ -179,7 +181,7 @@ class ProviderClient:
 
     def replace_keys(self, keys: Mapping[str, SecretStr]) -> None:
         """Use these keys from now on; a call in flight keeps its key."""
-        checked = _checked_keys(self.provider, keys)
+        checked = checked_keys(self.provider, keys)
         # First, so that no call uses a key that would not be hidden.
         self._all_keys |= frozenset(checked.values())
         self._echoes = _echoes_of(self._all_keys)
@@ -205,18 +207,31 @@ class ProviderClient:
         *,
         now: datetime | None = None,
         key_name: str = DEFAULT_KEY_NAME,
+        asset_class: str = "",
+        overrides: Mapping[str, str] = NO_OVERRIDES,
     ) -> Fetched:
         """One call for `symbols` (repeats count once; at most the provider's batch limit).
 
-        `now` is the time against which future stamps are judged: pass the database's, so that a wrong
-        clock here refuses no price (FAULTS 15). Symbols that the provider could never know fail
-        without being sent. Raises SettingsError (for an unknown key, too) or InvalidRange for what cannot
-        be asked, and a ProviderError, with status and wire bytes, when the call as a whole failed; before it
-        is made, Misconfigured for more symbols than the provider takes.
+        Canonical symbols of `asset_class` are sent in the provider's spelling, by its rule or by `overrides`; answer
+        and errors name canonical symbols. Without a class, symbols are sent as they are. `now` is the time against
+        which future stamps are judged: pass the database's, so that a wrong clock here refuses no price. Symbols that
+        the provider could never know fail without being sent. Raises SettingsError (for an unknown key, too) or
+        InvalidRange for what cannot be asked, and a ProviderError, with status and wire bytes, when the call as a whole
+        failed; before it is made, Misconfigured for more symbols than the provider takes.
         """
         require_fetcher(self.provider, fetcher)
-        now = now or datetime.now(UTC)
-        asked = list(dict.fromkeys(symbols))
+        spellings = Spellings(self.provider, symbols, asset_class, overrides)
+        try:
+            fetched = self._fetch(fetcher, spellings.spelled, window, now or datetime.now(UTC), key_name)
+        except PricingError as error:
+            spellings.error(error)
+            raise
+        return replace(fetched, answer=spellings.answer(fetched.answer))
+
+    def _fetch(
+        self, fetcher: Fetcher, asked: Sequence[str], window: Window | None, now: datetime, key_name: str
+    ) -> Fetched:
+        """One call for symbols in the provider's spelling, each of them once."""
         sent = [symbol for symbol in asked if self.provider.accepts(symbol)]
         unknown: tuple[SymbolFailure, ...] = ()
         if len(sent) < len(asked):
@@ -439,33 +454,6 @@ _FAULTS = (
     UnknownEncoding,
     BrokenGzip,
 )
-
-
-def _checked_keys(
-    provider: Provider, keys_given: SecretStr | Mapping[str, SecretStr] | None
-) -> dict[str, SecretStr]:
-    if not provider.needs_key:
-        return {}
-    if keys_given is None:
-        keys_given = SecretStr("")
-    keys = {DEFAULT_KEY_NAME: keys_given} if isinstance(keys_given, SecretStr) else dict(keys_given)
-    for key in keys.values():
-        _check_key(provider, key.get_secret_value())
-    return keys
-
-
-def _check_key(provider: Provider, secret: str) -> None:
-    if not secret:
-        raise SettingsError(
-            f"{provider.name} needs an API key, but {key_setting(provider.name)} is not set. "
-            "Set it, or set PRICING_SANDBOX=true to ask the sandbox instead."
-        )
-    if not (secret.isascii() and secret.isprintable()) or " " in secret:
-        # h11 would refuse the header with a message that shows the key.
-        raise SettingsError(
-            f"{key_setting(provider.name)} holds a space or a character that no HTTP header can carry. "
-            "Copy the key again, without quotes or line ends."
-        )
 
 
 def _checked_base_url(provider: Provider, base_url: str, *, sends_key: bool) -> str:

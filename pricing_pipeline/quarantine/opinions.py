@@ -120,6 +120,8 @@ def claim(
         tasks=(),
         claim_token=_NO_CLAIM,
         claimed_at=row.claimed_at,
+        asset_class=row.asset_class,
+        overrides=row.overrides or {},
     )
     return Question(call, row.value_ids, row.symbols)
 
@@ -132,7 +134,13 @@ def put(engine: Engine, client: ProviderClient, question: Question) -> int:
     call = question.call
     try:
         fetched = client.fetch(
-            call.fetcher, question.symbols, call.window, now=call.claimed_at, key_name=call.key_name
+            call.fetcher,
+            question.symbols,
+            call.window,
+            now=call.claimed_at,
+            key_name=call.key_name,
+            asset_class=call.asset_class,
+            overrides=call.overrides,
         )
     except PricingError as error:
         return _note_failure(engine, call, error)
