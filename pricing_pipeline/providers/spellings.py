@@ -143,4 +143,4 @@ def _whole_words(spellings: Sequence[str] | Mapping[str, str]) -> re.Pattern[str
     """Spellings that stand alone: BRK-B is not in BRK-B.L, but may end a sentence."""
     longest_first = sorted(spellings, key=len, reverse=True)
     parts = "|".join(re.escape(spelling) for spelling in longest_first)
-    return re.compile(rf"(?<![\w.:/=^-])(?:{parts})(?![\w:/=^-]|\.\w)")
+    return re.compile(rf"(?<![\w.:/=^-])(?:{parts})(?![\w/=^-]|[.:]\w)")

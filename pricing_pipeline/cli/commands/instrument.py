@@ -11,7 +11,7 @@ import typer
 from pricing_pipeline.cli.options import AnySymbols, Class, Json, Limit, Symbol, Symbols
 from pricing_pipeline.cli.style import listing, zoned
 
-noun = typer.Typer(help="Look at instruments; add, change, pause, resume or remove them.")
+noun = typer.Typer(help="Look at instruments; add, change, spell, pause, resume or remove them.")
 
 NewName = Annotated[str | None, typer.Option("--name", metavar="TEXT", help="For people.")]
 NewCurrency = Annotated[
@@ -188,6 +188,31 @@ def _given(**options: tuple[Any, Callable[[str], object]]) -> dict[str, object]:
         for column, (typed, read) in options.items()
         if typed is not None
     }
+
+
+@noun.command()
+def spell(
+    symbol: Symbol,
+    provider: Annotated[str, typer.Option("--at", metavar="PROVIDER", help="A provider of `provider list`.")],
+    spelling: Annotated[
+        str | None, typer.Option("--as", metavar="SPELLING", help="What the provider calls it.")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Have the provider's rule spell it again.")] = False,
+    asset_class: Class = None,
+    as_json: Json = False,
+) -> None:
+    """Say how a provider spells an instrument, where its rule is wrong. `instrument show` tells each spelling.
+
+    What failed of it is asked for again. It needs the owner's URL, as `type add` does.
+
+    \b
+    Example: pricing-pipeline instrument spell BRK.B --at yahoo --as BRK-B
+    """
+    if undo == (spelling is not None):
+        raise typer.BadParameter("give the spelling with --as, or take it back with --undo")
+    from pricing_pipeline.cli import instrument
+
+    instrument.spell(symbol, asset_class, provider, spelling, as_json=as_json)
 
 
 @noun.command()
