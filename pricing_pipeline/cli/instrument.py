@@ -142,7 +142,7 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                     for name in row["data_types"]
                 ),
                 "bounds": "; ".join(map(_bounds, bounds[row["asset_class"]])),
-                "asked for as": ", ".join(map(_spelled, spelled[row["asset_class"]])),
+                "asked as": ", ".join(map(_spelled, spelled[row["asset_class"]])),
             }
         )
 
