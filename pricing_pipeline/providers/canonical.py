@@ -52,6 +52,12 @@ def pair_of(symbol: str, asset_class: str) -> Pair | None:
     return None if parts is None else Pair(parts[1], parts[2])
 
 
+def exchange_named(provider: str, name: str | None) -> Exchange | None:
+    """The exchange that a provider calls so, or whose MIC this is."""
+    of_provider = Exchange._fields.index(provider)
+    return next((one for one in exchanges().values() if name in (one.mic, one[of_provider])), None)
+
+
 def with_suffix(share: Share, suffix: str | None) -> str:
     """A share as Yahoo and FMP spell it: BRK-B, VOD.L."""
     spelled = share.ticker if share.share_class is None else f"{share.ticker}-{share.share_class}"

@@ -49,6 +49,7 @@ from pricing_pipeline.providers.base import (
 )
 from pricing_pipeline.providers.given_keys import DEFAULT_KEY_NAME, checked_keys
 from pricing_pipeline.providers.key_echoes import KeyEchoes
+from pricing_pipeline.providers.searches import SEARCHES, Listing
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
 from pricing_pipeline.providers.transport import (
     AddressRefused,
@@ -57,8 +58,7 @@ from pricing_pipeline.providers.transport import (
     Exchange,
     Resolver,
     WireBudgetSpent,
-    is_literal,
-    is_public,
+    checked_base_url,
 )
 from pricing_pipeline.providers.unpacking import BrokenGzip, UnknownEncoding, UnpackedTooLarge, Unpacker
 
@@ -127,6 +127,14 @@ class Fetched:
         return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure)
 
 
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search has found, and its cost."""
+
+    listings: list[Listing]
+    receipt: Receipt
+
+
 class ProviderClient:
     """Calls one provider through a connection pool; safe to share between threads. Close it after use.
 
@@ -151,8 +159,8 @@ class ProviderClient:
         self._keys = checked_keys(provider, key)
         self._all_keys = frozenset(self._keys.values())
         self._echoes = _echoes_of(self._all_keys)
-        self.base_url = _checked_base_url(
-            provider, base_url or provider.base_url, sends_key=provider.needs_key
+        self.base_url = checked_base_url(
+            provider.name, base_url or provider.base_url, sends_key=provider.needs_key
         )
         self._deadline = deadline
         self._large_body = threading.Lock()
@@ -228,6 +236,23 @@ class ProviderClient:
             raise
         return replace(fetched, answer=spellings.answer(fetched.answer))
 
+    def search(
+        self, words: str, *, now: datetime | None = None, key_name: str = DEFAULT_KEY_NAME
+    ) -> Searched:
+        """One call of the provider's search (searches.py). Raises SettingsError, and ProviderError as `fetch` does."""
+        if self.provider.name not in SEARCHES:
+            raise SettingsError(f"{self.provider.name} has no search; {', '.join(SEARCHES)} have one.")
+        search = SEARCHES[self.provider.name]
+        most = min(self._max_bytes, MAX_DOCUMENT_BYTES)
+        response, _ = self._send(search.build(words), self._key(key_name), most)
+        response = self._without_key(response, is_document=True)
+        try:
+            listings = search.read(response, now or datetime.now(UTC))
+        except ProviderError as error:
+            raise self._settled(error, response) from None
+        receipt = Receipt(response.status, response.wire_bytes, units_left(response.headers))
+        return Searched([replace(one, name=self._scrub(one.name)) for one in listings], receipt)
+
     def _fetch(
         self, fetcher: Fetcher, asked: Sequence[str], window: Window | None, now: datetime, key_name: str
     ) -> Fetched:
@@ -269,13 +294,18 @@ class ProviderClient:
         try:
             answer = self._read(fetcher, symbols, window, response, now)
         except ProviderError as error:
-            error.http_status, error.wire_bytes = response.status, response.wire_bytes
-            error.args = tuple(self._scrub(str(part)) for part in error.args)
+            self._settled(error, response)
             raise
         except Exception as error:  # the parser's own fault; the received bytes are booked anyway
             message = self._scrub(f"reading the answer of {self.provider.name} failed: {error!r}")
             raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
         return self._scrubbed(answer)
+
+    def _settled(self, error: ProviderError, response: Response) -> ProviderError:
+        """An error of reading an answer, with the cost of the call and without keys."""
+        error.http_status, error.wire_bytes = response.status, response.wire_bytes
+        error.args = tuple(self._scrub(str(part)) for part in error.args)
+        return error
 
     def _check_batch(self, fetcher: Fetcher, count: int, window: Window | None) -> None:
         most = self.provider.batch_limit(fetcher, window)
@@ -454,28 +484,3 @@ _FAULTS = (
     UnknownEncoding,
     BrokenGzip,
 )
-
-
-def _checked_base_url(provider: Provider, base_url: str, *, sends_key: bool) -> str:
-    """The base URL without a trailing slash. Errors do not repeat it, because it may contain a password."""
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL:
-        raise SettingsError(f"the base URL of {provider.name} is no URL. Write https://HOST/PATH.") from None
-    if url.scheme not in ("http", "https") or not url.host:
-        raise SettingsError(f"the base URL of {provider.name} must begin with https://HOST or http://HOST.")
-    if url.userinfo or url.query or url.fragment:
-        raise SettingsError(
-            f"the base URL of {provider.name} must hold no user, password, query or fragment. "
-            f"The key belongs into {key_setting(provider.name)}."
-        )
-    in_clear = url.scheme == "http" and not (is_literal(url.host) and _is_private(url.host))
-    if sends_key and in_clear:
-        raise SettingsError(
-            f"the base URL of {provider.name} would send its key unencrypted to {url.host}. Use https://."
-        )
-    return str(url).rstrip("/")
-
-
-def _is_private(host: str) -> bool:
-    return host == "localhost" or not is_public(host)

@@ -11,7 +11,7 @@ import typer
 from pricing_pipeline.cli.options import AnySymbols, Class, Json, Limit, Symbol, Symbols
 from pricing_pipeline.cli.style import listing, zoned
 
-noun = typer.Typer(help="Look at instruments; add, change, spell, pause, resume or remove them.")
+noun = typer.Typer(help="Look at instruments; find, add, change, spell, pause, resume or remove them.")
 
 NewName = Annotated[str | None, typer.Option("--name", metavar="TEXT", help="For people.")]
 NewCurrency = Annotated[
@@ -83,6 +83,38 @@ def show(symbol: Symbol, asset_class: Class = None, as_json: Json = False) -> No
     from pricing_pipeline.cli import instrument
 
     instrument.show(symbol, asset_class, as_json=as_json)
+
+
+@noun.command()
+@listing
+def find(
+    words: Annotated[list[str], typer.Argument(metavar="WORD", help="Parts of a name, or a ticker.")],
+    provider: Annotated[
+        str | None,
+        typer.Option("--provider", metavar="PROVIDER", help="Whom to ask: twelvedata, fmp or mfapi."),
+    ] = None,
+    data_type: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="Only for this data type, asked of its first provider."),
+    ] = None,
+    chosen: Annotated[
+        str | None, typer.Option("--add", metavar="N[,M]", help="Add what has these numbers.")
+    ] = None,
+    limit: Limit = 30,
+    as_json: Json = False,
+) -> None:
+    """Search for instruments at a provider, and add those that you choose. On a terminal it asks which.
+
+    It is one call of one unit, within the provider's limits.
+
+    \b
+    Example: pricing-pipeline instrument find vodafone --provider twelvedata --add 1
+    """
+    if not " ".join(words).strip():
+        raise typer.BadParameter("name what to search for, such as vodafone")
+    from pricing_pipeline.cli import instrument_find
+
+    instrument_find.find(words, provider, data_type, chosen, limit, as_json=as_json)
 
 
 @noun.command()

@@ -6,6 +6,10 @@ SELECT c.call_id, c.key_name, c.data_type, c.fetcher, c.window_start, c.window_e
        c.ids, c.symbols, c.priorities, c.attempts
 FROM pricing.claim_calls(:provider, :worker, :max_calls, :run_id, CAST(:keys AS text[]), :is_waited_for) c;
 
+-- name: claim_search
+-- Take one call of a provider's search, or learn why it may not be asked now.
+SELECT refusal, key_name, call_id, claimed_at FROM pricing.claim_search(:provider, :worker, CAST(:keys AS text[]), :data_type);
+
 -- name: await_disk
 -- Wait until all that was committed is on the disk.
 SELECT pricing.await_disk();
