@@ -148,7 +148,12 @@ def _try(provider: str, plan: Plan, access: _Access) -> Fetched:
     """Make the one call that tries the key. Raises PricingError with what the provider says."""
     with ProviderClient(PROVIDERS[provider], access.base_url, access.keys) as client:
         try:
-            fetched = client.fetch(_fetcher(plan), [plan.check.symbol], key_name=access.key_name)
+            fetched = client.fetch(
+                _fetcher(plan),
+                [plan.check.symbol],
+                key_name=access.key_name,
+                asset_class=plans.known_type(plan.check.type).asset_class,
+            )
         except KeyRefused as error:
             raise PricingError(
                 f"{provider} does not accept the key. Copy it again from your account there; "

@@ -247,12 +247,19 @@ _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
 
 
 def settle_error(
-    connection: Connection, call_id: int, provider: str, key_name: str, error: PricingError
+    connection: Connection,
+    call_id: int,
+    provider: str,
+    key_name: str,
+    error: PricingError,
+    *,
+    is_owned: bool = True,
 ) -> int:
     """Close a call without tasks that an error ended, and pause its key if it was refused; returns its wire bytes."""
     kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
     wire_bytes, http_status = getattr(error, "wire_bytes", 0), getattr(error, "http_status", None)
-    settle(connection, call_id, Receipt(http_status, wire_bytes, kind=kind, error=str(error)))
+    receipt = Receipt(http_status, wire_bytes, kind=kind, error=str(error))
+    settle(connection, call_id, receipt, is_owned=is_owned)
     if isinstance(error, Throttled | KeyRefused):
         pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
         throttle(connection, provider, key_name, pause, str(error))

@@ -16,7 +16,9 @@ from pricing_pipeline.queue import limits
 def search(engine: Engine, client: ProviderClient, data_type: str, words: str, worker: str) -> list[Listing]:
     """Ask a provider's search, in one call of 10 s at most. `data_type` is one that it serves, for the call log.
 
-    Raises PricingError with the reason if it may not be asked now, and what went wrong with the call.
+    The call uses units and bytes, and a refusal pauses its key. Otherwise it says nothing about the provider: its
+    answer neither begins nor ends an outage of prices. Raises PricingError with the reason if it may not be asked now,
+    and what went wrong with the call.
     """
     provider = client.provider.name
     with engine.begin() as connection:
@@ -29,10 +31,10 @@ def search(engine: Engine, client: ProviderClient, data_type: str, words: str, w
         searched = client.search(words, now=claimed.claimed_at, key_name=key_name)
     except PricingError as error:
         with engine.begin() as connection:
-            limits.settle_error(connection, call_id, provider, key_name, error)
+            limits.settle_error(connection, call_id, provider, key_name, error, is_owned=False)
         raise
     with engine.begin() as connection:
-        limits.settle(connection, call_id, searched.receipt)
+        limits.settle(connection, call_id, searched.receipt, is_owned=False)
     return searched.listings
 
 

@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
-from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.refresher import reset_sandbox
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
@@ -156,3 +157,21 @@ def test_a_search_that_is_refused_pauses_the_key_as_any_call(
     sandbox.behave_well()
     assert "twelvedata is not asked" in cli("instrument", "find", "vod", sandbox_url=sandbox.url).error
     assert len(sandbox.calls()) == 1
+
+
+def test_a_search_neither_begins_nor_ends_an_outage_of_prices(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    sandbox.behave("status", status=503)
+    assert "503" in cli("instrument", "find", "vod", sandbox_url=sandbox.url).error
+    assert core.rows("SELECT FROM pricing.outages") == []
+    core.enqueue(QUOTE, "AAPL")
+    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
+    call = core.one("SELECT max(call_id) FROM pricing.collector_call_log")
+    core.call(f"SELECT pricing.settle_call({call}, 'failed', 503, 9, 'down', 'provider_down')")
+    core.call(f"SELECT coalesce(pricing.judge_call({call})::text, '')")
+    outage = "SELECT count(*) FROM pricing.outages WHERE answered_at IS NULL"
+    assert core.one(outage) == 1
+    sandbox.behave_well()
+    assert cli("instrument", "find", "vod", sandbox_url=sandbox.url).exit_code == 0
+    assert core.one(outage) == 1
