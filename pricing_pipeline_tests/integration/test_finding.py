@@ -109,6 +109,7 @@ def test_each_provider_with_a_search_is_asked_by_name_or_by_the_route_of_a_type(
         ),
         (["vod", "--add", "1,9", "--json"], 1, "9 is no number of this search, which has found 2"),
         ([" "], 2, "name what to search for"),
+        (["x" * 101], 2, "in at most 100 characters"),
     ],
 )
 def test_what_cannot_be_searched_or_added_is_refused(

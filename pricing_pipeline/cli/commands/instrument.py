@@ -110,8 +110,8 @@ def find(
     \b
     Example: pricing-pipeline instrument find vodafone --provider twelvedata --add 1
     """
-    if not " ".join(words).strip():
-        raise typer.BadParameter("name what to search for, such as vodafone")
+    if not 0 < len(" ".join(words).strip()) <= 100:
+        raise typer.BadParameter("name what to search for in at most 100 characters, such as vodafone")
     from pricing_pipeline.cli import instrument_find
 
     instrument_find.find(words, provider, data_type, chosen, limit, as_json=as_json)
