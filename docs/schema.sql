@@ -626,7 +626,7 @@ GRANT SELECT ON TABLE pricing.holdings TO pricing_reader;
 -- What can be priced.
 CREATE TABLE pricing.instruments (
     asset_class text NOT NULL  -- Which data types it belongs to: those of the same class.
-    symbol text NOT NULL  -- Its name at the providers.
+    symbol text NOT NULL  -- Its canonical symbol: docs/providers.md. Providers may spell it otherwise.
     name text  -- For people.
     currency text  -- ISO 4217 or a coin (USDT); learned from the first answer where it is not given. Values in another currency are quarantined.
     scale smallint NOT NULL DEFAULT 2  -- Least number of decimals its prices are stored with; a source with more keeps more.
@@ -983,6 +983,23 @@ CREATE TABLE pricing.provider_state (
 ) WITH (fillfactor=50);
 GRANT SELECT ON TABLE pricing.provider_state TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_state TO pricing_worker;
+
+-- Spellings that people have given (`instrument spell`). Where none is given, the rule of the provider holds.
+CREATE TABLE pricing.provider_symbols (
+    provider text NOT NULL  -- Who spells it so.
+    asset_class text NOT NULL  -- Of the instrument.
+    symbol text NOT NULL  -- The instrument's canonical symbol.
+    spelling text NOT NULL  -- What the provider is asked for.
+    CONSTRAINT provider_symbols_pkey PRIMARY KEY (provider, asset_class, symbol)
+    CONSTRAINT spelling_is_of_one_symbol UNIQUE (provider, asset_class, spelling)
+    CONSTRAINT provider_symbols_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+    CONSTRAINT spelling_has_instrument FOREIGN KEY (asset_class, symbol) REFERENCES pricing.instruments(asset_class, symbol) ON DELETE CASCADE
+    CONSTRAINT spelling_is_sane CHECK ((spelling ~ '^[!-+\--~]{1,64}$'::text))
+);
+CREATE INDEX provider_symbols_of_instrument ON pricing.provider_symbols USING btree (asset_class, symbol);
+CREATE TRIGGER spelling_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.provider_symbols FOR EACH ROW EXECUTE FUNCTION pricing.spelling_changed();
+GRANT SELECT ON TABLE pricing.provider_symbols TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_symbols TO pricing_worker;
 
 -- Stored bars that came before their day was over, until they have come again after it.
 CREATE TABLE pricing.provisional_bars (
@@ -1445,6 +1462,10 @@ GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],bool
 -- Takes one call of a provider about quarantined values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
 CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL::text, only_value bigint DEFAULT NULL::bigint, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_opinions(text,text,text[],text,bigint) TO pricing_worker;
+
+-- Takes one call of a provider's search for a person, within its limits and quota, and logs it as open, of a unit and a data type that the provider serves: commit before making it. Or says in a sentence why not now.
+CREATE FUNCTION pricing.claim_search(wanted_provider text, worker_name text, keys text[], wanted_type text, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.claim_search(text,text,text[],text) TO pricing_worker;
 
 -- Forgets viewers silent for 5 minutes, demand nobody has (unless it is backing off), and tasks that wait for it. Never touches last_seen_at.
 CREATE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
@@ -2100,6 +2121,10 @@ GRANT EXECUTE ON FUNCTION pricing.others_were_answered(bigint[]) TO pricing_read
 CREATE FUNCTION pricing.overdrawn_at(hours tstzmultirange, until timestamp with time zone, units bigint, used bigint, last_at timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.overdrawn_at(tstzmultirange,timestamp with time zone,bigint,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- The spellings at a provider that people have given for symbols of a data type, by symbol; NULL = none.
+CREATE FUNCTION pricing.overrides_of(wanted_provider text, wanted_type text, symbols text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.overrides_of(text,text,text[]) TO pricing_reader, pricing_worker;
+
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -2450,6 +2475,9 @@ GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worke
 -- Symbols as their instruments are spelled: aapl is AAPL where no instrument is called aapl. So nobody makes a second one by small letters.
 CREATE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text[],text[]) TO pricing_reader, pricing_worker;
+
+-- A provider may know under the new spelling what it did not know: ends the back-off of the instrument's pairs, as a change of their route does.
+TRIGGER FUNCTION pricing.spelling_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- How much of a user's allowance its reads of the last minute have used up, and so many pairs beside them. In a minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.
 CREATE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval LANGUAGE sql STABLE SET search_path=pg_temp;

@@ -18,8 +18,9 @@ from pricing_pipeline.errors import KeyRefused, PricingError, ProviderError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import key_setting
-from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, Fetched, ProviderClient
+from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.providers.configured import keys_in_use
+from pricing_pipeline.providers.given_keys import DEFAULT_KEY_NAME
 from pricing_pipeline.registry import plans, provider_rules
 from pricing_pipeline.registry.plans import Change, Plan
 from pricing_pipeline.settings import Settings, load_settings
@@ -147,7 +148,12 @@ def _try(provider: str, plan: Plan, access: _Access) -> Fetched:
     """Make the one call that tries the key. Raises PricingError with what the provider says."""
     with ProviderClient(PROVIDERS[provider], access.base_url, access.keys) as client:
         try:
-            fetched = client.fetch(_fetcher(plan), [plan.check.symbol], key_name=access.key_name)
+            fetched = client.fetch(
+                _fetcher(plan),
+                [plan.check.symbol],
+                key_name=access.key_name,
+                asset_class=plans.known_type(plan.check.type).asset_class,
+            )
         except KeyRefused as error:
             raise PricingError(
                 f"{provider} does not accept the key. Copy it again from your account there; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -69,6 +69,10 @@ class Call:
     claim_token: UUID
     claimed_at: datetime
     """The database's time of the claim: values are judged by this time."""
+    asset_class: str = ""
+    """Of its symbols, which are canonical."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """The provider's spellings of symbols, where a person has given them."""
 
     @property
     def symbols(self) -> list[str]:

@@ -77,6 +77,9 @@ class Provider(Protocol):
     def accepts(self, symbol: str) -> bool:
         """Whether the provider can know a symbol of this spelling; others are never sent to it."""
 
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """The provider's spelling of a canonical symbol (canonical.py); one that no rule changes stays as it is."""
+
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """The most symbols that one call may ask for."""
 

@@ -30,6 +30,7 @@ from pricing_pipeline.errors import (
     ClientFault,
     KeyRefused,
     Misconfigured,
+    PricingError,
     ProviderDown,
     ProviderError,
     SchemaDrift,
@@ -46,7 +47,10 @@ from pricing_pipeline.providers.base import (
     safe_words,
     units_left,
 )
+from pricing_pipeline.providers.given_keys import DEFAULT_KEY_NAME, checked_keys
 from pricing_pipeline.providers.key_echoes import KeyEchoes
+from pricing_pipeline.providers.searches import SEARCHES, Listing
+from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
 from pricing_pipeline.providers.transport import (
     AddressRefused,
     BoundedTransport,
@@ -54,8 +58,7 @@ from pricing_pipeline.providers.transport import (
     Exchange,
     Resolver,
     WireBudgetSpent,
-    is_literal,
-    is_public,
+    checked_base_url,
 )
 from pricing_pipeline.providers.unpacking import BrokenGzip, UnknownEncoding, UnpackedTooLarge, Unpacker
 
@@ -71,7 +74,6 @@ _HEADERS = (
     (b"Accept-Encoding", b"gzip"),
 )
 
-DEFAULT_KEY_NAME = "default"
 DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
 """The most bytes of one answer, on the wire and unpacked. The largest, mfapi's list of all schemes, has about 10 MB."""
@@ -125,6 +127,14 @@ class Fetched:
         return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure)
 
 
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search has found, and its cost."""
+
+    listings: list[Listing]
+    receipt: Receipt
+
+
 class ProviderClient:
     """Calls one provider through a connection pool; safe to share between threads. Close it after use.
 
@@ -146,11 +156,11 @@ class ProviderClient:
         resolve: Resolver | None = None,
     ) -> None:
         self.provider = provider
-        self._keys = _checked_keys(provider, key)
+        self._keys = checked_keys(provider, key)
         self._all_keys = frozenset(self._keys.values())
         self._echoes = _echoes_of(self._all_keys)
-        self.base_url = _checked_base_url(
-            provider, base_url or provider.base_url, sends_key=provider.needs_key
+        self.base_url = checked_base_url(
+            provider.name, base_url or provider.base_url, sends_key=provider.needs_key
         )
         self._deadline = deadline
         self._large_body = threading.Lock()
@@ -179,7 +189,7 @@ class ProviderClient:
 
     def replace_keys(self, keys: Mapping[str, SecretStr]) -> None:
         """Use these keys from now on; a call in flight keeps its key."""
-        checked = _checked_keys(self.provider, keys)
+        checked = checked_keys(self.provider, keys)
         # First, so that no call uses a key that would not be hidden.
         self._all_keys |= frozenset(checked.values())
         self._echoes = _echoes_of(self._all_keys)
@@ -205,18 +215,48 @@ class ProviderClient:
         *,
         now: datetime | None = None,
         key_name: str = DEFAULT_KEY_NAME,
+        asset_class: str = "",
+        overrides: Mapping[str, str] = NO_OVERRIDES,
     ) -> Fetched:
         """One call for `symbols` (repeats count once; at most the provider's batch limit).
 
-        `now` is the time against which future stamps are judged: pass the database's, so that a wrong
-        clock here refuses no price (FAULTS 15). Symbols that the provider could never know fail
-        without being sent. Raises SettingsError (for an unknown key, too) or InvalidRange for what cannot
-        be asked, and a ProviderError, with status and wire bytes, when the call as a whole failed; before it
-        is made, Misconfigured for more symbols than the provider takes.
+        Canonical symbols of `asset_class` are sent in the provider's spelling, by its rule or by `overrides`; answer
+        and errors name canonical symbols. Without a class, symbols are sent as they are. `now` is the time against
+        which future stamps are judged: pass the database's, so that a wrong clock here refuses no price. Symbols that
+        the provider could never know fail without being sent. Raises SettingsError (for an unknown key, too) or
+        InvalidRange for what cannot be asked, and a ProviderError, with status and wire bytes, when the call as a whole
+        failed; before it is made, Misconfigured for more symbols than the provider takes.
         """
         require_fetcher(self.provider, fetcher)
-        now = now or datetime.now(UTC)
-        asked = list(dict.fromkeys(symbols))
+        spellings = Spellings(self.provider, symbols, asset_class, overrides)
+        try:
+            fetched = self._fetch(fetcher, spellings.spelled, window, now or datetime.now(UTC), key_name)
+        except PricingError as error:
+            spellings.error(error)
+            raise
+        return replace(fetched, answer=spellings.answer(fetched.answer))
+
+    def search(
+        self, words: str, *, now: datetime | None = None, key_name: str = DEFAULT_KEY_NAME
+    ) -> Searched:
+        """One call of the provider's search (searches.py). Raises SettingsError, and ProviderError as `fetch` does."""
+        if self.provider.name not in SEARCHES:
+            raise SettingsError(f"{self.provider.name} has no search; {', '.join(SEARCHES)} have one.")
+        search = SEARCHES[self.provider.name]
+        most = min(self._max_bytes, MAX_DOCUMENT_BYTES)
+        response, _ = self._send(search.build(words), self._key(key_name), most)
+        response = self._without_key(response, is_document=True)
+        try:
+            listings = search.read(response, now or datetime.now(UTC))
+        except ProviderError as error:
+            raise self._settled(error, response) from None
+        receipt = Receipt(response.status, response.wire_bytes, units_left(response.headers))
+        return Searched([replace(one, name=self._scrub(one.name)) for one in listings], receipt)
+
+    def _fetch(
+        self, fetcher: Fetcher, asked: Sequence[str], window: Window | None, now: datetime, key_name: str
+    ) -> Fetched:
+        """One call for symbols in the provider's spelling, each of them once."""
         sent = [symbol for symbol in asked if self.provider.accepts(symbol)]
         unknown: tuple[SymbolFailure, ...] = ()
         if len(sent) < len(asked):
@@ -254,13 +294,18 @@ class ProviderClient:
         try:
             answer = self._read(fetcher, symbols, window, response, now)
         except ProviderError as error:
-            error.http_status, error.wire_bytes = response.status, response.wire_bytes
-            error.args = tuple(self._scrub(str(part)) for part in error.args)
+            self._settled(error, response)
             raise
         except Exception as error:  # the parser's own fault; the received bytes are booked anyway
             message = self._scrub(f"reading the answer of {self.provider.name} failed: {error!r}")
             raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
         return self._scrubbed(answer)
+
+    def _settled(self, error: ProviderError, response: Response) -> ProviderError:
+        """An error of reading an answer, with the cost of the call and without keys."""
+        error.http_status, error.wire_bytes = response.status, response.wire_bytes
+        error.args = tuple(self._scrub(str(part)) for part in error.args)
+        return error
 
     def _check_batch(self, fetcher: Fetcher, count: int, window: Window | None) -> None:
         most = self.provider.batch_limit(fetcher, window)
@@ -439,55 +484,3 @@ _FAULTS = (
     UnknownEncoding,
     BrokenGzip,
 )
-
-
-def _checked_keys(
-    provider: Provider, keys_given: SecretStr | Mapping[str, SecretStr] | None
-) -> dict[str, SecretStr]:
-    if not provider.needs_key:
-        return {}
-    if keys_given is None:
-        keys_given = SecretStr("")
-    keys = {DEFAULT_KEY_NAME: keys_given} if isinstance(keys_given, SecretStr) else dict(keys_given)
-    for key in keys.values():
-        _check_key(provider, key.get_secret_value())
-    return keys
-
-
-def _check_key(provider: Provider, secret: str) -> None:
-    if not secret:
-        raise SettingsError(
-            f"{provider.name} needs an API key, but {key_setting(provider.name)} is not set. "
-            "Set it, or set PRICING_SANDBOX=true to ask the sandbox instead."
-        )
-    if not (secret.isascii() and secret.isprintable()) or " " in secret:
-        # h11 would refuse the header with a message that shows the key.
-        raise SettingsError(
-            f"{key_setting(provider.name)} holds a space or a character that no HTTP header can carry. "
-            "Copy the key again, without quotes or line ends."
-        )
-
-
-def _checked_base_url(provider: Provider, base_url: str, *, sends_key: bool) -> str:
-    """The base URL without a trailing slash. Errors do not repeat it, because it may contain a password."""
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL:
-        raise SettingsError(f"the base URL of {provider.name} is no URL. Write https://HOST/PATH.") from None
-    if url.scheme not in ("http", "https") or not url.host:
-        raise SettingsError(f"the base URL of {provider.name} must begin with https://HOST or http://HOST.")
-    if url.userinfo or url.query or url.fragment:
-        raise SettingsError(
-            f"the base URL of {provider.name} must hold no user, password, query or fragment. "
-            f"The key belongs into {key_setting(provider.name)}."
-        )
-    in_clear = url.scheme == "http" and not (is_literal(url.host) and _is_private(url.host))
-    if sends_key and in_clear:
-        raise SettingsError(
-            f"the base URL of {provider.name} would send its key unencrypted to {url.host}. Use https://."
-        )
-    return str(url).rstrip("/")
-
-
-def _is_private(host: str) -> bool:
-    return host == "localhost" or not is_public(host)

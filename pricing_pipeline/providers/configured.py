@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, ProviderClient
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.given_keys import DEFAULT_KEY_NAME
 from pricing_pipeline.settings import Settings
 
 if TYPE_CHECKING:

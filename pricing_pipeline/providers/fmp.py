@@ -34,6 +34,7 @@ from pricing_pipeline.providers.base import (
     validate_rows,
     words_of,
 )
+from pricing_pipeline.providers.canonical import pair_of, share_of, with_suffix
 from pricing_pipeline.providers.fmp_actions import actions_of
 from pricing_pipeline.providers.fmp_documents import documents_of
 from pricing_pipeline.providers.values import (
@@ -139,6 +140,13 @@ class Fmp:
     def accepts(self, symbol: str) -> bool:
         """Capital letters, digits, `.`, `-` and `^`; a comma would part a batch."""
         return _SYMBOL.fullmatch(symbol) is not None
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """BRK.B is BRK-B, VOD:XLON is VOD.L, EUR/USD is EURUSD, BTC/USD is BTCUSD."""
+        if pair := pair_of(symbol, asset_class):
+            return f"{pair.base}{pair.quote}"
+        share = share_of(symbol, asset_class)
+        return with_suffix(share, share.exchange and share.exchange.fmp) if share else symbol
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """100 quotes; everything else is asked one symbol a call.

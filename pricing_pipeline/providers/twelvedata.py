@@ -32,6 +32,7 @@ from pricing_pipeline.providers.base import (
     validate,
     validate_rows,
 )
+from pricing_pipeline.providers.canonical import share_of
 from pricing_pipeline.providers.flat import FlatRows
 from pricing_pipeline.providers.values import (
     Implausible,
@@ -144,6 +145,13 @@ class TwelveData:
     def accepts(self, symbol: str) -> bool:
         """Printable ASCII of at most 64 characters, without a comma: it separates a batch's symbols."""
         return _SYMBOL.fullmatch(symbol) is not None
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """VOD:XLON is VOD:LSE; classes of shares and pairs are as people write them."""
+        share = share_of(symbol, asset_class)
+        if share is None or share.exchange is None:
+            return symbol
+        return f"{symbol.partition(':')[0]}:{share.exchange.twelvedata}"
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """120; fewer for long windows, so that no answer has more than 50,000 bars."""

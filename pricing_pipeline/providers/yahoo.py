@@ -29,6 +29,7 @@ from pricing_pipeline.providers.base import (
     safe_words,
     validate,
 )
+from pricing_pipeline.providers.canonical import FX, pair_of, share_of, with_suffix
 from pricing_pipeline.providers.values import merge
 from pricing_pipeline.providers.yahoo_series import Series, failed, read_series, unknown
 
@@ -92,6 +93,13 @@ class Yahoo:
     def accepts(self, symbol: str) -> bool:
         """Capitals, digits and ^ . = & _ -, at most 32: it becomes part of a path and of a comma list."""
         return _SYMBOL.fullmatch(symbol) is not None
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """BRK.B is BRK-B, VOD:XLON is VOD.L, EUR/USD is EURUSD=X, BTC/USD is BTC-USD."""
+        if pair := pair_of(symbol, asset_class):
+            return f"{pair.base}{pair.quote}=X" if asset_class == FX else f"{pair.base}-{pair.quote}"
+        share = share_of(symbol, asset_class)
+        return with_suffix(share, share.exchange and share.exchange.yahoo) if share else symbol
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """20 quotes; the bars of one symbol."""

@@ -10,7 +10,16 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Receipt
+from pricing_pipeline.errors import (
+    KeyRefused,
+    PricingError,
+    ProviderDown,
+    ProviderError,
+    SchemaDrift,
+    Throttled,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +244,36 @@ def settle(
             "is_owned": is_owned,
         },
     )
+
+
+_KEY_REFUSED_PAUSE = 60.0
+_KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
+    (Throttled, FailureKind.THROTTLED),
+    (KeyRefused, FailureKind.KEY_REFUSED),
+    (SchemaDrift, FailureKind.SCHEMA_DRIFT),
+    (ProviderDown, FailureKind.PROVIDER_DOWN),
+)
+"""Errors that are the fault of the provider or its key, and so count for its breaker and pauses."""
+
+
+def settle_error(
+    connection: Connection,
+    call_id: int,
+    provider: str,
+    key_name: str,
+    error: PricingError,
+    *,
+    is_owned: bool = True,
+) -> int:
+    """Close a call without tasks that an error ended, and pause its key if it was refused; returns its wire bytes."""
+    kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
+    wire_bytes, http_status = getattr(error, "wire_bytes", 0), getattr(error, "http_status", None)
+    receipt = Receipt(http_status, wire_bytes, kind=kind, error=str(error))
+    settle(connection, call_id, receipt, is_owned=is_owned)
+    if isinstance(error, Throttled | KeyRefused):
+        pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
+        throttle(connection, provider, key_name, pause, str(error))
+    return int(wire_bytes)
 
 
 def note_unannounced(connection: Connection, call_id: int) -> None:

@@ -255,6 +255,8 @@ def _call(
     window_end: date | None,
     claim_token: UUID,
     claimed_at: datetime,
+    asset_class: str,
+    overrides: Mapping[str, str] | None,
     *tasks: Sequence[Any],
 ) -> Call:
     return Call(
@@ -267,4 +269,6 @@ def _call(
         tasks=tuple(map(Task, *tasks)),
         claim_token=claim_token,
         claimed_at=claimed_at,
+        asset_class=asset_class,
+        overrides=overrides or {},
     )

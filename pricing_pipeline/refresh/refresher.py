@@ -463,7 +463,13 @@ class Refresher:
         client = self._clients[call.provider]
         try:
             fetched = client.fetch(
-                call.fetcher, call.symbols, call.window, now=call.claimed_at, key_name=call.key_name
+                call.fetcher,
+                call.symbols,
+                call.window,
+                now=call.claimed_at,
+                key_name=call.key_name,
+                asset_class=call.asset_class,
+                overrides=call.overrides,
             )
         except ProviderError as error:
             failure = error

@@ -85,6 +85,8 @@ COMMANDS = {
     "instrument show": ["AAPL"],
     "instrument add": ["MSFT", "--asset-class", "equity"],
     "instrument change": ["AAPL", "--scale", "2"],
+    "instrument find": ["vodafone"],
+    "instrument spell": ["AAPL", "--at", "yahoo", "--as", "AAPL"],
     "instrument remove": ["NOPE"],
     "instrument pause": ["AAPL"],
     "instrument resume": ["AAPL"],

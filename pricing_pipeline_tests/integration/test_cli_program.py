@@ -64,7 +64,7 @@ def test_every_promised_command_is_there() -> None:
         "price": "show why history gaps",
         "document": "show",
         "backfill": "start list show cancel",
-        "instrument": "list show add change pause resume remove",
+        "instrument": "list show find add change spell pause resume remove",
         "type": "list show add change set-ttl refresh retire revive",
         "task": "list show retry cancel",
         "quarantine": "list show release reject",

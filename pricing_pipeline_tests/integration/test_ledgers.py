@@ -32,6 +32,7 @@ LEDGERS = (
 WRITERS = {
     "claim_calls",
     "claim_opinions",
+    "claim_search",
     "lock_call",
     "settle_call",
     "note_unannounced",
