@@ -164,18 +164,23 @@ class ProviderError(PricingError):
 
 
 class Throttled(ProviderError):
-    """The provider refuses because of its rate limit; `retry_after` is in seconds, if it said so."""
+    """The provider refuses because of its rate limit.
+
+    `retry_after` is in seconds, and `shown` is the limit (`domain.calls.ShownLimit`), if it said so.
+    """
 
     def __init__(
         self,
         message: str,
         *,
         retry_after: float | None = None,
+        shown: tuple[int, int | None] | None = None,
         http_status: int | None = None,
         wire_bytes: int = 0,
     ) -> None:
         super().__init__(message, http_status=http_status, wire_bytes=wire_bytes)
         self.retry_after = retry_after
+        self.shown = shown
 
 
 class KeyRefused(ProviderError):

@@ -44,6 +44,7 @@ from pricing_pipeline.providers.base import (
     refusal,
     require_fetcher,
     safe_words,
+    shown_limit,
     units_left,
 )
 from pricing_pipeline.providers.key_echoes import KeyEchoes
@@ -122,7 +123,9 @@ class Fetched:
     @property
     def receipt(self) -> Receipt:
         """The cost of the call, and what the answer says about the provider as a whole."""
-        return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure)
+        is_refused = any(failure.kind is FailureKind.THROTTLED for failure in self.answer.failures)
+        shown = shown_limit(self.headers, is_refused=is_refused)
+        return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure, shown=shown)
 
 
 class ProviderClient:

@@ -187,7 +187,9 @@ def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
                 ],
             },
         )
-        receipt = Receipt(fetched.http_status, fetched.wire_bytes, fetched.units_left)
+        receipt = Receipt(
+            fetched.http_status, fetched.wire_bytes, fetched.units_left, shown=fetched.receipt.shown
+        )
         limits.settle(connection, call.id, receipt)
 
 
@@ -197,7 +199,9 @@ def _note_failure(engine: Engine, call: Call, error: PricingError) -> int:
     with engine.begin() as connection:
         connection.execute(query("opinions.fail"), {"call_id": call.id, "failure": str(error)})
         http_status = getattr(error, "http_status", None)
-        limits.settle(connection, call.id, Receipt(http_status, wire_bytes, kind=kind, error=str(error)))
+        shown = error.shown if isinstance(error, Throttled) else None
+        receipt = Receipt(http_status, wire_bytes, kind=kind, error=str(error), shown=shown)
+        limits.settle(connection, call.id, receipt)
         if isinstance(error, Throttled | KeyRefused):
             pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
             limits.throttle(connection, call.provider, call.key_name, pause, str(error))

@@ -223,6 +223,7 @@ def settle(
             "kind": receipt.kind if is_owned else None,
             "units_left": receipt.units_left,
             "is_owned": is_owned,
+            **receipt.shown_parameters,
         },
     )
 

@@ -325,7 +325,8 @@ def _kind_of_error(call: Call, error: ProviderError) -> FailureKind | None:
 
 def _receipt_of_failure(call: Call, error: ProviderError) -> Receipt:
     kind = _kind_of_error(call, error)
-    return Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error))
+    shown = error.shown if isinstance(error, Throttled) else None
+    return Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error), shown=shown)
 
 
 def _counted(call: Call, wire_bytes: int, tally: Tally) -> Tally:

@@ -39,9 +39,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         CROSS JOIN pricing.provider_limits l
         CROSS JOIN (SELECT 'default' AS key_name WHERE NOT EXISTS (SELECT FROM pricing.provider_keys x WHERE x.provider = wanted_provider)
                     UNION ALL SELECT x.key_name FROM pricing.provider_keys x WHERE x.provider = wanted_provider AND x.is_active) k
-        LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
-        CROSS JOIN LATERAL (SELECT coalesce(own.units, l.units)::bigint AS units,
-                                   pricing.paced_units(l, k.key_name, coalesce(own.units, l.units), n.at) AS paced) plan
+        CROSS JOIN LATERAL (SELECT pricing.units_in_force(l, k.key_name, n.at)::bigint AS units OFFSET 0) force
+        CROSS JOIN LATERAL (SELECT force.units, pricing.paced_units(l, k.key_name, force.units, n.at) AS paced) plan
         CROSS JOIN LATERAL (SELECT coalesce(sum(c.units), 0)::bigint AS units, min(c.counted_at) AS oldest_at FROM pricing.counted_calls c
                             WHERE c.provider = wanted_provider AND c.key_name = k.key_name
                               AND c.counted_at > pricing.limit_start(l, n.at)) used

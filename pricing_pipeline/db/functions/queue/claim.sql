@@ -143,12 +143,11 @@ DECLARE
     waiting record;
 BEGIN
     -- Hours and days are not waited for: nothing would be called meanwhile.
-    SELECT min(pricing.paced_units(l, allowed.key_name, coalesce(own.units, l.units), now_) - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
+    SELECT min(pricing.paced_units(l, allowed.key_name, pricing.units_in_force(l, allowed.key_name, now_), now_) - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                                                WHERE (c.provider, c.key_name) = (wanted_provider, allowed.key_name)
                                                  AND c.counted_at > pricing.limit_start(l, now_)))
     INTO longer_left
     FROM pricing.provider_limits l
-    LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, allowed.key_name)
     WHERE l.provider = wanted_provider AND coalesce(l.window_seconds, 86400) > 60;
     SELECT (-first.priority) AS urgency, first.cadence_minutes, first.id INTO waiting
     FROM (SELECT q.* FROM pricing.api_call_queue_live q

@@ -33,11 +33,11 @@ BEGIN
             FROM (SELECT l.name, pricing.limit_start(l, now_) AS since,
                          -- No longer: a slow provider could never be used up.
                          make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0)) AS slack,
-                         coalesce(own.units, l.units) AS units, pricing.paced_units(l, key_allowances.key_name, coalesce(own.units, l.units), now_) AS paced,
+                         allowed.units, pricing.paced_units(l, key_allowances.key_name, allowed.units, now_) AS paced,
                          -- What providers say is left is of their longest window below a day.
                          l.window_seconds = max(l.window_seconds) OVER () AS is_reported
                   FROM pricing.provider_limits l
-                  LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, key_allowances.key_name)
+                  CROSS JOIN LATERAL (SELECT pricing.units_in_force(l, key_allowances.key_name, now_) AS units OFFSET 0) allowed
                   WHERE l.provider = wanted_provider) plan
             LEFT JOIN pricing.limit_counts n
                 ON (n.provider, n.key_name, n.name) = (wanted_provider, key_allowances.key_name, plan.name)
@@ -65,6 +65,40 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.key_allowances(text, timestamptz) IS
     'The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.';
+
+
+CREATE OR REPLACE FUNCTION pricing.units_written(wanted pricing.provider_limits, key text) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN coalesce((SELECT own.units FROM pricing.provider_key_limits own
+                     WHERE (own.provider, own.name, own.key_name) = (wanted.provider, wanted.name, key)), wanted.units);
+END $$;
+COMMENT ON FUNCTION pricing.units_written(pricing.provider_limits, text) IS 'Units that a limit allows to a key, as a person has written.';
+
+
+CREATE OR REPLACE FUNCTION pricing.shown_units(wanted pricing.provider_limits, key text, now_ timestamptz) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (SELECT s.shown_units FROM pricing.shown_limits s
+            WHERE (s.provider, s.key_name, s.name) = (wanted.provider, key, wanted.name)
+              -- Some providers name a limit only when they refuse a call. While it is kept to, nothing says that the plan has
+              -- grown. So what is written is tried again once a day.
+              AND s.shown_at > now_ - interval '1 day'
+              -- With less no call could be made that shows another limit.
+              AND s.shown_units >= (SELECT max(c.units_per_call + c.units_per_symbol) FROM pricing.provider_capabilities c
+                                    WHERE c.provider = wanted.provider));
+END $$;
+COMMENT ON FUNCTION pricing.shown_units(pricing.provider_limits, text, timestamptz) IS
+    'Units that a limit allows to a key, as its provider has shown within a day. NULL = it has shown no lower limit than the written one, or one that pays for no call.';
+
+
+CREATE OR REPLACE FUNCTION pricing.units_in_force(wanted pricing.provider_limits, key text, now_ timestamptz) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN least(pricing.units_written(wanted, key), pricing.shown_units(wanted, key, now_));
+END $$;
+COMMENT ON FUNCTION pricing.units_in_force(pricing.provider_limits, text, timestamptz) IS
+    'Units that a key may be charged in the window of a limit: as written, or as shown by the provider, if that is less.';
 
 
 CREATE OR REPLACE FUNCTION pricing.limit_window(seconds integer) RETURNS interval
@@ -626,10 +660,8 @@ BEGIN
         SELECT sum(each.units) AS units
         FROM (VALUES (p.provider)) AS x (provider) LEFT JOIN pricing.provider_keys k USING (provider)
         CROSS JOIN LATERAL (
-            SELECT min(pricing.paced_rate(l, coalesce(o.units, l.units), now_)) AS units
+            SELECT min(pricing.paced_rate(l, pricing.units_in_force(l, coalesce(k.key_name, 'default'), now_), now_)) AS units
             FROM pricing.provider_limits l
-            LEFT JOIN pricing.provider_key_limits o
-                ON (o.provider, o.name, o.key_name) = (l.provider, l.name, coalesce(k.key_name, 'default'))
             WHERE l.provider = p.provider) each
         WHERE coalesce(k.is_active, true)) allowed
     WHERE p.is_active ORDER BY 1;

@@ -323,18 +323,18 @@ COMMENT ON FUNCTION pricing.complete_tasks(bigint[], uuid) IS
 
 CREATE OR REPLACE FUNCTION pricing.finish_call(
     finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL, stated_left integer DEFAULT NULL,
-    is_owned boolean DEFAULT true) RETURNS bigint[]
+    is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL, shown_seconds integer DEFAULT NULL) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     done bigint[] := pricing.finish_tasks(ids, token, finished);
 BEGIN
     PERFORM pricing.settle_call(finished, 'ok', status, bytes, NULL, kind);
     IF is_owned THEN
-        PERFORM pricing.judge_call(finished, stated_left);
+        PERFORM pricing.judge_call(finished, stated_left, shown_units, shown_seconds);
     END IF;
     RETURN done;
 END $$;
-COMMENT ON FUNCTION pricing.finish_call(bigint, bigint[], uuid, integer, bigint, text, integer, boolean) IS
+COMMENT ON FUNCTION pricing.finish_call(bigint, bigint[], uuid, integer, bigint, text, integer, boolean, integer, integer) IS
     'Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.';
 
 

@@ -209,6 +209,9 @@ BEGIN
         foreign_until = pricing.moved_back(k.foreign_until, now_, step)
     FROM (SELECT x.provider, x.key_name FROM pricing.provider_keys x ORDER BY 1, 2 FOR UPDATE) mine
     WHERE (k.provider, k.key_name) = (mine.provider, mine.key_name);
+    UPDATE pricing.shown_limits s SET shown_at = pricing.moved_back(s.shown_at, now_, step)
+    FROM (SELECT x.provider, x.key_name, x.name FROM pricing.shown_limits x ORDER BY 1, 2, 3 FOR UPDATE) mine
+    WHERE (s.provider, s.key_name, s.name) = (mine.provider, mine.key_name, mine.name);
     DELETE FROM pricing.limit_counts;
 END $$;
 COMMENT ON FUNCTION pricing.move_providers(timestamptz, interval) IS

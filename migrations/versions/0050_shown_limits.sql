@@ -1,0 +1,36 @@
+-- What a provider has shown of its limits, where that is less than the limit that is written down.
+CREATE TABLE pricing.shown_limits (
+    provider    text NOT NULL,
+    key_name    text NOT NULL CONSTRAINT key_name_is_plain CHECK (key_name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'),
+    name        text NOT NULL,
+    shown_units integer NOT NULL CONSTRAINT shown_limit_is_positive CHECK (shown_units > 0),
+    shown_at    timestamptz NOT NULL,
+    PRIMARY KEY (provider, key_name, name),
+    CONSTRAINT shown_limit_has_limit FOREIGN KEY (provider, name) REFERENCES pricing.provider_limits(provider, name) ON DELETE CASCADE
+) WITH (fillfactor = 50);
+COMMENT ON TABLE pricing.shown_limits IS
+    'Limits of keys that answers have shown to be lower than provider_limits or provider_key_limits says. Claims keep to the lower one.';
+COMMENT ON COLUMN pricing.shown_limits.provider IS 'Whose limit.';
+COMMENT ON COLUMN pricing.shown_limits.key_name IS 'The key that was called with.';
+COMMENT ON COLUMN pricing.shown_limits.name IS 'The limit''s name in provider_limits, which has its window.';
+COMMENT ON COLUMN pricing.shown_limits.shown_units IS 'Units that the provider allows in the window, as it says.';
+COMMENT ON COLUMN pricing.shown_limits.shown_at IS 'When it last said so, to the minute.';
+
+CREATE FUNCTION pricing.forget_shown_limit() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'provider_limits' THEN
+        DELETE FROM pricing.shown_limits s WHERE (s.provider, s.name) = (OLD.provider, OLD.name);
+    ELSIF TG_OP = 'DELETE' THEN
+        DELETE FROM pricing.shown_limits s WHERE (s.provider, s.key_name, s.name) = (OLD.provider, OLD.key_name, OLD.name);
+    ELSE
+        DELETE FROM pricing.shown_limits s WHERE (s.provider, s.key_name, s.name) = (NEW.provider, NEW.key_name, NEW.name);
+    END IF;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.forget_shown_limit() IS 'A person has written a limit: what was shown before does not count any more.';
+
+CREATE TRIGGER forget_shown_limit AFTER UPDATE ON pricing.provider_limits
+    FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_limit();
+CREATE TRIGGER forget_shown_limit AFTER INSERT OR UPDATE OR DELETE ON pricing.provider_key_limits
+    FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_limit();
