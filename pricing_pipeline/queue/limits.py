@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -140,6 +141,23 @@ def _bytes(count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """A limit that a provider has shown to a key, lower than the `units` that are written down.
+
+    `correction` is the command that writes it down, and `words` are the whole sentence.
+    """
+
+    provider: str
+    key_name: str
+    name: str
+    units: int
+    shown_units: int
+    shown_at: datetime
+    words: str
+    correction: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unqueued:
     """Pairs of a data type that are due and not queued, because their provider's quota is used up."""
 
@@ -261,6 +279,11 @@ def standings(connection: Connection, providers: Collection[str]) -> list[Standi
 def keys(connection: Connection) -> list[Key]:
     """The keys of each active provider; one named `default` if it has no row."""
     return [Key(**row) for row in connection.execute(query("limits.keys")).mappings()]
+
+
+def shown(connection: Connection) -> list[Shown]:
+    """Limits that providers have shown to be lower than what is written down."""
+    return [Shown(**row) for row in connection.execute(query("limits.shown")).mappings()]
 
 
 def unqueued(connection: Connection) -> list[Unqueued]:

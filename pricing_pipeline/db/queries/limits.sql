@@ -71,3 +71,7 @@ FROM (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN pricing.data_collectors p
 CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
 WHERE p.provider = ANY (CAST(:providers AS text[])) ORDER BY 1;
+
+-- name: shown
+-- Limits that providers have shown to be lower than what is written down.
+SELECT provider, key_name, name, units, shown_units, shown_at, sentence AS words, correction FROM pricing.limits_shown();
