@@ -1,4 +1,5 @@
--- What a provider has shown of its limits, where that is less than the limit that is written down.
+-- What a provider has shown of its limits, where that is less than the limit that is written down; and what pacing by the day
+-- needs to know of all that is watched.
 CREATE TABLE pricing.shown_limits (
     provider    text NOT NULL,
     key_name    text NOT NULL CONSTRAINT key_name_is_plain CHECK (key_name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'),
@@ -34,3 +35,13 @@ CREATE TRIGGER forget_shown_limit AFTER UPDATE ON pricing.provider_limits
     FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_limit();
 CREATE TRIGGER forget_shown_limit AFTER INSERT OR UPDATE OR DELETE ON pricing.provider_key_limits
     FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_limit();
+
+CREATE TABLE pricing.watched_calendars (
+    provider text NOT NULL REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE,
+    calendar text NOT NULL,
+    PRIMARY KEY (provider, calendar)
+);
+COMMENT ON TABLE pricing.watched_calendars IS
+    'Calendars of the quotes that are watched at a provider with a limit of a calendar day, as of the last minute.';
+COMMENT ON COLUMN pricing.watched_calendars.provider IS 'Who is asked for the quotes.';
+COMMENT ON COLUMN pricing.watched_calendars.calendar IS 'When they trade; empty = not known.';

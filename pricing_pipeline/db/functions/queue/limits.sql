@@ -125,15 +125,65 @@ COMMENT ON FUNCTION pricing.limit_start(pricing.provider_limits, timestamptz) IS
 -- there at once, eight tenths come evenly with the trading hours of what is watched, and a tenth comes when trading is over:
 -- for closing prices, and for people who come late. While a market trades at the end of the day, nothing comes after it.
 
-CREATE OR REPLACE FUNCTION pricing.trading_hours(wanted_provider text, since timestamptz, until timestamptz) RETURNS tstzmultirange
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    WITH watched AS MATERIALIZED (
-        SELECT DISTINCT i.calendar FROM pricing.demand d
+CREATE OR REPLACE FUNCTION pricing.find_watched_calendars(wanted_provider text) RETURNS SETOF text
+LANGUAGE plpgsql STABLE SET search_path = '' SET jit = off AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pricing.chosen_routes r JOIN pricing.data_type_registry k USING (data_type)
+               WHERE r.provider = wanted_provider AND k.is_active AND k.fetcher = 'quote') THEN
+        RETURN QUERY
+        SELECT DISTINCT coalesce(i.calendar, '') FROM pricing.demand d
         JOIN pricing.data_type_registry k USING (data_type)
         JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, d.symbol)
         WHERE NOT d.is_background AND k.is_active AND k.fetcher = 'quote' AND i.is_active
           AND EXISTS (SELECT FROM pricing.chosen_routes r WHERE r.provider = wanted_provider AND r.data_type = d.data_type
-                                                            AND coalesce(r.symbol, d.symbol) = d.symbol))
+                                                            AND coalesce(r.symbol, d.symbol) = d.symbol);
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.find_watched_calendars(text) IS
+    'The calendars of the quotes that are watched at a provider, of all that is wanted; empty text for those without one.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_watched_calendars() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    changed integer;
+BEGIN
+    WITH found AS MATERIALIZED (
+        SELECT l.provider, w.calendar FROM (SELECT DISTINCT x.provider FROM pricing.provider_limits x WHERE x.day_timezone IS NOT NULL) l
+        CROSS JOIN LATERAL pricing.find_watched_calendars(l.provider) AS w (calendar)),
+    gone AS (
+        DELETE FROM pricing.watched_calendars c WHERE (c.provider, c.calendar) NOT IN (SELECT f.provider, f.calendar FROM found f) RETURNING 1),
+    come AS (
+        INSERT INTO pricing.watched_calendars (provider, calendar) SELECT f.provider, f.calendar FROM found f ON CONFLICT DO NOTHING RETURNING 1)
+    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM come) INTO changed;
+    RETURN changed;
+END $$;
+COMMENT ON FUNCTION pricing.note_watched_calendars() IS
+    'Notes the calendars of the quotes that are watched at each provider with a limit of a calendar day, so that no claim has to look at all that is wanted. Returns how many have come or gone.';
+
+
+CREATE OR REPLACE FUNCTION pricing.watched_calendars_of(wanted_provider text) RETURNS SETOF text
+-- Few: the planner would think of a thousand, and read the sessions of all calendars.
+LANGUAGE plpgsql STABLE ROWS 4 SET search_path = '' AS $$
+BEGIN
+    -- What is noted is a minute old at most while duties run.
+    RETURN QUERY
+    SELECT c.calendar FROM pricing.watched_calendars c
+    WHERE c.provider = wanted_provider
+      AND EXISTS (SELECT FROM pricing.duties d WHERE d.duty = 'note_watched_calendars'
+                  AND d.last_success_at BETWEEN pricing.clock() - interval '2 minutes' AND pricing.clock() + interval '10 seconds');
+    -- Nothing noted may mean that somebody has begun to watch since. The day's units must not all be there until it is.
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT f.calendar FROM pricing.find_watched_calendars(wanted_provider) AS f (calendar);
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.watched_calendars_of(text) IS
+    'The calendars of the quotes that are watched at a provider: as noted within two minutes, or, where none is noted, as they are.';
+
+
+CREATE OR REPLACE FUNCTION pricing.trading_hours(wanted_provider text, since timestamptz, until timestamptz) RETURNS tstzmultirange
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH watched AS MATERIALIZED (SELECT w.calendar FROM pricing.watched_calendars_of(wanted_provider) AS w (calendar))
     SELECT coalesce(range_agg(trading.span), '{}') FROM (
         -- The closing price is there a quarter of an hour after the close.
         SELECT tstzrange(greatest(s.opens_at, since), least(s.closes_at + interval '15 minutes', until)) AS span
