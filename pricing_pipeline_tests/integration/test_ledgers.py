@@ -22,6 +22,8 @@ LEDGERS = (
     "past_calls",
     "api_data_usage",
     "limit_counts",
+    "shown_limits",
+    "watched_calendars",
     "size_estimates",
     "provider_state",
     "provider_keys",

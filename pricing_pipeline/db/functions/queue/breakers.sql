@@ -57,17 +57,13 @@ BEGIN
         IF call.is_noted THEN
             PERFORM pricing.note_outage(judged);
         END IF;
-        -- Before what is left, which is counted against it; and before provider_keys, as whoever is throttled locks.
-        IF shown_units IS NOT NULL THEN
-            PERFORM pricing.heed_shown_limit(call.provider, call.key_name, shown_units, shown_seconds, now_);
-        END IF;
+        -- Before provider_keys, as everybody locks them, and before what is left, which is counted against the limit.
+        PERFORM pricing.heed_shown_limit(call.provider, call.key_name, shown_units, shown_seconds, now_);
         IF call.outcome = 'ok' AND call.throttles > 0 THEN
             UPDATE pricing.provider_keys k SET throttles = 0, blocked_reason = NULL
             WHERE (k.provider, k.key_name) = (call.provider, call.key_name) AND k.throttles > 0 AND k.blocked_until <= now_;
         END IF;
-        IF stated_left IS NOT NULL THEN
-            PERFORM pricing.heed_units_left(call.provider, call.key_name, stated_left, now_);
-        END IF;
+        PERFORM pricing.heed_units_left(call.provider, call.key_name, stated_left, now_);
     EXCEPTION WHEN lock_not_available THEN
         -- The answer is worth more than what it says of its provider, and the next call says it again.
         PERFORM pricing.warn('judge_call', call.provider, 'its state or keys are locked by another session, and a call says nothing', '55P03');
@@ -162,11 +158,14 @@ DECLARE
     wanted pricing.provider_limits;
     known pricing.shown_limits;
 BEGIN
+    IF coalesce(shown, 0) <= 0 THEN
+        RETURN;
+    END IF;
     SELECT l.* INTO wanted FROM pricing.provider_limits l
     WHERE l.provider = wanted_provider
       AND CASE WHEN seconds IS NULL THEN l.window_seconds IS NOT NULL ELSE coalesce(l.window_seconds, 86400) = seconds END
     ORDER BY l.window_seconds DESC NULLS LAST, l.units, l.name LIMIT 1;
-    IF wanted.name IS NULL OR shown <= 0 THEN
+    IF wanted.name IS NULL THEN
         RETURN;
     END IF;
     SELECT * INTO known FROM pricing.shown_limits s WHERE (s.provider, s.key_name, s.name) = (wanted_provider, wanted_key, wanted.name);
@@ -191,6 +190,9 @@ DECLARE
     unseen integer := 0;
     known pricing.provider_keys;
 BEGIN
+    IF stated_left IS NULL THEN
+        RETURN;
+    END IF;
     SELECT pricing.limit_window(l.window_seconds), pricing.units_in_force(l, wanted_key, now_) - stated_left - (
                SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                WHERE c.provider = l.provider AND c.key_name = wanted_key AND c.counted_at > now_ - pricing.limit_window(l.window_seconds))
