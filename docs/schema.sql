@@ -852,6 +852,7 @@ CREATE TABLE pricing.provider_capabilities (
     CONSTRAINT window_is_positive CHECK ((max_window_days > 0))
 );
 CREATE TRIGGER capability_changed AFTER INSERT OR UPDATE ON pricing.provider_capabilities FOR EACH ROW EXECUTE FUNCTION pricing.provider_switched();
+CREATE TRIGGER forget_shown_batch AFTER UPDATE OF batch_size, window_batch_size ON pricing.provider_capabilities FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_batch();
 GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_worker;
 
@@ -1162,6 +1163,20 @@ CREATE INDEX second_opinions_recent ON pricing.second_opinions USING btree (answ
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.second_opinions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.second_opinions TO pricing_reader;
 
+-- Fetchers of providers that have refused a call for its number of symbols. Claims keep to the smaller one.
+CREATE TABLE pricing.shown_batches (
+    provider text NOT NULL  -- Who refused.
+    fetcher text NOT NULL  -- What was asked for.
+    is_of_days boolean NOT NULL  -- Calls for spans of days; else for latest values.
+    shown_size integer NOT NULL  -- How many symbols a call may ask for.
+    shown_at timestamp with time zone NOT NULL  -- When the last one was refused.
+    CONSTRAINT shown_batches_pkey PRIMARY KEY (provider, fetcher, is_of_days)
+    CONSTRAINT shown_batch_has_fetcher FOREIGN KEY (provider, fetcher) REFERENCES pricing.provider_capabilities(provider, fetcher) ON DELETE CASCADE
+    CONSTRAINT batch_is_positive CHECK ((shown_size > 0))
+);
+GRANT SELECT ON TABLE pricing.shown_batches TO pricing_reader;
+GRANT SELECT ON TABLE pricing.shown_batches TO pricing_worker;
+
 -- Limits of keys that answers have shown to be lower than provider_limits or provider_key_limits says. Claims keep to the lower one.
 CREATE TABLE pricing.shown_limits (
     provider text NOT NULL  -- Whose limit.
@@ -1363,8 +1378,8 @@ GRANT EXECUTE ON FUNCTION pricing.backfilled(text,text[]) TO pricing_reader, pri
 CREATE FUNCTION pricing.backoff_interval(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backoff_interval(text,integer) TO pricing_reader, pricing_worker;
 
--- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.
-CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+-- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may. Never more than the provider has shown within a day to take.
+CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,date) TO pricing_reader, pricing_worker;
 
 -- By how much smaller the calls of a task are after its failures. A refusal of a whole batch does not say which symbol it means: each one makes the next call ten times smaller, so that the third asks for one symbol, and only what is refused alone is refused for good.
@@ -1530,7 +1545,7 @@ CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, fro
 GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[]) TO pricing_worker;
 
 -- Cuts tasks of one kind into calls, from which to which: as many as a call may have, or a part of that (batch_parts); one by one those that are too few to share a call (batch_from).
-CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cut_calls(pricing.provider_capabilities,date,date,integer,integer) TO pricing_reader, pricing_worker;
 
 -- What a person decides on quarantined values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value's outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.
@@ -1687,6 +1702,9 @@ GRANT EXECUTE ON FUNCTION pricing.follow_clock(timestamp with time zone) TO pric
 CREATE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_route(text,text) TO pricing_worker;
 
+-- A person has written a batch: what was shown before does not count any more.
+TRIGGER FUNCTION pricing.forget_shown_batch() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
 -- A person has written a limit: what was shown before does not count any more.
 TRIGGER FUNCTION pricing.forget_shown_limit() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -1741,6 +1759,10 @@ GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[],boolean) TO prici
 -- Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.
 CREATE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pricing_worker;
+
+-- A provider has refused a call because it had too many symbols: the next calls of its fetcher have so many at most, for a day or until a person writes its batch. Never more than they had.
+CREATE FUNCTION pricing.heed_batch_size(refused bigint, most integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
+GRANT EXECUTE ON FUNCTION pricing.heed_batch_size(bigint,integer) TO pricing_worker;
 
 -- The provider has shown how many units a key may use in so many seconds (86400 = also a calendar day; NULL = in its longest window of seconds). Fewer than are written are remembered. The last showing counts, so a higher one forgets a lower one; none ever raises what is written.
 CREATE FUNCTION pricing.heed_shown_limit(wanted_provider text, wanted_key text, shown integer, seconds integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;

@@ -45,3 +45,31 @@ COMMENT ON TABLE pricing.watched_calendars IS
     'Calendars of the quotes that are watched at a provider with a limit of a calendar day, as of the last minute.';
 COMMENT ON COLUMN pricing.watched_calendars.provider IS 'Who is asked for the quotes.';
 COMMENT ON COLUMN pricing.watched_calendars.calendar IS 'When they trade; empty = not known.';
+
+CREATE TABLE pricing.shown_batches (
+    provider   text NOT NULL,
+    fetcher    text NOT NULL,
+    is_of_days boolean NOT NULL,
+    shown_size integer NOT NULL CONSTRAINT batch_is_positive CHECK (shown_size > 0),
+    shown_at   timestamptz NOT NULL,
+    PRIMARY KEY (provider, fetcher, is_of_days),
+    CONSTRAINT shown_batch_has_fetcher FOREIGN KEY (provider, fetcher) REFERENCES pricing.provider_capabilities(provider, fetcher) ON DELETE CASCADE
+);
+COMMENT ON TABLE pricing.shown_batches IS
+    'Fetchers of providers that have refused a call for its number of symbols. Claims keep to the smaller one.';
+COMMENT ON COLUMN pricing.shown_batches.provider IS 'Who refused.';
+COMMENT ON COLUMN pricing.shown_batches.fetcher IS 'What was asked for.';
+COMMENT ON COLUMN pricing.shown_batches.is_of_days IS 'Calls for spans of days; else for latest values.';
+COMMENT ON COLUMN pricing.shown_batches.shown_size IS 'How many symbols a call may ask for.';
+COMMENT ON COLUMN pricing.shown_batches.shown_at IS 'When the last one was refused.';
+
+CREATE FUNCTION pricing.forget_shown_batch() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    DELETE FROM pricing.shown_batches s WHERE (s.provider, s.fetcher) = (NEW.provider, NEW.fetcher);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.forget_shown_batch() IS 'A person has written a batch: what was shown before does not count any more.';
+
+CREATE TRIGGER forget_shown_batch AFTER UPDATE OF batch_size, window_batch_size ON pricing.provider_capabilities
+    FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_batch();

@@ -87,6 +87,7 @@ _MOST_OF_AN_ERROR = 64 * 1024
 _SHORT_ANSWER = 4096
 """Up to so many bytes, a good answer is searched for keys in every form before it is parsed."""
 
+_TOO_LARGE = (413, 414)  # the request, or its URL
 _LARGE_BODY = 256 * 1024
 """From so many bytes on, one body of a provider is parsed at a time: a hostile one takes fifty times its size."""
 
@@ -258,6 +259,8 @@ class ProviderClient:
             answer = self._read(fetcher, symbols, window, response, now)
         except ProviderError as error:
             error.http_status, error.wire_bytes = response.status, response.wire_bytes
+            if response.status in _TOO_LARGE and len(symbols) > 1:
+                error.most_symbols = len(symbols) // 2
             error.args = tuple(self._scrub(str(part)) for part in error.args)
             raise
         except Exception as error:  # the parser's own fault; the received bytes are booked anyway

@@ -259,6 +259,11 @@ def throttle(
     return float(connection.execute(query("limits.throttle"), parameters).scalar_one())
 
 
+def heed_batch(connection: Connection, call_id: int, most: int) -> None:
+    """Remember that a call had more symbols than its provider takes: the next ones have `most` at most."""
+    connection.execute(query("limits.heed_batch"), {"call_id": call_id, "most": most})
+
+
 def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:
     """Register the keys of a worker, so that claims can use them; returns how many are new."""
     parameters = {"provider": provider, "names": sorted(names)}

@@ -7,6 +7,10 @@ SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :w
 -- Stop all calls with a key for a while; returns the pause in seconds.
 SELECT extract(epoch FROM pricing.throttle(:provider, :key_name, make_interval(secs => CAST(:retry_after AS float8)), :reason))::float8;
 
+-- name: heed_batch
+-- Remember that a call had more symbols than its provider takes.
+SELECT pricing.heed_batch_size(:call_id, CAST(:most AS integer));
+
 -- name: register_keys
 -- Say which keys a worker holds; returns how many are new.
 SELECT pricing.register_keys(:provider, CAST(:names AS text[]));

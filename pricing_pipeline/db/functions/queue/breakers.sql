@@ -219,6 +219,32 @@ COMMENT ON FUNCTION pricing.heed_units_left(text, text, integer, timestamptz) IS
     'The provider said how many units are left. If fewer than we believed, somebody else uses the key: the difference is taken off for a window. Five or fewer double the delay between calls.';
 
 
+CREATE OR REPLACE FUNCTION pricing.heed_batch_size(refused bigint, most integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '500ms' AS $$
+DECLARE
+    call record;
+BEGIN
+    SELECT c.provider, k.fetcher, c.window_end <> 'infinity' AS is_of_days, cardinality(c.symbols) AS size INTO call
+    FROM pricing.collector_call_log c JOIN pricing.data_type_registry k USING (data_type) WHERE c.call_id = refused;
+    IF coalesce(most, 0) < 1 OR coalesce(call.size, 0) <= most THEN
+        RETURN;
+    END IF;
+    -- Of calls that were under way together the smallest counts.
+    INSERT INTO pricing.shown_batches AS s (provider, fetcher, is_of_days, shown_size, shown_at)
+    VALUES (call.provider, call.fetcher, call.is_of_days, most, pricing.clock())
+    ON CONFLICT ON CONSTRAINT shown_batches_pkey DO UPDATE
+    SET shown_size = CASE WHEN s.shown_at > pricing.clock() - interval '1 day' THEN least(s.shown_size, excluded.shown_size) ELSE excluded.shown_size END,
+        shown_at = excluded.shown_at;
+    PERFORM pricing.warn('heed_batch_size', call.provider, pg_catalog.format(
+        'it refused a call for %s symbols as too many. Calls of %s ask for %s at most for a day. If it goes on, lower its batch in pricing.provider_capabilities',
+        call.size, call.fetcher, most), '22023');
+EXCEPTION WHEN lock_not_available OR foreign_key_violation THEN
+    NULL; -- the next refusal says it again
+END $$;
+COMMENT ON FUNCTION pricing.heed_batch_size(bigint, integer) IS
+    'A provider has refused a call because it had too many symbols: the next calls of its fetcher have so many at most, for a day or until a person writes its batch. Never more than they had.';
+
+
 CREATE OR REPLACE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE

@@ -292,21 +292,26 @@ COMMENT ON FUNCTION pricing.pick_for_list(text, pricing.call_allowance, pricing.
 
 
 CREATE OR REPLACE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    -- A day, as for shown_units.
+    shown integer := (SELECT s.shown_size FROM pricing.shown_batches s
+                      WHERE (s.provider, s.fetcher, s.is_of_days) = (able.provider, able.fetcher, last_day <> 'infinity')
+                        AND s.shown_at > pricing.clock() - interval '1 day');
 BEGIN
     IF last_day = 'infinity' THEN
-        RETURN able.batch_size;
+        RETURN least(able.batch_size, shown);
     END IF;
-    RETURN greatest(1, least(able.window_batch_size, able.window_days_per_call / (last_day - first_day + 1)));
+    RETURN greatest(1, least(able.window_batch_size, able.window_days_per_call / (last_day - first_day + 1), shown));
 END $$;
 COMMENT ON FUNCTION pricing.batch_of(pricing.provider_capabilities, date, date) IS
-    'How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.';
+    'How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may. Never more than the provider has shown within a day to take.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cut_calls(
     able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer)
 RETURNS TABLE (from_task integer, to_task integer)
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     least_size integer := CASE WHEN last_day = 'infinity' THEN able.batch_from ELSE 1 END;
     size integer := greatest(1, pricing.batch_of(able, first_day, last_day) / parts);

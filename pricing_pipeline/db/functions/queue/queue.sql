@@ -1,7 +1,7 @@
 -- The life of a task but for its claim, which is in claim.sql, and for what people do to it, which is in by_hand.sql:
 -- enqueue, complete, fail, snooze, extend, return, promote, recover.
--- Lock order everywhere: live tasks, the call or prices, api_data_usage, provider_state, outages, shown_limits, provider_keys;
--- rows of one table in key order. A claim locks provider_state first, and then waits half a second at most for its turn.
+-- Lock order everywhere: live tasks, the call or prices, api_data_usage, provider_state, outages, shown_limits, provider_keys,
+-- shown_batches; rows of one table in key order. A claim locks provider_state first, and then waits half a second at most for its turn.
 -- Workers wait for nobody's demand: they move on what is free, and repair_demand makes due what another session has locked.
 -- Only follow_clock and what people do (by_hand.sql, pauses.sql, triggers) wait for demand, and they take it before tasks.
 -- A fence waits a second at most. An answer that is settled part by part locks the tasks of a part after the prices of the one

@@ -212,6 +212,9 @@ BEGIN
         foreign_until = pricing.moved_back(k.foreign_until, now_, step)
     FROM (SELECT x.provider, x.key_name FROM pricing.provider_keys x ORDER BY 1, 2 FOR UPDATE) mine
     WHERE (k.provider, k.key_name) = (mine.provider, mine.key_name);
+    UPDATE pricing.shown_batches s SET shown_at = pricing.moved_back(s.shown_at, now_, step)
+    FROM (SELECT x.provider, x.fetcher, x.is_of_days FROM pricing.shown_batches x ORDER BY 1, 2, 3 FOR UPDATE) mine
+    WHERE (s.provider, s.fetcher, s.is_of_days) = (mine.provider, mine.fetcher, mine.is_of_days);
     DELETE FROM pricing.limit_counts;
 END $$;
 COMMENT ON FUNCTION pricing.move_providers(timestamptz, interval) IS
