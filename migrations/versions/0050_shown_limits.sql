@@ -73,3 +73,9 @@ COMMENT ON FUNCTION pricing.forget_shown_batch() IS 'A person has written a batc
 
 CREATE TRIGGER forget_shown_batch AFTER UPDATE OF batch_size, window_batch_size ON pricing.provider_capabilities
     FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_batch();
+
+-- They have more parameters now; the functions of before would be called in their place.
+DROP FUNCTION IF EXISTS pricing.judge_call(bigint, integer);
+DROP FUNCTION IF EXISTS pricing.finish_call(bigint, bigint[], uuid, integer, bigint, text, integer, boolean);
+DROP FUNCTION IF EXISTS pricing.settle_prices(bigint[], uuid, integer, bigint, integer, text, text, bigint, text[], timestamptz[],
+    bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[]);
