@@ -6,9 +6,9 @@ from alembic import op
 
 from pricing_pipeline.db.migrate import run_script
 
-revision = "0050"
-down_revision = "0049"
+revision = "0051"
+down_revision = "0050"
 
 
 def upgrade() -> None:
-    run_script(op.get_bind(), Path(__file__).with_name("0050_shown_limits.sql").read_text())
+    run_script(op.get_bind(), Path(__file__).with_name("0051_shown_limits.sql").read_text())
