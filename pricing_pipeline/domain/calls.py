@@ -26,13 +26,17 @@ class Response:
     wire_bytes: int
 
 
+ShownLimit = tuple[int, int | None]
+"""How many units a key may use in so many seconds, as its provider says; None if it does not name the window."""
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """The cost of a finished call, and its news about the provider.
 
     `http_status` is None without a response. `wire_bytes` counts bytes on the wire. `units_left` is the rest of the
-    provider's limit, if the provider states it. `kind` says why the whole call brought nothing. A call with an `error`
-    has failed.
+    provider's limit and `shown` the limit, if the provider states them. `kind` says why the whole call brought nothing.
+    A call with an `error` has failed.
     """
 
     http_status: int | None
@@ -40,6 +44,13 @@ class Receipt:
     units_left: int | None = None
     kind: FailureKind | None = None
     error: str | None = None
+    shown: ShownLimit | None = None
+
+    @property
+    def shown_parameters(self) -> dict[str, int | None]:
+        """The shown limit as parameters of the queries that settle a call."""
+        units, seconds = self.shown or (None, None)
+        return {"shown_units": units, "shown_seconds": seconds}
 
 
 class Task(NamedTuple):

@@ -45,6 +45,7 @@ from pricing_pipeline.providers.base import (
     refusal,
     require_fetcher,
     safe_words,
+    shown_limit,
     units_left,
 )
 from pricing_pipeline.providers.given_keys import DEFAULT_KEY_NAME, checked_keys
@@ -88,6 +89,7 @@ _MOST_OF_AN_ERROR = 64 * 1024
 _SHORT_ANSWER = 4096
 """Up to so many bytes, a good answer is searched for keys in every form before it is parsed."""
 
+_TOO_LARGE = (413, 414)  # the request, or its URL
 _LARGE_BODY = 256 * 1024
 """From so many bytes on, one body of a provider is parsed at a time: a hostile one takes fifty times its size."""
 
@@ -124,7 +126,9 @@ class Fetched:
     @property
     def receipt(self) -> Receipt:
         """The cost of the call, and what the answer says about the provider as a whole."""
-        return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure)
+        is_refused = any(failure.kind is FailureKind.THROTTLED for failure in self.answer.failures)
+        shown = shown_limit(self.headers, is_refused=is_refused)
+        return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +254,8 @@ class ProviderClient:
             listings = search.read(response, now or datetime.now(UTC))
         except ProviderError as error:
             raise self._settled(error, response) from None
-        receipt = Receipt(response.status, response.wire_bytes, units_left(response.headers))
+        shown = shown_limit(response.headers, is_refused=False)
+        receipt = Receipt(response.status, response.wire_bytes, units_left(response.headers), shown=shown)
         return Searched([replace(one, name=self._scrub(one.name)) for one in listings], receipt)
 
     def _fetch(
@@ -294,6 +299,8 @@ class ProviderClient:
         try:
             answer = self._read(fetcher, symbols, window, response, now)
         except ProviderError as error:
+            if response.status in _TOO_LARGE and len(symbols) > 1:
+                error.most_symbols = len(symbols) // 2
             self._settled(error, response)
             raise
         except Exception as error:  # the parser's own fault; the received bytes are booked anyway

@@ -264,7 +264,7 @@ class Fmp:
             if gated := _GATED_VALUE.search(words):
                 return _gated(symbols, message, gated[1] or gated[2])
             if _GATED_ENDPOINT.search(words):
-                raise PlanRestricted(f"{message} {_advice(fetcher, symbols)}", is_whole_endpoint=True)
+                raise _gated_endpoint(fetcher, symbols, message)
         raise (
             refusal(self.name, response, now=now, detail=words)
             or drift
@@ -296,13 +296,17 @@ def _gated(symbols: Sequence[str], message: str, parameter: str) -> Answer:
     return Answer(failures=(SymbolFailure(symbols[0], FailureKind.PLAN_RESTRICTED, text),))
 
 
-def _advice(fetcher: Fetcher, symbols: Sequence[str]) -> str:
-    if len(symbols) > 1:
-        return (
-            f"Set batch_size of fmp's {fetcher!s} to 1 in pricing.provider_capabilities, so that {_BATCH} is "
-            "not asked, or change the plan."
-        )
-    return "Change the plan, correct the base URL, or route the data elsewhere."
+def _gated_endpoint(fetcher: Fetcher, symbols: Sequence[str], message: str) -> PlanRestricted:
+    if len(symbols) == 1:
+        advice = "Change the plan, correct the base URL, or route the data elsewhere."
+        return PlanRestricted(f"{message} {advice}", is_whole_endpoint=True)
+    # One symbol is asked for by another path, which the plan may have.
+    error = PlanRestricted(
+        f"{message} Set batch_size of fmp's {fetcher!s} to 1 in pricing.provider_capabilities, so that {_BATCH} is "
+        "not asked, or change the plan."
+    )
+    error.most_symbols = 1
+    return error
 
 
 def _implausible(symbol: str, fetcher: Fetcher, why: str) -> Answer:

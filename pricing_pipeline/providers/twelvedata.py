@@ -16,11 +16,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
-from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.calls import Response, ShownLimit
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import InvalidRange, ProviderError, SchemaDrift
+from pricing_pipeline.errors import InvalidRange, ProviderError, SchemaDrift, Throttled
 from pricing_pipeline.providers.base import (
     Request,
     Schema,
@@ -292,9 +292,19 @@ class TwelveData:
         if _kind(status, error.message) is FailureKind.PLAN_RESTRICTED:
             status = 403  # plan gates came with other codes too
         failed = refusal(self.name, replace(response, status=status), now=now, detail=error.message)
+        if isinstance(failed, Throttled):
+            failed.shown = _named_limit(error.message)
         return failed or SchemaDrift(
             f"twelvedata sent an error with code {status}: {safe_words(error.message)}."
         )
+
+
+def _named_limit(message: str) -> ShownLimit | None:
+    """The limit that a refusal for too many credits names."""
+    named = re.search(r"for the (?:current )?(minute|day)\b.*\bcurrent limit being ([0-9]{1,9})\b", message)
+    if named is None or int(named[2]) == 0:
+        return None
+    return int(named[2]), 60 if named[1] == "minute" else 86_400
 
 
 _WHOLE_CALL = frozenset({FailureKind.KEY_REFUSED, FailureKind.THROTTLED, FailureKind.PROVIDER_DOWN})

@@ -179,7 +179,9 @@ def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
                 ],
             },
         )
-        receipt = Receipt(fetched.http_status, fetched.wire_bytes, fetched.units_left)
+        receipt = Receipt(
+            fetched.http_status, fetched.wire_bytes, fetched.units_left, shown=fetched.receipt.shown
+        )
         limits.settle(connection, call.id, receipt)
 
 

@@ -159,6 +159,23 @@ def _bytes(count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """A limit that a provider has shown to a key, lower than the `units` that are written down.
+
+    `correction` is the command that writes it down, and `words` are the whole sentence.
+    """
+
+    provider: str
+    key_name: str
+    name: str
+    units: int
+    shown_units: int
+    shown_at: datetime
+    words: str
+    correction: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unqueued:
     """Pairs of a data type that are due and not queued, because their provider's quota is used up."""
 
@@ -242,6 +259,7 @@ def settle(
             "kind": receipt.kind if is_owned else None,
             "units_left": receipt.units_left,
             "is_owned": is_owned,
+            **receipt.shown_parameters,
         },
     )
 
@@ -268,7 +286,8 @@ def settle_error(
     """Close a call without tasks that an error ended, and pause its key if it was refused; returns its wire bytes."""
     kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
     wire_bytes, http_status = getattr(error, "wire_bytes", 0), getattr(error, "http_status", None)
-    receipt = Receipt(http_status, wire_bytes, kind=kind, error=str(error))
+    shown = error.shown if isinstance(error, Throttled) else None
+    receipt = Receipt(http_status, wire_bytes, kind=kind, error=str(error), shown=shown)
     settle(connection, call_id, receipt, is_owned=is_owned)
     if isinstance(error, Throttled | KeyRefused):
         pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
@@ -313,6 +332,11 @@ def throttle(
     return float(connection.execute(query("limits.throttle"), parameters).scalar_one())
 
 
+def heed_batch(connection: Connection, call_id: int, most: int) -> None:
+    """Remember that a call had more symbols than its provider takes: the next ones have `most` at most."""
+    connection.execute(query("limits.heed_batch"), {"call_id": call_id, "most": most})
+
+
 def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:
     """Register the keys of a worker, so that claims can use them; returns how many are new."""
     parameters = {"provider": provider, "names": sorted(names)}
@@ -333,6 +357,11 @@ def standings(connection: Connection, providers: Collection[str]) -> list[Standi
 def keys(connection: Connection) -> list[Key]:
     """The keys of each active provider; one named `default` if it has no row."""
     return [Key(**row) for row in connection.execute(query("limits.keys")).mappings()]
+
+
+def shown(connection: Connection) -> list[Shown]:
+    """Limits that providers have shown to be lower than what is written down."""
+    return [Shown(**row) for row in connection.execute(query("limits.shown")).mappings()]
 
 
 def unqueued(connection: Connection) -> list[Unqueued]:

@@ -89,6 +89,7 @@ def finish(
         "kind": receipt.kind.value if receipt.kind is not None and is_owned else None,
         "units_left": receipt.units_left,
         "is_owned": is_owned,
+        **receipt.shown_parameters,
     }
     ((done,),) = driver_rows(connection, driver_query("queue.finish"), parameters)
     return set(done)

@@ -298,6 +298,8 @@ def _fail(call: Call, error: ProviderError, connection: Connection) -> None:
     owned = task_queue.lock_owned(connection, call)
     # The provider's rows are locked after all others: see the order of locks in functions/queue/queue.sql.
     limits.settle(connection, call.id, _receipt_of_failure(call, error), is_owned=bool(owned))
+    if owned and error.most_symbols is not None:
+        limits.heed_batch(connection, call.id, error.most_symbols)
     pause: float | None = None
     if owned and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
         retry_after = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
@@ -325,7 +327,8 @@ def _kind_of_error(call: Call, error: ProviderError) -> FailureKind | None:
 
 def _receipt_of_failure(call: Call, error: ProviderError) -> Receipt:
     kind = _kind_of_error(call, error)
-    return Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error))
+    shown = error.shown if isinstance(error, Throttled) else None
+    return Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error), shown=shown)
 
 
 def _counted(call: Call, wire_bytes: int, tally: Tally) -> Tally:

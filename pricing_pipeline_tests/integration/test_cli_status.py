@@ -27,6 +27,7 @@ KEYS = {
         "queue",
         "quota",
         "budget",
+        "shown_limits",
         "warnings",
         "quarantine",
         "urls",

@@ -198,7 +198,7 @@ def test_b29_the_client_understands_the_free_plan() -> None:
             assert failure.kind is FailureKind.PLAN_RESTRICTED
             with pytest.raises(PlanRestricted, match="batch_size") as caught:
                 fmp.fetch(Fetcher.QUOTE, ["AAPL", "IBM"], now=NOON)
-            assert caught.value.is_whole_endpoint
+            assert caught.value.most_symbols == 1
             with pytest.raises(Throttled):
                 fmp.fetch(Fetcher.QUOTE, ["AAPL"], now=NOON)
         with (

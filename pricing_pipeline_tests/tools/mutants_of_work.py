@@ -384,6 +384,22 @@ MUTANTS = (
         (f"{_CONTRACTS}::test_contract_15_the_breaker_opens_on_retries_before_anything_has_died",),
     ),
     Mutant(
+        "a limit that a provider has shown is forgotten by the next claim",
+        f"{_FUNCTIONS}/queue/limits.sql",
+        "units_in_force",
+        "RETURN least(pricing.units_written(wanted, key), pricing.shown_units(wanted, key, now_));",
+        "RETURN pricing.units_written(wanted, key);",
+        (f"{_TESTS}/integration/test_shown_limits_model.py",),
+    ),
+    Mutant(
+        "a limit that was shown once is kept to for ever",
+        f"{_FUNCTIONS}/queue/limits.sql",
+        "shown_units",
+        "AND s.shown_at > now_ - interval '1 day'",
+        "AND s.shown_at > '-infinity'",
+        (f"{_TESTS}/integration/test_shown_limits_model.py",),
+    ),
+    Mutant(
         "any number of calls is made at once",
         "pricing_pipeline/refresh/refresher.py",
         "",

@@ -1,11 +1,15 @@
 -- name: settle
 -- Close a call and book its wire bytes, once; what it says about its provider counts if its claim still owned a task.
 SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :wire_bytes, CAST(:error AS text), CAST(:kind AS text)),
-       CASE WHEN :is_owned THEN pricing.judge_call(:call_id, CAST(:units_left AS integer)) END;
+       CASE WHEN :is_owned THEN pricing.judge_call(:call_id, CAST(:units_left AS integer), CAST(:shown_units AS integer), CAST(:shown_seconds AS integer)) END;
 
 -- name: throttle
 -- Stop all calls with a key for a while; returns the pause in seconds.
 SELECT extract(epoch FROM pricing.throttle(:provider, :key_name, make_interval(secs => CAST(:retry_after AS float8)), :reason))::float8;
+
+-- name: heed_batch
+-- Remember that a call had more symbols than its provider takes.
+SELECT pricing.heed_batch_size(:call_id, CAST(:most AS integer));
 
 -- name: register_keys
 -- Say which keys a worker holds; returns how many are new.
@@ -81,8 +85,7 @@ SELECT p.provider, w.state,
        EXISTS (SELECT FROM pricing.provider_capabilities c WHERE c.provider = p.provider AND c.units_per_symbol > 0) AS is_in_credits,
        (SELECT jsonb_agg(jsonb_build_object('used', u.used, 'units', u.units, 'window_seconds', u.window_seconds) ORDER BY u.window_seconds NULLS LAST)
         FROM (SELECT l.window_seconds,
-                     (SELECT sum(coalesce(own.units, l.units)) FROM pricing.key_allowances(p.provider, n.at) k
-                      LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
+                     (SELECT sum(pricing.units_in_force(l, k.key_name, n.at)) FROM pricing.key_allowances(p.provider, n.at) k
                       WHERE k.is_active) AS units,
                      (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                       WHERE c.provider = p.provider AND c.counted_at > pricing.limit_start(l, n.at)) AS used
@@ -92,3 +95,7 @@ FROM (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN pricing.data_collectors p
 CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
 WHERE p.provider = ANY (CAST(:providers AS text[])) ORDER BY 1;
+
+-- name: shown
+-- Limits that providers have shown to be lower than what is written down.
+SELECT provider, key_name, name, units, shown_units, shown_at, sentence AS words, correction FROM pricing.limits_shown();

@@ -53,6 +53,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('window_used', '%s allows %s in %s, and %s are used; the next comes at %s'),
         ('day_used', '%s allows %s in a day, and %s are used; the next come at %s. `pricing-pipeline status` says whether what is watched fits'),
         ('day_paced', '%s allows %s in a day: %s are used, and the others are spread over the rest of the trading hours; the next comes at %s'),
+        ('limit_shown', '%s has shown a limit of %s in %s for key %s at %s; the limit "%s" says %s. Correct it: %s'),
         ('units_used', 'the limits of %s are used up for the moment; the next call is made within a minute'),
         ('units_reported_used', '%s says that nothing is left of its limit; the next call is made as soon as a minute has passed. If that keeps coming back, others use the key, or the limit is lower than `pricing-pipeline limit list` says'),
         -- Of its task.

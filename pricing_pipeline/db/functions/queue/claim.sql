@@ -143,12 +143,11 @@ DECLARE
     waiting record;
 BEGIN
     -- Hours and days are not waited for: nothing would be called meanwhile.
-    SELECT min(pricing.paced_units(l, allowed.key_name, coalesce(own.units, l.units), now_) - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
+    SELECT min(pricing.paced_units(l, allowed.key_name, pricing.units_in_force(l, allowed.key_name, now_), now_) - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                                                WHERE (c.provider, c.key_name) = (wanted_provider, allowed.key_name)
                                                  AND c.counted_at > pricing.limit_start(l, now_)))
     INTO longer_left
     FROM pricing.provider_limits l
-    LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, allowed.key_name)
     WHERE l.provider = wanted_provider AND coalesce(l.window_seconds, 86400) > 60;
     SELECT (-first.priority) AS urgency, first.cadence_minutes, first.id INTO waiting
     FROM (SELECT q.* FROM pricing.api_call_queue_live q
@@ -293,21 +292,26 @@ COMMENT ON FUNCTION pricing.pick_for_list(text, pricing.call_allowance, pricing.
 
 
 CREATE OR REPLACE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    -- A day, as for shown_units.
+    shown integer := (SELECT s.shown_size FROM pricing.shown_batches s
+                      WHERE (s.provider, s.fetcher, s.is_of_days) = (able.provider, able.fetcher, last_day <> 'infinity')
+                        AND s.shown_at > pricing.clock() - interval '1 day');
 BEGIN
     IF last_day = 'infinity' THEN
-        RETURN able.batch_size;
+        RETURN least(able.batch_size, shown);
     END IF;
-    RETURN greatest(1, least(able.window_batch_size, able.window_days_per_call / (last_day - first_day + 1)));
+    RETURN greatest(1, least(able.window_batch_size, able.window_days_per_call / (last_day - first_day + 1), shown));
 END $$;
 COMMENT ON FUNCTION pricing.batch_of(pricing.provider_capabilities, date, date) IS
-    'How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.';
+    'How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may. Never more than the provider has shown within a day to take.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cut_calls(
     able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer)
 RETURNS TABLE (from_task integer, to_task integer)
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     least_size integer := CASE WHEN last_day = 'infinity' THEN able.batch_from ELSE 1 END;
     size integer := greatest(1, pricing.batch_of(able, first_day, last_day) / parts);

@@ -33,11 +33,11 @@ BEGIN
             FROM (SELECT l.name, pricing.limit_start(l, now_) AS since,
                          -- No longer: a slow provider could never be used up.
                          make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0)) AS slack,
-                         coalesce(own.units, l.units) AS units, pricing.paced_units(l, key_allowances.key_name, coalesce(own.units, l.units), now_) AS paced,
+                         allowed.units, pricing.paced_units(l, key_allowances.key_name, allowed.units, now_) AS paced,
                          -- What providers say is left is of their longest window below a day.
                          l.window_seconds = max(l.window_seconds) OVER () AS is_reported
                   FROM pricing.provider_limits l
-                  LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, key_allowances.key_name)
+                  CROSS JOIN LATERAL (SELECT pricing.units_in_force(l, key_allowances.key_name, now_) AS units OFFSET 0) allowed
                   WHERE l.provider = wanted_provider) plan
             LEFT JOIN pricing.limit_counts n
                 ON (n.provider, n.key_name, n.name) = (wanted_provider, key_allowances.key_name, plan.name)
@@ -67,6 +67,40 @@ COMMENT ON FUNCTION pricing.key_allowances(text, timestamptz) IS
     'The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.';
 
 
+CREATE OR REPLACE FUNCTION pricing.units_written(wanted pricing.provider_limits, key text) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN coalesce((SELECT own.units FROM pricing.provider_key_limits own
+                     WHERE (own.provider, own.name, own.key_name) = (wanted.provider, wanted.name, key)), wanted.units);
+END $$;
+COMMENT ON FUNCTION pricing.units_written(pricing.provider_limits, text) IS 'Units that a limit allows to a key, as a person has written.';
+
+
+CREATE OR REPLACE FUNCTION pricing.shown_units(wanted pricing.provider_limits, key text, now_ timestamptz) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (SELECT s.shown_units FROM pricing.shown_limits s
+            WHERE (s.provider, s.key_name, s.name) = (wanted.provider, key, wanted.name)
+              -- Some providers name a limit only when they refuse a call. While it is kept to, nothing says that the plan has
+              -- grown. So what is written is tried again once a day.
+              AND s.shown_at > now_ - interval '1 day'
+              -- With less no call could be made that shows another limit.
+              AND s.shown_units >= (SELECT max(c.units_per_call + c.units_per_symbol) FROM pricing.provider_capabilities c
+                                    WHERE c.provider = wanted.provider));
+END $$;
+COMMENT ON FUNCTION pricing.shown_units(pricing.provider_limits, text, timestamptz) IS
+    'Units that a limit allows to a key, as its provider has shown within a day. NULL = it has shown no lower limit than the written one, or one that pays for no call.';
+
+
+CREATE OR REPLACE FUNCTION pricing.units_in_force(wanted pricing.provider_limits, key text, now_ timestamptz) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN least(pricing.units_written(wanted, key), pricing.shown_units(wanted, key, now_));
+END $$;
+COMMENT ON FUNCTION pricing.units_in_force(pricing.provider_limits, text, timestamptz) IS
+    'Units that a key may be charged in the window of a limit: as written, or as shown by the provider, if that is less.';
+
+
 CREATE OR REPLACE FUNCTION pricing.limit_window(seconds integer) RETURNS interval
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
@@ -91,15 +125,65 @@ COMMENT ON FUNCTION pricing.limit_start(pricing.provider_limits, timestamptz) IS
 -- there at once, eight tenths come evenly with the trading hours of what is watched, and a tenth comes when trading is over:
 -- for closing prices, and for people who come late. While a market trades at the end of the day, nothing comes after it.
 
-CREATE OR REPLACE FUNCTION pricing.trading_hours(wanted_provider text, since timestamptz, until timestamptz) RETURNS tstzmultirange
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    WITH watched AS MATERIALIZED (
-        SELECT DISTINCT i.calendar FROM pricing.demand d
+CREATE OR REPLACE FUNCTION pricing.find_watched_calendars(wanted_provider text) RETURNS SETOF text
+LANGUAGE plpgsql STABLE SET search_path = '' SET jit = off AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pricing.chosen_routes r JOIN pricing.data_type_registry k USING (data_type)
+               WHERE r.provider = wanted_provider AND k.is_active AND k.fetcher = 'quote') THEN
+        RETURN QUERY
+        SELECT DISTINCT coalesce(i.calendar, '') FROM pricing.demand d
         JOIN pricing.data_type_registry k USING (data_type)
         JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, d.symbol)
         WHERE NOT d.is_background AND k.is_active AND k.fetcher = 'quote' AND i.is_active
           AND EXISTS (SELECT FROM pricing.chosen_routes r WHERE r.provider = wanted_provider AND r.data_type = d.data_type
-                                                            AND coalesce(r.symbol, d.symbol) = d.symbol))
+                                                            AND coalesce(r.symbol, d.symbol) = d.symbol);
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.find_watched_calendars(text) IS
+    'The calendars of the quotes that are watched at a provider, of all that is wanted; empty text for those without one.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_watched_calendars() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    changed integer;
+BEGIN
+    WITH found AS MATERIALIZED (
+        SELECT l.provider, w.calendar FROM (SELECT DISTINCT x.provider FROM pricing.provider_limits x WHERE x.day_timezone IS NOT NULL) l
+        CROSS JOIN LATERAL pricing.find_watched_calendars(l.provider) AS w (calendar)),
+    gone AS (
+        DELETE FROM pricing.watched_calendars c WHERE (c.provider, c.calendar) NOT IN (SELECT f.provider, f.calendar FROM found f) RETURNING 1),
+    come AS (
+        INSERT INTO pricing.watched_calendars (provider, calendar) SELECT f.provider, f.calendar FROM found f ON CONFLICT DO NOTHING RETURNING 1)
+    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM come) INTO changed;
+    RETURN changed;
+END $$;
+COMMENT ON FUNCTION pricing.note_watched_calendars() IS
+    'Notes the calendars of the quotes that are watched at each provider with a limit of a calendar day, so that no claim has to look at all that is wanted. Returns how many have come or gone.';
+
+
+CREATE OR REPLACE FUNCTION pricing.watched_calendars_of(wanted_provider text) RETURNS SETOF text
+-- Few: the planner would think of a thousand, and read the sessions of all calendars.
+LANGUAGE plpgsql STABLE ROWS 4 SET search_path = '' AS $$
+BEGIN
+    -- What is noted is a minute old at most while duties run.
+    RETURN QUERY
+    SELECT c.calendar FROM pricing.watched_calendars c
+    WHERE c.provider = wanted_provider
+      AND EXISTS (SELECT FROM pricing.duties d WHERE d.duty = 'note_watched_calendars'
+                  AND d.last_success_at BETWEEN pricing.clock() - interval '2 minutes' AND pricing.clock() + interval '10 seconds');
+    -- Nothing noted may mean that somebody has begun to watch since. The day's units must not all be there until it is.
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT f.calendar FROM pricing.find_watched_calendars(wanted_provider) AS f (calendar);
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.watched_calendars_of(text) IS
+    'The calendars of the quotes that are watched at a provider: as noted within two minutes, or, where none is noted, as they are.';
+
+
+CREATE OR REPLACE FUNCTION pricing.trading_hours(wanted_provider text, since timestamptz, until timestamptz) RETURNS tstzmultirange
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH watched AS MATERIALIZED (SELECT w.calendar FROM pricing.watched_calendars_of(wanted_provider) AS w (calendar))
     SELECT coalesce(range_agg(trading.span), '{}') FROM (
         -- The closing price is there a quarter of an hour after the close.
         SELECT tstzrange(greatest(s.opens_at, since), least(s.closes_at + interval '15 minutes', until)) AS span
@@ -626,10 +710,8 @@ BEGIN
         SELECT sum(each.units) AS units
         FROM (VALUES (p.provider)) AS x (provider) LEFT JOIN pricing.provider_keys k USING (provider)
         CROSS JOIN LATERAL (
-            SELECT min(pricing.paced_rate(l, coalesce(o.units, l.units), now_)) AS units
+            SELECT min(pricing.paced_rate(l, pricing.units_in_force(l, coalesce(k.key_name, 'default'), now_), now_)) AS units
             FROM pricing.provider_limits l
-            LEFT JOIN pricing.provider_key_limits o
-                ON (o.provider, o.name, o.key_name) = (l.provider, l.name, coalesce(k.key_name, 'default'))
             WHERE l.provider = p.provider) each
         WHERE coalesce(k.is_active, true)) allowed
     WHERE p.is_active ORDER BY 1;
