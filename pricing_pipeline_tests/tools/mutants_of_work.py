@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     Mutant(
         "bytes in flight are not reserved",
-        f"{_FUNCTIONS}/queue/limits.sql",
+        f"{_FUNCTIONS}/queue/quota.sql",
         "bytes_used",
         "SELECT sum(c.reserved_bytes)",
         "SELECT 0 * sum(c.reserved_bytes)",
@@ -212,7 +212,7 @@ MUTANTS = (
     ),
     Mutant(
         "the quota has no margin",
-        f"{_FUNCTIONS}/queue/limits.sql",
+        f"{_FUNCTIONS}/queue/quota.sql",
         "quota_for",
         "ELSE 95 END",
         "ELSE 100 END",
@@ -222,7 +222,7 @@ MUTANTS = (
     ),
     Mutant(
         "a producer waits for nobody who fills the same room",
-        f"{_FUNCTIONS}/queue/limits.sql",
+        f"{_FUNCTIONS}/queue/quota.sql",
         "take_room",
         "NOT pricing.take_turn('queue_room ' || wanted_provider)",
         "false",
