@@ -2612,7 +2612,7 @@ CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause in
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
 
 -- When, between two times, the quotes that are watched at a provider can change: the sessions of their calendars, or always where those are not known.
-CREATE FUNCTION pricing.trading_hours(wanted_provider text, since timestamp with time zone, until timestamp with time zone) RETURNS tstzmultirange LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.trading_hours(wanted_provider text, since timestamp with time zone, until timestamp with time zone) RETURNS tstzmultirange LANGUAGE sql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.trading_hours(text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Makes a new TTL or staleness function take effect at the next staleness check, and starts what is wanted of a revived type.

@@ -61,12 +61,16 @@ COMMENT ON FUNCTION pricing.watched_calendars_of(text) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.trading_hours(wanted_provider text, since timestamptz, until timestamptz) RETURNS tstzmultirange
-LANGUAGE sql STABLE SET search_path = '' AS $$
+LANGUAGE sql STABLE SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
     WITH watched AS MATERIALIZED (SELECT w.calendar FROM pricing.watched_calendars_of(wanted_provider) AS w (calendar))
     SELECT coalesce(range_agg(trading.span), '{}') FROM (
         -- The closing price is there a quarter of an hour after the close.
-        SELECT tstzrange(greatest(s.opens_at, since), least(s.closes_at + interval '15 minutes', until)) AS span
-        FROM watched w JOIN pricing.calendar_sessions s ON s.calendar = w.calendar AND s.closes_at > since AND s.opens_at < until
+        SELECT s.span FROM watched w CROSS JOIN LATERAL (
+            SELECT tstzrange(greatest(x.opens_at, since), least(x.closes_at + interval '15 minutes', until)) AS span
+            FROM pricing.calendar_sessions x
+            -- The longest session, the week of foreign exchange, has five days; without an end the index would be read to its own.
+            WHERE x.calendar = w.calendar AND x.closes_at > since AND x.closes_at < until + interval '7 days' AND x.opens_at < until
+            OFFSET 0) s
         UNION ALL
         -- Of what has no known sessions nobody knows when it trades.
         SELECT tstzrange(since, until) FROM watched w
