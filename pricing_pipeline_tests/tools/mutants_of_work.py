@@ -373,7 +373,7 @@ MUTANTS = (
         "require_primary",
         "IF pg_is_in_recovery() THEN",
         "IF false THEN",
-        (f"{_CONTRACTS}::test_contract_10_a_read_replica_is_refused",),
+        (f"{_TESTS}/integration/test_read_replica.py",),
     ),
     Mutant(
         "the breaker waits for a hundred faults",
