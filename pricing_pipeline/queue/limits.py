@@ -9,7 +9,25 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Receipt
+from pricing_pipeline.errors import (
+    KeyRefused,
+    PricingError,
+    ProviderDown,
+    ProviderError,
+    SchemaDrift,
+    Throttled,
+)
+
+_KEY_REFUSED_PAUSE = 60.0
+_KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
+    (Throttled, FailureKind.THROTTLED),
+    (KeyRefused, FailureKind.KEY_REFUSED),
+    (SchemaDrift, FailureKind.SCHEMA_DRIFT),
+    (ProviderDown, FailureKind.PROVIDER_DOWN),
+)
+"""Errors that are the fault of the provider or its key, and so count for its breaker and pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +245,18 @@ def settle(
     )
 
 
+def settle_failed(
+    connection: Connection, call_id: int, provider: str, key_name: str, error: PricingError, message: str
+) -> None:
+    """Close a failed call that has no task, as `settle` does, and pause the key if it was refused."""
+    kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
+    status, wire_bytes = getattr(error, "http_status", None), getattr(error, "wire_bytes", 0)
+    settle(connection, call_id, Receipt(status, wire_bytes, kind=kind, error=message))
+    if isinstance(error, Throttled | KeyRefused):
+        pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
+        throttle(connection, provider, key_name, pause, message)
+
+
 def note_unannounced(connection: Connection, call_id: int) -> None:
     """Note that the answer of a call came without a Content-Length."""
     connection.execute(query("limits.note_unannounced"), {"call_id": call_id})
@@ -238,6 +268,15 @@ def throttle(
     """Stop all workers' calls with a key for a while; returns the pause in seconds."""
     parameters = {"provider": provider, "key_name": key_name, "retry_after": retry_after, "reason": reason}
     return float(connection.execute(query("limits.throttle"), parameters).scalar_one())
+
+
+def message_of(connection: Connection, provider: str, error: PricingError) -> str:
+    """The message of a failed call. Some refusals mean something else while a provider has never answered."""
+    better = error.if_never_answered if isinstance(error, ProviderError) else None
+    if better is None:
+        return str(error)
+    has_answered = connection.execute(query("limits.has_answered"), {"provider": provider}).scalar_one()
+    return str(error) if has_answered else better
 
 
 def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:

@@ -24,6 +24,7 @@ SHARED = frozenset(
         "noise",
         "splits",
         "key_echoes",
+        "sent",
         "transport",
         "unpacking",
         "values",

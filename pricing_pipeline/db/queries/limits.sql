@@ -7,6 +7,10 @@ SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :w
 -- Stop all calls with a key for a while; returns the pause in seconds.
 SELECT extract(epoch FROM pricing.throttle(:provider, :key_name, make_interval(secs => CAST(:retry_after AS float8)), :reason))::float8;
 
+-- name: has_answered
+-- Whether a provider has ever answered a call.
+SELECT pricing.has_answered(:provider);
+
 -- name: register_keys
 -- Say which keys a worker holds; returns how many are new.
 SELECT pricing.register_keys(:provider, CAST(:names AS text[]));
