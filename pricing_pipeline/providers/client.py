@@ -208,7 +208,7 @@ class ProviderClient:
         *,
         now: datetime | None = None,
         key_name: str = DEFAULT_KEY_NAME,
-        witness: Witness = lambda request, response: None,
+        witness: Witness | None = None,
     ) -> Fetched:
         """One call for `symbols` (repeats count once; at most the provider's batch limit).
 
@@ -232,7 +232,8 @@ class ProviderClient:
         request = self.provider.build(fetcher, sent, window, now=now)
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if fetcher.is_document else self._max_bytes
         response, unannounced = self._send(request, self._key(key_name), most)
-        witness(request, self._for_people(response))
+        if witness is not None:
+            witness(request, self._for_people(response))
         with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
             response = self._without_key(response, is_document=fetcher.is_document)
             answer = self._answer(fetcher, sent, window, response, now)

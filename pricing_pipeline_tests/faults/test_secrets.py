@@ -69,6 +69,7 @@ COMMANDS = {
     "provider change": ["twelvedata", "--active"],
     "provider use": ["twelvedata", "--plan", "free", "--no-check"],
     "provider undo": ["twelvedata"],
+    "provider record": ["twelvedata", "AAPL", "--type", "no_such_type"],
     "route list": [],
     "route show": ["twelvedata", "--type", QUOTE],
     "route add": ["yahoo", "--type", "crypto_quote"],
