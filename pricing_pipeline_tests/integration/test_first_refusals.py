@@ -1,4 +1,4 @@
-"""A provider that refuses before it has ever answered: Yahoo, which looks at the User-Agent (A6, G5)."""
+"""A provider that refuses before it has ever answered: Yahoo, which looks at the User-Agent (A6, F4)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a6_another_provider_that_refuses_first_is_believed(
 
 
 @pytest.mark.usefixtures("service")
-def test_g5_before_any_answer_a_429_is_told_as_a_matter_of_the_user_agent(
+def test_f4_before_any_answer_a_429_is_told_as_a_matter_of_the_user_agent(
     core: Core, cli: CommandLine, database_url: str
 ) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
@@ -111,7 +111,7 @@ def test_g5_before_any_answer_a_429_is_told_as_a_matter_of_the_user_agent(
 
 
 @pytest.mark.usefixtures("service")
-def test_g5_the_wait_is_that_of_any_429(core: Core, database_url: str) -> None:
+def test_f4_the_wait_is_that_of_any_429(core: Core, database_url: str) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.rows("UPDATE pricing.data_collectors SET throttle_pause_seconds = 50 WHERE provider = 'yahoo'")
     work(core, database_url, calls=1)
@@ -120,7 +120,7 @@ def test_g5_the_wait_is_that_of_any_429(core: Core, database_url: str) -> None:
     assert core.one(waits) == 50
 
 
-def test_g5_after_an_answer_a_429_is_a_429(
+def test_f4_after_an_answer_a_429_is_a_429(
     core: Core, service: RunningSandbox, cli: CommandLine, database_url: str
 ) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))

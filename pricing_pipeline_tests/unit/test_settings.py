@@ -250,18 +250,18 @@ def test_c3_a_user_agent_that_no_header_can_carry_is_refused(agent: str) -> None
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("TWELVEDATA_API_KEY", "5ecret-0123"),
-        ("FMP_API_KEYS", "second=5ecret-0123"),
-        ("MASTER_KEY", "main:5ecret-0123"),
-        ("UI_TOKEN", "5ecret-0123"),
-        ("DATABASE_URL", "postgresql://ann:5ecret%2D0123@127.0.0.1/x"),
-        ("OWNER_URL", "postgresql://127.0.0.1/x?password=5ecret-0123"),
+        ("TWELVEDATA_API_KEY", "canary-0123"),
+        ("FMP_API_KEYS", "second=canary-0123"),
+        ("MASTER_KEY", "main:canary-0123"),
+        ("UI_TOKEN", "canary-0123"),
+        ("DATABASE_URL", "postgresql://ann:canary%2D0123@127.0.0.1/x"),
+        ("OWNER_URL", "postgresql://127.0.0.1/x?password=canary-0123"),
     ],
 )
 def test_c3_a_user_agent_with_a_secret_is_refused_without_being_shown(name: str, value: str) -> None:
-    os.environ |= {f"PRICING_{name}": value, "PRICING_USER_AGENT": "prices (5ECRET-0123)"}
+    os.environ |= {f"PRICING_{name}": value, "PRICING_USER_AGENT": "prices (CANARY-0123)"}
     with pytest.raises(
         SettingsError, match=f"PRICING_USER_AGENT contains a secret of PRICING_{name}"
     ) as caught:
         load_settings()
-    assert "5ecret-0123" not in str(caught.value).lower()
+    assert "canary-0123" not in str(caught.value).lower()
