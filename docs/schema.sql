@@ -1438,7 +1438,7 @@ GRANT EXECUTE ON FUNCTION pricing.check_user(text) TO pricing_reader, pricing_wo
 -- Gives an instrument the calendar that the rules name, unless it has one. Where none of its own fits, an ETF follows those of equities.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Takes one call of a provider for latest prices that a person makes, within its limits, its quota and its breaker, and logs it as open: commit before making it. Or says in a sentence why not now. A provider that is switched off may be called so, too.
+-- Takes one call of a provider for latest prices that a person makes, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. A provider that is switched off, or whose breaker is open, may be called so, too.
 CREATE FUNCTION pricing.claim_by_hand(wanted_provider text, wanted_type text, wanted_fetcher text, wanted_symbols text[], keys text[], who text, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_by_hand(text,text,text,text[],text[],text) TO pricing_worker;
 

@@ -18,7 +18,16 @@ from pricing_pipeline.providers.base import Provider, Request
 _SUFFIXES = (".json", ".txt", ".html", ".csv")
 _MOST_OF_A_NAME = 80
 # Cookies, and what only carries the bytes, are nobody's business.
-_KEPT_HEADERS = ("content-type", "date", "retry-after", "api-credits-", "x-ratelimit-", "ratelimit")
+_KEPT_HEADERS = (
+    "content-type",
+    "date",
+    "retry-after",
+    "location",
+    "api-credits-",
+    "x-ratelimit-",
+    "ratelimit",
+)
+_MOST_HEADERS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +90,7 @@ class Recording:
             "kind": kind,
             "url_requested": hide(f"{url}?{urlencode(request.params)}" if request.params else url),
             "http_status": response.status,
-            "headers": {
-                name: value for name, value in response.headers.items() if name.startswith(_KEPT_HEADERS)
-            },
+            "headers": _kept(response.headers),
             "body_file": self.body_of(response).name,
             "bytes": len(response.body),
             "asked": asked,
@@ -99,3 +106,14 @@ class Recording:
 
     def _bodies(self) -> list[Path]:
         return [self.folder / f"{self.name}{suffix}" for suffix in _SUFFIXES]
+
+
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that matter, of those that can be replayed. A redirect may have a session in its query."""
+    kept = {}
+    for name, sent in headers.items():
+        value = sent.partition("?")[0] if name == "location" else sent
+        is_plain = re.fullmatch("[a-z0-9-]{1,100}", name) and re.fullmatch("[ -~]{0,500}", value)
+        if is_plain and name.startswith(_KEPT_HEADERS) and len(kept) < _MOST_HEADERS:
+            kept[name] = value
+    return kept

@@ -129,6 +129,8 @@ def test_b18_what_is_recorded_reads_as_the_answer_did_and_so_does_its_replay(
             again = client.fetch(recording.fetcher, symbols, now=recording.at)
             assert again.answer == live
             assert again.body == recording.response.body
+            recorded = recording.response.headers
+            assert again.headers == {name: value for name, value in recorded.items() if "credits" in name}
         other = ProviderClient(PROVIDERS["yahoo"], f"{sandbox.url}/yahoo")
         with other:
             assert other.fetch(Fetcher.QUOTE, ["MSFT"]).http_status == 200
@@ -158,6 +160,19 @@ def test_a4_the_files_are_ours_alone_and_have_no_key(
         *("content-type", "date", "api-credits-used", "api-credits-left", "api-credits-request")
     }
     assert [call["status"] for call in service.calls(TWELVEDATA)] == [200, 200]
+
+
+def test_b18_a_replay_has_no_header_about_limits_that_was_not_recorded(
+    cli: CommandLine, service: RunningSandbox, folder: Path
+) -> None:
+    assert record(cli, folder, TWELVEDATA, "AAPL", "--type", QUOTE).exit_code == 0
+    meta = folder / "twelvedata/equity_quote_AAPL.meta.json"
+    meta.write_text(json.dumps(json.loads(meta.read_text()) | {"headers": {}}))
+    with running_sandbox(twelvedata_key=KEY, recordings=folder) as sandbox:
+        client = ProviderClient(PROVIDERS[TWELVEDATA], sandbox.twelvedata_url, SecretStr(KEY))
+        with client:
+            assert client.fetch(Fetcher.QUOTE, ["AAPL"]).headers == {}
+            assert client.fetch(Fetcher.QUOTE, ["IBM"]).headers["api-credits-left"] == "1998"
 
 
 def test_a4_a_hostile_answer_that_echoes_the_key_is_blotted(
@@ -251,6 +266,42 @@ def test_a6_the_first_refusal_of_yahoo_is_recorded_while_it_is_switched_off(
         pytest.raises(ProviderError, match="429: Edge"),
     ):
         client.fetch(Fetcher.QUOTE, ["AAPL"])
+
+
+def test_a6_what_opened_a_breaker_can_be_recorded(
+    cli: CommandLine, core: Core, service: RunningSandbox, folder: Path
+) -> None:
+    core.one("SELECT pricing.open_breaker('twelvedata', '10 of 10 calls failed')")
+    service.behave("html")
+    assert record(cli, folder, TWELVEDATA, "AAPL", "--type", QUOTE).exit_code == 0
+    assert replayed(folder)[0].outcome == "call: schema_drift"
+    assert sorted(files(folder)) == [
+        "twelvedata/equity_quote_AAPL.html",
+        "twelvedata/equity_quote_AAPL.meta.json",
+    ]
+    assert core.one("SELECT breaker FROM pricing.provider_state WHERE provider = 'twelvedata'") == "open"
+
+
+def test_b18_what_a_hostile_service_sends_as_headers_can_be_replayed(
+    cli: CommandLine, core: Core, folder: Path
+) -> None:
+    many = {f"RateLimit_{number}": "\\" * 400 for number in range(60)}
+
+    def answer(c: Connection) -> None:
+        c.answer(b"", "302 Found", Location="https://consent.example/x?session=1", Retry_After="\xe9", **many)
+
+    with ScriptedServer(answer) as server:
+        ask_at(core, server.url)
+        said = record(cli, folder, TWELVEDATA, "AAPL", "--type", QUOTE)
+    assert said.exit_code == 0, said
+    (recording,) = replayed(folder)
+    assert recording.response.headers["location"] == "https://consent.example/x"
+    assert "retry-after" not in recording.response.headers
+    assert len(recording.response.headers) == 30
+    with running_sandbox(twelvedata_key=KEY, recordings=folder) as sandbox:
+        client = ProviderClient(PROVIDERS[TWELVEDATA], sandbox.twelvedata_url, SecretStr(KEY))
+        with client, pytest.raises(ProviderError, match=r"a redirect to https://consent\.example/x"):
+            client.fetch(Fetcher.QUOTE, ["AAPL"])
 
 
 def test_a6_without_an_answer_nothing_is_recorded_and_the_call_counts(

@@ -283,8 +283,8 @@ BEGIN
     -- The lock makes looking at the allowance and taking from it one step, as for claims.
     SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     claimed_at := pricing.clock();
-    -- Whoever looks at a provider before using it finds it switched off.
-    SELECT coalesce(k.sentence, CASE WHEN w.state <> 'provider_off' THEN w.sentence END) INTO refusal
+    -- Whoever looks at a provider before using it finds it switched off, and whoever looks at a broken one its breaker open.
+    SELECT coalesce(k.sentence, CASE WHEN w.state NOT IN ('provider_off', 'breaker_open') THEN w.sentence END) INTO refusal
     FROM pricing.why_not_called(wanted_provider, 1, needed_bytes) w CROSS JOIN pricing.why_no_key(wanted_provider) k;
     IF refusal IS NOT NULL THEN
         RETURN;
@@ -303,4 +303,4 @@ BEGIN
     UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = claim_by_hand.claimed_at WHERE s.provider = wanted_provider;
 END $$;
 COMMENT ON FUNCTION pricing.claim_by_hand(text, text, text, text[], text[], text) IS
-    'Takes one call of a provider for latest prices that a person makes, within its limits, its quota and its breaker, and logs it as open: commit before making it. Or says in a sentence why not now. A provider that is switched off may be called so, too.';
+    'Takes one call of a provider for latest prices that a person makes, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. A provider that is switched off, or whose breaker is open, may be called so, too.';
