@@ -110,7 +110,7 @@ class Recording:
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers that matter, of those that can be replayed. A redirect may have a session in its query."""
-    kept = {}
+    kept: dict[str, str] = {}
     for name, sent in headers.items():
         value = sent.partition("?")[0] if name == "location" else sent
         is_plain = re.fullmatch("[a-z0-9-]{1,100}", name) and re.fullmatch("[ -~]{0,500}", value)
