@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pydantic import SecretStr
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.keys.clients import open_clients
@@ -20,9 +21,7 @@ pytestmark = pytest.mark.usefixtures("still")
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36"
 OF_SPEED = "has refused calls for speed"
 OF_AGENT = "It looks at the User-Agent, so fewer calls do not help"
-ANSWERED = (
-    "SELECT count(*) FROM pricing.collector_call_log WHERE provider = 'yahoo' AND finished_at IS NOT NULL"
-)
+ANSWERED = "SELECT count(*) FROM pricing.collector_call_log WHERE provider = :p AND finished_at IS NOT NULL"
 
 
 @pytest.fixture
@@ -43,12 +42,21 @@ def use(cli: CommandLine, **settings: str) -> Said:
     return cli("provider", "use", "yahoo", sandbox="false", **settings)
 
 
-def work(core: Core, database_url: str, *, calls: int, user_agent: str | None = None) -> None:
-    """Work as a worker of a home for real providers does, until Yahoo was called so often."""
+def work(
+    core: Core,
+    database_url: str,
+    *,
+    calls: int,
+    user_agent: str | None = None,
+    provider: str = "yahoo",
+    key: str | None = None,
+) -> None:
+    """Work as a worker of a home for real providers does, until a provider was called so often."""
     engine = make_engine(database_url)
-    settings = Settings(sandbox=False, user_agent=user_agent)
+    secret = None if key is None else SecretStr(key)
+    settings = Settings(sandbox=False, user_agent=user_agent, twelvedata_api_key=secret)
     with open_clients(settings, engine) as clients, Refresher(engine, clients, worker="w") as refresher:
-        work_until(refresher, lambda: core.one(ANSWERED) >= calls)
+        work_until(refresher, lambda: core.one(ANSWERED, p=provider) >= calls)
     engine.dispose()
 
 
@@ -90,24 +98,40 @@ def test_a6_another_provider_that_refuses_first_is_believed(
     assert core.one("SELECT count(*) FROM pricing.provider_plans") == 0
 
 
-@pytest.mark.usefixtures("service")
-def test_f4_before_any_answer_a_429_is_told_as_a_matter_of_the_user_agent(
-    core: Core, cli: CommandLine, database_url: str
+@pytest.mark.parametrize(("status", "kind"), [(429, "throttled"), (403, "key_refused")])
+def test_f4_before_any_answer_a_refusal_is_told_as_a_matter_of_the_user_agent(
+    core: Core, service: RunningSandbox, cli: CommandLine, database_url: str, status: int, kind: str
 ) -> None:
+    if status != 429:
+        service.behave_well()
+        service.behave("status", provider="yahoo", status=status, body="Forbidden")
     core.heartbeat("ann", (QUOTE, "AAPL"))
     work(core, database_url, calls=1)
     row = core.rows(
         "SELECT error, failure_kind FROM pricing.collector_call_log WHERE provider = 'yahoo' ORDER BY call_id"
     )[0]
     assert OF_AGENT in row.error
-    assert row.failure_kind == "throttled"
-    why = cli("price", "why", "AAPL", "--type", QUOTE).stdout
-    assert "yahoo has answered none of our calls so far" in " ".join(why.split())
-    assert OF_AGENT in " ".join(why.split())
+    assert row.failure_kind == kind
+    why = " ".join(cli("price", "why", "AAPL", "--type", QUOTE).stdout.split())
+    assert f"yahoo has answered none of our calls so far (yahoo answered {status}" in why
+    assert OF_AGENT in why
     assert OF_SPEED not in why
+    assert "key set" not in why
     assert OF_AGENT in " ".join(cli("status").stdout.split())
     shown = cli("provider", "show", "yahoo", "--json").json
     assert "Yahoo has answered none of our calls so far" in shown["standing"]
+
+
+def test_f4_a_key_that_is_refused_first_is_told_as_a_matter_of_the_key(
+    core: Core, service: RunningSandbox, cli: CommandLine, database_url: str
+) -> None:
+    core.rows("UPDATE pricing.provider_routing SET provider = 'twelvedata' WHERE data_type = :t", t=QUOTE)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work(core, database_url, calls=1, provider="twelvedata", key="a-wrong-key-0123456789")
+    assert service.calls("twelvedata")[0]["status"] == 401
+    why = " ".join(cli("price", "why", "AAPL", "--type", QUOTE).stdout.split())
+    assert "twelvedata does not accept the key" in why
+    assert "`pricing-pipeline key set twelvedata` stores another one" in why
 
 
 @pytest.mark.usefixtures("service")
