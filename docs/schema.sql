@@ -1497,6 +1497,10 @@ GRANT EXECUTE ON FUNCTION pricing.check_user(text) TO pricing_reader, pricing_wo
 -- Gives an instrument the calendar that the rules name, unless it has one. Where none of its own fits, an ETF follows those of equities.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Takes one call of a provider for latest prices that a person makes, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. A provider that is switched off, or whose breaker is open, may be called so, too.
+CREATE FUNCTION pricing.claim_by_hand(wanted_provider text, wanted_type text, wanted_fetcher text, wanted_symbols text[], keys text[], who text, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.claim_by_hand(text,text,text,text[],text[],text) TO pricing_worker;
+
 -- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider's state for a fifth of a second.
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=200ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
@@ -1756,6 +1760,10 @@ GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, p
 -- Groups tasks into calls of one data type and window, the most urgent first, each symbol once.
 CREATE FUNCTION pricing.group_calls(wanted_provider text, picked pricing.picked_task[], at_most integer) RETURNS TABLE(data_type text, fetcher text, window_start date, window_end date, units_per_call integer, units_per_symbol integer, tasks pricing.picked_task[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.group_calls(text,pricing.picked_task[],integer) TO pricing_worker;
+
+-- Whether a provider has ever answered a call, as far as the log of calls reaches. One that never has may refuse this client whatever it asks for.
+CREATE FUNCTION pricing.has_answered(wanted_provider text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.has_answered(text) TO pricing_reader, pricing_worker;
 
 -- Whether some pair of a data type may have to be asked for elsewhere than its first rule says.
 CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;

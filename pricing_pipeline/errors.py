@@ -155,10 +155,12 @@ class ProviderError(PricingError):
     """A call to a provider brought no usable answer.
 
     `http_status` is None when no status line arrived; `wire_bytes` counts what did arrive. `most_symbols` is how many
-    symbols the next calls may ask for, if the provider takes fewer than this one had.
+    symbols the next calls may ask for, if the provider takes fewer than this one had. `if_never_answered` is a better
+    message if the provider has never answered a call; the client does not know whether it has.
     """
 
     most_symbols: int | None = None
+    if_never_answered: str | None = None
 
     def __init__(self, message: str, *, http_status: int | None = None, wire_bytes: int = 0) -> None:
         super().__init__(message)

@@ -22,7 +22,7 @@ from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.configured import configured_keys
-from pricing_pipeline.providers.given_keys import DEFAULT_KEY_NAME
+from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.settings import Settings, load_settings

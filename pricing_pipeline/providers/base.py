@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -53,6 +53,10 @@ class Request:
 
     path: str
     params: tuple[tuple[str, str], ...] = ()
+
+
+Witness = Callable[[Request, Response], object]
+"""Sees what was asked and answered, without keys."""
 
 
 class Provider(Protocol):

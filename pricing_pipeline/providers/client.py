@@ -8,7 +8,7 @@ in the request's header. Other modules decide on rate limits, quotas and retries
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -39,6 +39,7 @@ from pricing_pipeline.errors import (
 from pricing_pipeline.providers.base import (
     Provider,
     Request,
+    Witness,
     capped,
     check_answer,
     key_setting,
@@ -48,9 +49,8 @@ from pricing_pipeline.providers.base import (
     shown_limit,
     units_left,
 )
-from pricing_pipeline.providers.given_keys import DEFAULT_KEY_NAME, checked_keys
-from pricing_pipeline.providers.key_echoes import KeyEchoes
-from pricing_pipeline.providers.searches import SEARCHES, Listing
+from pricing_pipeline.providers.searches import SEARCHES, Searched
+from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME, check_agent, checked_keys, echoes_of
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
 from pricing_pipeline.providers.transport import (
     AddressRefused,
@@ -69,11 +69,7 @@ except PackageNotFoundError:  # run from a checkout
     _VERSION = "0"
 USER_AGENT = f"pricing-pipeline/{_VERSION}"
 
-_HEADERS = (
-    (b"User-Agent", USER_AGENT.encode()),
-    (b"Accept", b"application/json"),
-    (b"Accept-Encoding", b"gzip"),
-)
+_HEADERS = ((b"Accept", b"application/json"), (b"Accept-Encoding", b"gzip"))
 
 DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
@@ -131,22 +127,14 @@ class Fetched:
         return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure, shown=shown)
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """What a search has found, and its cost."""
-
-    listings: list[Listing]
-    receipt: Receipt
-
-
 class ProviderClient:
     """Calls one provider through a connection pool; safe to share between threads. Close it after use.
 
     `key` is the key named `default`, or several by name; each call names its key. If the mapping is empty, calls are
-    refused until `replace_keys` brings a key. Raises SettingsError if the base URL cannot work or the provider's key is
-    missing. Settings of the environment (HTTP_PROXY, .netrc, SSL_CERT_FILE) are ignored: they would move the byte count
-    and the address check to another machine, or could replace the key's header; and no proxy may stand before the
-    sandbox on loopback.
+    refused until `replace_keys` brings a key. `user_agent` replaces ours in each call. Raises SettingsError if the base
+    URL cannot work, the provider's key is missing, or the User-Agent contains a key. Settings of the environment
+    (HTTP_PROXY, .netrc, SSL_CERT_FILE) are ignored: they would move the byte count and the address check to another
+    machine, or could replace the key's header; and no proxy may stand before the sandbox on loopback.
     """
 
     def __init__(
@@ -158,11 +146,14 @@ class ProviderClient:
         deadline: float = DEADLINE_SECONDS,
         max_bytes: int = MAX_BYTES,
         resolve: Resolver | None = None,
+        user_agent: str | None = None,
     ) -> None:
         self.provider = provider
+        self._user_agent = user_agent or USER_AGENT
         self._keys = checked_keys(provider, key)
         self._all_keys = frozenset(self._keys.values())
-        self._echoes = _echoes_of(self._all_keys)
+        self._echoes = echoes_of(self._all_keys)
+        check_agent(self._user_agent, self._echoes)
         self.base_url = checked_base_url(
             provider.name, base_url or provider.base_url, sends_key=provider.needs_key
         )
@@ -194,9 +185,10 @@ class ProviderClient:
     def replace_keys(self, keys: Mapping[str, SecretStr]) -> None:
         """Use these keys from now on; a call in flight keeps its key."""
         checked = checked_keys(self.provider, keys)
+        check_agent(self._user_agent, echoes_of(checked.values()))
         # First, so that no call uses a key that would not be hidden.
         self._all_keys |= frozenset(checked.values())
-        self._echoes = _echoes_of(self._all_keys)
+        self._echoes = echoes_of(self._all_keys)
         self._keys = checked
 
     def __enter__(self) -> Self:
@@ -221,20 +213,23 @@ class ProviderClient:
         key_name: str = DEFAULT_KEY_NAME,
         asset_class: str = "",
         overrides: Mapping[str, str] = NO_OVERRIDES,
+        witness: Witness | None = None,
     ) -> Fetched:
         """One call for `symbols` (repeats count once; at most the provider's batch limit).
 
         Canonical symbols of `asset_class` are sent in the provider's spelling, by its rule or by `overrides`; answer
         and errors name canonical symbols. Without a class, symbols are sent as they are. `now` is the time against
         which future stamps are judged: pass the database's, so that a wrong clock here refuses no price. Symbols that
-        the provider could never know fail without being sent. Raises SettingsError (for an unknown key, too) or
-        InvalidRange for what cannot be asked, and a ProviderError, with status and wire bytes, when the call as a whole
-        failed; before it is made, Misconfigured for more symbols than the provider takes.
+        the provider could never know fail without being sent. `witness` gets the request and the whole response,
+        refusals too, with every key in it blotted out, before anything is read from it. Raises SettingsError (for an
+        unknown key, too) or InvalidRange for what cannot be asked, and a ProviderError, with status and wire bytes,
+        when the call as a whole failed; before it is made, Misconfigured for more symbols than the provider takes.
         """
         require_fetcher(self.provider, fetcher)
         spellings = Spellings(self.provider, symbols, asset_class, overrides)
         try:
-            fetched = self._fetch(fetcher, spellings.spelled, window, now or datetime.now(UTC), key_name)
+            now = now or datetime.now(UTC)
+            fetched = self._fetch(fetcher, spellings.spelled, window, now, key_name, witness)
         except PricingError as error:
             spellings.error(error)
             raise
@@ -256,22 +251,28 @@ class ProviderClient:
             raise self._settled(error, response) from None
         shown = shown_limit(response.headers, is_refused=False)
         receipt = Receipt(response.status, response.wire_bytes, units_left(response.headers), shown=shown)
-        return Searched([replace(one, name=self._scrub(one.name)) for one in listings], receipt)
+        return Searched([replace(one, name=self.hide_keys(one.name)) for one in listings], receipt)
 
     def _fetch(
-        self, fetcher: Fetcher, asked: Sequence[str], window: Window | None, now: datetime, key_name: str
+        self,
+        fetcher: Fetcher,
+        asked: Sequence[str],
+        window: Window | None,
+        now: datetime,
+        key_name: str,
+        witness: Witness | None,
     ) -> Fetched:
         """One call for symbols in the provider's spelling, each of them once."""
         sent = [symbol for symbol in asked if self.provider.accepts(symbol)]
-        unknown: tuple[SymbolFailure, ...] = ()
-        if len(sent) < len(asked):
-            unknown = tuple(self._never_known(symbol) for symbol in asked if symbol not in set(sent))
+        unknown = tuple(self._never_known(symbol) for symbol in asked if not self.provider.accepts(symbol))
         if not sent:
             return Fetched(Answer(failures=unknown))
         self._check_batch(fetcher, len(sent), window)
         request = self.provider.build(fetcher, sent, window, now=now)
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if fetcher.is_document else self._max_bytes
         response, unannounced = self._send(request, self._key(key_name), most)
+        if witness is not None:
+            witness(request, self._for_people(response))
         with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
             response = self._without_key(response, is_document=fetcher.is_document)
             answer = self._answer(fetcher, sent, window, response, now)
@@ -304,14 +305,15 @@ class ProviderClient:
             self._settled(error, response)
             raise
         except Exception as error:  # the parser's own fault; the received bytes are booked anyway
-            message = self._scrub(f"reading the answer of {self.provider.name} failed: {error!r}")
+            message = self.hide_keys(f"reading the answer of {self.provider.name} failed: {error!r}")
             raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
         return self._scrubbed(answer)
 
     def _settled(self, error: ProviderError, response: Response) -> ProviderError:
         """An error of reading an answer, with the cost of the call and without keys."""
         error.http_status, error.wire_bytes = response.status, response.wire_bytes
-        error.args = tuple(self._scrub(str(part)) for part in error.args)
+        error.args = tuple(self.hide_keys(str(part)) for part in error.args)
+        error.if_never_answered = error.if_never_answered and self.hide_keys(error.if_never_answered)
         return error
 
     def _check_batch(self, fetcher: Fetcher, count: int, window: Window | None) -> None:
@@ -374,6 +376,7 @@ class ProviderClient:
         self, request: Request, headers: Mapping[str, str], exchange: Exchange, seen: list[int]
     ) -> tuple[Response, bool]:
         target = self._base_path + _target(request)
+        headers = {"User-Agent": self._user_agent, **headers}
         sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]
         with self._transport.get(self._origin, target, sent) as answer:
             seen.append(answer.status)
@@ -408,12 +411,15 @@ class ProviderClient:
                 )
             case UnknownEncoding():
                 kind = SchemaDrift
-                message = f"{name} answered in the unasked encoding {safe_words(self._scrub(str(fault)))!r}"
+                message = (
+                    f"{name} answered in the unasked encoding {safe_words(self.hide_keys(str(fault)))!r}"
+                )
             case BrokenGzip():
                 message = f"{name} sent a body that does not unpack ({arrived})"
             case _:
-                message = f"{name} could not be asked or broke off: {safe_words(self._scrub(str(fault)))} ({arrived})"
-        message = self._scrub(f"{message}. It is asked again later; base URL: {self.base_url}")
+                words = safe_words(self.hide_keys(str(fault)))
+                message = f"{name} could not be asked or broke off: {words} ({arrived})"
+        message = self.hide_keys(f"{message}. It is asked again later; base URL: {self.base_url}")
         return kind(message, http_status=status, wire_bytes=exchange.received)
 
     def _never_known(self, symbol: str) -> SymbolFailure:
@@ -446,14 +452,19 @@ class ProviderClient:
             and replace(answer.unconfirmed, answer=self._scrubbed(answer.unconfirmed.answer)),
         )
 
-    def _scrub(self, text: str) -> str:
+    def hide_keys(self, text: str) -> str:
         """The text without keys: a provider may repeat a refused key, but no message may."""
         return self._echoes.blot_text(text)
+
+    def _for_people(self, response: Response) -> Response:
+        """The response without any of the keys, short ones too, in body and headers."""
+        headers = {self.hide_keys(name): self.hide_keys(value) for name, value in response.headers.items()}
+        return replace(response, headers=headers, body=self._echoes.blot(response.body))
 
     def _without_key(self, response: Response, *, is_document: bool) -> Response:
         """The response without keys, before any text is quoted from it.
 
-        Quotations are cut to length, and `_scrub` would not find a key cut in half. A key that is short enough to be
+        Quotations are cut to length, and `hide_keys` would not find a key cut in half. A key that is short enough to be
         part of a price stays in the body, because prices must not change. A long list of prices is searched only for
         plain keys, because a search for every form takes as long as parsing; its texts are scrubbed later.
         """
@@ -464,13 +475,9 @@ class ProviderClient:
         hide = self._echoes.blot_where_plain if is_list else self._echoes.blot_body
         headers = response.headers
         together = "\n".join(headers.values())
-        if self._scrub(together) != together:
-            headers = {name: self._scrub(value) for name, value in headers.items()}
+        if self.hide_keys(together) != together:
+            headers = {name: self.hide_keys(value) for name, value in headers.items()}
         return replace(response, body=hide(response.body), headers=headers)
-
-
-def _echoes_of(keys: Iterable[SecretStr]) -> KeyEchoes:
-    return KeyEchoes(key.get_secret_value() for key in keys)
 
 
 def _target(request: Request) -> bytes:

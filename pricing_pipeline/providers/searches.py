@@ -11,7 +11,7 @@ from typing import Protocol
 from pydantic import Field
 
 from pricing_pipeline.domain.answers import RejectedValue
-from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.calls import Receipt, Response
 from pricing_pipeline.errors import RequestRefused, SchemaDrift
 from pricing_pipeline.providers.base import (
     Request,
@@ -43,6 +43,14 @@ class Listing:
     name: str
     exchange: str
     currency: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search has found, and the cost of its call."""
+
+    listings: list[Listing]
+    receipt: Receipt
 
 
 class Search(Protocol):

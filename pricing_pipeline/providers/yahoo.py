@@ -28,6 +28,7 @@ from pricing_pipeline.providers.base import (
     require_fetcher,
     safe_words,
     validate,
+    words_of,
 )
 from pricing_pipeline.providers.canonical import FX, pair_of, share_of, with_suffix
 from pricing_pipeline.providers.values import merge
@@ -184,15 +185,27 @@ class Yahoo:
         )
 
     def _refusal(self, response: Response, now: datetime, words: str = "") -> ProviderError | None:
-        """As `base.refusal`; but without a key or a plan, not to be let in is a matter of cookies, and may pass."""
-        error = refusal(self.name, response, now=now, detail=words)
-        if not isinstance(error, KeyRefused | PlanRestricted):
-            return error
-        return KeyRefused(
-            f"yahoo answered {response.status}: {words.rstrip('.') or 'no explanation'}. It may want a cookie and a "
-            "crumb, which this client never sends. Route these data types elsewhere until it lets in without."
-        )
+        """As `base.refusal`; but without a key or a plan, not to be let in is a matter of cookies, and may pass.
 
+        Programs that do not name themselves as browsers are refused with the statuses of other refusals.
+        """
+        error = refusal(self.name, response, now=now, detail=words)
+        if isinstance(error, KeyRefused | PlanRestricted):
+            error = KeyRefused(
+                f"yahoo answered {response.status}: {words.rstrip('.') or 'no explanation'}. It may want a cookie and "
+                "a crumb, which this client never sends. Route these data types elsewhere until it lets in without."
+            )
+        if error is not None and response.status in _REFUSALS_OF_AGENTS:
+            said = (words or words_of(response)).rstrip(".") or "no explanation"
+            error.if_never_answered = (
+                f"yahoo answered {response.status} ({said}), as it does to programs that do not name themselves as "
+                "browsers. It looks at the User-Agent, so fewer calls do not help. docs/providers.md says what "
+                "PRICING_USER_AGENT can do, and what to use instead of yahoo."
+            )
+        return error
+
+
+_REFUSALS_OF_AGENTS = frozenset({403, 429})
 
 _STATUS = {
     "bad request": 400,

@@ -187,5 +187,7 @@ def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
 
 def _note_failure(engine: Engine, call: Call, error: PricingError) -> int:
     with engine.begin() as connection:
-        connection.execute(query("opinions.fail"), {"call_id": call.id, "failure": str(error)})
-        return limits.settle_error(connection, call.id, call.provider, call.key_name, error)
+        message = limits.message_of(connection, call.provider, error)
+        connection.execute(query("opinions.fail"), {"call_id": call.id, "failure": message})
+        limits.settle_failed(connection, call.id, call.provider, call.key_name, error, message)
+    return int(getattr(error, "wire_bytes", 0))

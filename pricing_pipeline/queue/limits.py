@@ -21,6 +21,15 @@ from pricing_pipeline.errors import (
     Throttled,
 )
 
+_KEY_REFUSED_PAUSE = 60.0
+_KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
+    (Throttled, FailureKind.THROTTLED),
+    (KeyRefused, FailureKind.KEY_REFUSED),
+    (SchemaDrift, FailureKind.SCHEMA_DRIFT),
+    (ProviderDown, FailureKind.PROVIDER_DOWN),
+)
+"""Errors that are the fault of the provider or its key, and so count for its breaker and pauses."""
+
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
@@ -264,35 +273,25 @@ def settle(
     )
 
 
-_KEY_REFUSED_PAUSE = 60.0
-_KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
-    (Throttled, FailureKind.THROTTLED),
-    (KeyRefused, FailureKind.KEY_REFUSED),
-    (SchemaDrift, FailureKind.SCHEMA_DRIFT),
-    (ProviderDown, FailureKind.PROVIDER_DOWN),
-)
-"""Errors that are the fault of the provider or its key, and so count for its breaker and pauses."""
-
-
-def settle_error(
+def settle_failed(
     connection: Connection,
     call_id: int,
     provider: str,
     key_name: str,
     error: PricingError,
+    message: str,
     *,
     is_owned: bool = True,
-) -> int:
-    """Close a call without tasks that an error ended, and pause its key if it was refused; returns its wire bytes."""
+) -> None:
+    """Close a failed call that has no task, as `settle` does, and pause the key if it was refused."""
     kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
-    wire_bytes, http_status = getattr(error, "wire_bytes", 0), getattr(error, "http_status", None)
+    status, wire_bytes = getattr(error, "http_status", None), getattr(error, "wire_bytes", 0)
     shown = error.shown if isinstance(error, Throttled) else None
-    receipt = Receipt(http_status, wire_bytes, kind=kind, error=str(error), shown=shown)
+    receipt = Receipt(status, wire_bytes, kind=kind, error=message, shown=shown)
     settle(connection, call_id, receipt, is_owned=is_owned)
     if isinstance(error, Throttled | KeyRefused):
         pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
-        throttle(connection, provider, key_name, pause, str(error))
-    return int(wire_bytes)
+        throttle(connection, provider, key_name, pause, message)
 
 
 def note_unannounced(connection: Connection, call_id: int) -> None:
@@ -335,6 +334,15 @@ def throttle(
 def heed_batch(connection: Connection, call_id: int, most: int) -> None:
     """Remember that a call had more symbols than its provider takes: the next ones have `most` at most."""
     connection.execute(query("limits.heed_batch"), {"call_id": call_id, "most": most})
+
+
+def message_of(connection: Connection, provider: str, error: PricingError) -> str:
+    """The message of a failed call. Some refusals mean something else while a provider has never answered."""
+    better = error.if_never_answered if isinstance(error, ProviderError) else None
+    if better is None:
+        return str(error)
+    has_answered = connection.execute(query("limits.has_answered"), {"provider": provider}).scalar_one()
+    return str(error) if has_answered else better
 
 
 def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:

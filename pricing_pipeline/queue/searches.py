@@ -31,8 +31,9 @@ def search(engine: Engine, client: ProviderClient, data_type: str, words: str, w
         searched = client.search(words, now=claimed.claimed_at, key_name=key_name)
     except PricingError as error:
         with engine.begin() as connection:
-            limits.settle_error(connection, call_id, provider, key_name, error, is_owned=False)
-        raise
+            message = limits.message_of(connection, provider, error)
+            limits.settle_failed(connection, call_id, provider, key_name, error, message, is_owned=False)
+        raise PricingError(message) from error
     with engine.begin() as connection:
         limits.settle(connection, call_id, searched.receipt, is_owned=False)
     return searched.listings

@@ -72,6 +72,7 @@ COMMANDS = {
     "provider probe": ["twelvedata"],
     "provider use": ["twelvedata", "--plan", "free", "--no-check"],
     "provider undo": ["twelvedata"],
+    "provider record": ["twelvedata", "AAPL", "--type", "no_such_type"],
     "route list": [],
     "route show": ["twelvedata", "--type", QUOTE],
     "route add": ["yahoo", "--type", "crypto_quote"],

@@ -69,7 +69,7 @@ def test_every_promised_command_is_there() -> None:
         "task": "list show retry cancel",
         "quarantine": "list show release reject",
         "action": "list show add remove",
-        "provider": "list show use undo change probe",
+        "provider": "list show use undo record change probe",
         "route": "list show add remove",
         "limit": "list show set remove set-caps",
         "key": "set list show change remove rotate",

@@ -25,6 +25,7 @@ SHARED = frozenset(
         "noise",
         "splits",
         "key_echoes",
+        "sent",
         "transport",
         "unpacking",
         "values",

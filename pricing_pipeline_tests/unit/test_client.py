@@ -63,6 +63,24 @@ def test_a_call_sends_what_was_built_with_the_key_in_a_header() -> None:
     assert fetched.http_status == 200
 
 
+def test_c3_the_user_agent_of_the_settings_goes_out_and_never_with_a_key() -> None:
+    agent = "prices-of-ann/1.0 (ann@example.com)"
+    with (
+        ScriptedServer(lambda c: c.answer(QUOTE)) as server,
+        ProviderClient(PROVIDERS["twelvedata"], server.url, SecretStr(KEY), user_agent=agent) as client,
+    ):
+        client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW)
+        with pytest.raises(SettingsError) as late:
+            client.replace_keys({"default": SecretStr("ann@example.com")})
+    assert server.requests[0].lower().count(b"user-agent:") == 1
+    assert f"User-Agent: {agent}\r\n".encode() in server.requests[0]
+    with pytest.raises(SettingsError) as early:
+        ProviderClient(PROVIDERS["twelvedata"], server.url, SecretStr(KEY), user_agent=f"a {KEY.upper()}")
+    for refusal in (early, late):
+        assert str(refusal.value).startswith("PRICING_USER_AGENT contains an API key")
+        assert KEY not in str(refusal.value).lower()
+
+
 def test_a_provider_without_key_is_sent_none() -> None:
     with ScriptedServer(lambda c: c.answer(NAV)) as server:
         with ProviderClient(PROVIDERS["mfapi"], server.url, SecretStr(KEY)) as client:

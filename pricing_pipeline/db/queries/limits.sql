@@ -11,6 +11,10 @@ SELECT extract(epoch FROM pricing.throttle(:provider, :key_name, make_interval(s
 -- Remember that a call had more symbols than its provider takes.
 SELECT pricing.heed_batch_size(:call_id, CAST(:most AS integer));
 
+-- name: has_answered
+-- Whether a provider has ever answered a call.
+SELECT pricing.has_answered(:provider);
+
 -- name: register_keys
 -- Say which keys a worker holds; returns how many are new.
 SELECT pricing.register_keys(:provider, CAST(:names AS text[]));

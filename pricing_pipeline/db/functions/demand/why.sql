@@ -1,10 +1,19 @@
 -- Why a price is as old as it is: one answer for a pair, the most specific cause first. It only reads.
 
+CREATE OR REPLACE FUNCTION pricing.has_answered(wanted_provider text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT EXISTS (SELECT FROM pricing.collector_call_log c WHERE c.provider = wanted_provider AND c.outcome = 'ok')
+$$;
+COMMENT ON FUNCTION pricing.has_answered(text) IS
+    'Whether a provider has ever answered a call, as far as the log of calls reaches. One that never has may refuse this client whatever it asks for.';
+
+
 CREATE OR REPLACE FUNCTION pricing.why_no_key(wanted_provider text, OUT state text, OUT sentence text, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     keys record;
+    refusal record;
 BEGIN
     SELECT bool_or(k.is_active) AS some_active, min(k.blocked_until) FILTER (WHERE k.is_active) AS free_at,
            bool_and(coalesce(k.blocked_until > now_, false)) FILTER (WHERE k.is_active) AS all_blocked,
@@ -14,15 +23,21 @@ BEGIN
         state := 'key_refused';
         sentence := pricing.why_sentence('no_key', wanted_provider);
     ELSIF keys.all_blocked THEN
+        SELECT c.failure_kind, logged.http_status INTO refusal
+        FROM pricing.counted_calls c JOIN pricing.collector_call_log logged USING (call_id)
+        WHERE c.provider = wanted_provider AND c.counted_at > now_ - interval '2 hours' AND c.failure_kind IN ('key_refused', 'throttled')
+        ORDER BY c.counted_at DESC LIMIT 1;
         state := 'throttled';
-        IF 'key_refused' = (SELECT c.failure_kind FROM pricing.counted_calls c
-                            WHERE c.provider = wanted_provider AND c.counted_at > now_ - interval '2 hours'
-                              AND c.failure_kind IN ('key_refused', 'throttled')
-                            ORDER BY c.counted_at DESC LIMIT 1) THEN
+        IF refusal.failure_kind = 'key_refused' THEN
             state := 'key_refused';
         END IF;
         next_at := keys.free_at;
         sentence := pricing.why_sentence(state, wanted_provider, pricing.without_full_stop(keys.reason), pricing.format_time(next_at));
+        -- 401 is about the key, whether or not another one was accepted before.
+        IF refusal.http_status IN (403, 429) AND NOT pricing.has_answered(wanted_provider) THEN
+            sentence := pricing.why_sentence(
+                'refused_always', wanted_provider, pricing.without_full_stop(keys.reason), pricing.format_time(next_at));
+        END IF;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_no_key(text) IS

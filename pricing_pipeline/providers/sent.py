@@ -1,13 +1,14 @@
-"""The keys that a client is given, checked before any call."""
+"""Checks of what goes into the header of every call: the keys and the User-Agent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import SecretStr
 
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.providers.base import Provider, key_setting
+from pricing_pipeline.providers.key_echoes import KeyEchoes
 
 DEFAULT_KEY_NAME = "default"
 
@@ -15,7 +16,7 @@ DEFAULT_KEY_NAME = "default"
 def checked_keys(
     provider: Provider, keys_given: SecretStr | Mapping[str, SecretStr] | None
 ) -> dict[str, SecretStr]:
-    """The keys of a client by name; a key alone is named `default`. Raises SettingsError for one that cannot work."""
+    """The keys by name, none for a provider without. Raises SettingsError for one that no header can carry."""
     if not provider.needs_key:
         return {}
     if keys_given is None:
@@ -37,4 +38,17 @@ def _check_key(provider: Provider, secret: str) -> None:
         raise SettingsError(
             f"{key_setting(provider.name)} holds a space or a character that no HTTP header can carry. "
             "Copy the key again, without quotes or line ends."
+        )
+
+
+def echoes_of(keys: Iterable[SecretStr]) -> KeyEchoes:
+    """What finds these keys in a text."""
+    return KeyEchoes(key.get_secret_value() for key in keys)
+
+
+def check_agent(agent: str, echoes: KeyEchoes) -> None:
+    """Raise SettingsError, without the text, for a User-Agent with a key in it: every provider would learn it."""
+    if echoes.blot_text(agent) != agent:
+        raise SettingsError(
+            "PRICING_USER_AGENT contains an API key. Take it out: it is sent to every provider."
         )
