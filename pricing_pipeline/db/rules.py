@@ -60,6 +60,7 @@ RULES = {
     "scheduled_types_have_a_schedule": "a scheduled type needs a schedule, and only a scheduled type has one",
     "session_is_upright": "a session opens before it closes",
     "shares_are_positive": "a split has numbers of shares above 0, and finite",
+    "shown_limit_is_positive": "a shown limit is a whole number of units, at least 1",
     "spelling_has_instrument": "no such instrument is known; `pricing-pipeline instrument add` makes it known",
     "spelling_is_of_one_symbol": "another symbol of this class is spelled so at this provider",
     "spelling_is_sane": "a spelling has 1 to 64 printable characters of ASCII, without spaces and commas",
