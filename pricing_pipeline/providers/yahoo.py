@@ -191,8 +191,8 @@ class Yahoo:
             said = (words or words_of(response))[:_MOST_OF_THEIR_WORDS].rstrip(".") or "no explanation"
             error.if_never_answered = (
                 f"yahoo answered {response.status} ({said}), as it is known to do to programs that do not name "
-                "themselves as browsers. It looks at the User-Agent, so fewer calls do not help. docs/providers.md says "
-                "what PRICING_USER_AGENT can do, and what to use instead of yahoo."
+                "themselves as browsers. It looks at the User-Agent, so fewer calls do not help. docs/providers.md "
+                "says what PRICING_USER_AGENT can do, and what to use instead of yahoo."
             )
         return error
 
