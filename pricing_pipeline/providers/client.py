@@ -149,7 +149,7 @@ class ProviderClient:
         user_agent: str | None = None,
     ) -> None:
         self.provider = provider
-        self._user_agent = user_agent or USER_AGENT
+        self._user_agent = user_agent
         self._keys = checked_keys(provider, key)
         self._all_keys = frozenset(self._keys.values())
         self._echoes = echoes_of(self._all_keys)
@@ -376,7 +376,7 @@ class ProviderClient:
         self, request: Request, headers: Mapping[str, str], exchange: Exchange, seen: list[int]
     ) -> tuple[Response, bool]:
         target = self._base_path + _target(request)
-        headers = {"User-Agent": self._user_agent, **headers}
+        headers = {"User-Agent": self._user_agent or USER_AGENT, **headers}
         sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]
         with self._transport.get(self._origin, target, sent) as answer:
             seen.append(answer.status)

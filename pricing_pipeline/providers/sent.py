@@ -46,9 +46,9 @@ def echoes_of(keys: Iterable[SecretStr]) -> KeyEchoes:
     return KeyEchoes(key.get_secret_value() for key in keys)
 
 
-def check_agent(agent: str, echoes: KeyEchoes) -> None:
-    """Raise SettingsError, without the text, for a User-Agent with a key in it: every provider would learn it."""
-    if echoes.blot_text(agent) != agent:
+def check_agent(agent: str | None, echoes: KeyEchoes) -> None:
+    """Raise SettingsError, without the text, for a chosen User-Agent with a key in it: all providers get it."""
+    if agent is not None and echoes.blot_text(agent) != agent:
         raise SettingsError(
             "PRICING_USER_AGENT contains an API key. Take it out: it is sent to every provider."
         )

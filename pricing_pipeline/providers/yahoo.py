@@ -196,16 +196,18 @@ class Yahoo:
                 "a crumb, which this client never sends. Route these data types elsewhere until it lets in without."
             )
         if error is not None and response.status in _REFUSALS_OF_AGENTS:
-            said = (words or words_of(response)).rstrip(".") or "no explanation"
+            said = (words or words_of(response))[:_MOST_OF_THEIR_WORDS].rstrip(".") or "no explanation"
             error.if_never_answered = (
-                f"yahoo answered {response.status} ({said}), as it does to programs that do not name themselves as "
-                "browsers. It looks at the User-Agent, so fewer calls do not help. docs/providers.md says what "
-                "PRICING_USER_AGENT can do, and what to use instead of yahoo."
+                f"yahoo answered {response.status} ({said}), as it is known to do to programs that do not name "
+                "themselves as browsers. It looks at the User-Agent, so fewer calls do not help. docs/providers.md "
+                "says what PRICING_USER_AGENT can do, and what to use instead of yahoo."
             )
         return error
 
 
 _REFUSALS_OF_AGENTS = frozenset({403, 429})
+_MOST_OF_THEIR_WORDS = 150
+"""So that our advice is not what is cut off where such a refusal is kept."""
 
 _STATUS = {
     "bad request": 400,

@@ -63,7 +63,7 @@ def work(
 @pytest.mark.usefixtures("service")
 def test_a6_the_trial_call_of_yahoo_speaks_of_the_user_agent(core: Core, cli: CommandLine) -> None:
     error = use(cli).error
-    assert error.startswith("yahoo answered 429 (Edge: Too Many Requests), as it does to programs")
+    assert error.startswith("yahoo answered 429 (Edge: Too Many Requests), as it is known to do to programs")
     assert OF_AGENT in error
     assert error.endswith("and what to use instead of yahoo. Nothing has changed.")
     assert core.one("SELECT count(*) FROM pricing.provider_plans") == 0
@@ -82,7 +82,7 @@ def test_a6_a_403_of_yahoo_speaks_of_the_user_agent(
     service.behave_well()
     service.behave("status", provider="yahoo", status=403, body=body)
     error = use(cli).error
-    assert error.startswith(f"yahoo answered 403 ({words}), as it does to programs")
+    assert error.startswith(f"yahoo answered 403 ({words}), as it is known to do to programs")
     assert "key" not in error
 
 

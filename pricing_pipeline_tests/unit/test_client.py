@@ -76,6 +76,9 @@ def test_c3_the_user_agent_of_the_settings_goes_out_and_never_with_a_key() -> No
     assert f"User-Agent: {agent}\r\n".encode() in server.requests[0]
     with pytest.raises(SettingsError) as early:
         ProviderClient(PROVIDERS["twelvedata"], server.url, SecretStr(KEY), user_agent=f"a {KEY.upper()}")
+    ProviderClient(
+        PROVIDERS["twelvedata"], server.url, SecretStr("pipeline")
+    ).close()  # in our own, by chance
     for refusal in (early, late):
         assert str(refusal.value).startswith("PRICING_USER_AGENT contains an API key")
         assert KEY not in str(refusal.value).lower()

@@ -1,5 +1,5 @@
--- What a person, or a change of the registry, does to tasks: retry, cancel, retire; and a person's own calls. Lock order: see queue.sql; dead
--- tasks come after demand and before live ones.
+-- What a person, or a change of the registry, does to tasks: retry, cancel, retire; and a person's own calls. Lock order:
+-- see queue.sql; dead tasks come after demand and before live ones.
 
 CREATE OR REPLACE FUNCTION pricing.end_backoff(wanted_type text, symbols text[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
