@@ -238,7 +238,7 @@ def test_a6_each_call_is_counted_and_none_is_made_beyond_the_limit(
 def test_a6_more_units_than_are_left_are_not_spent(
     cli: CommandLine, core: Core, service: RunningSandbox, folder: Path
 ) -> None:
-    symbols = ["AAPL", "IBM", "MSFT", "GOOG", "FB"]
+    symbols = ["AAPL", "IBM", "MSFT", "GOOG", "META"]
     assert record(cli, folder, TWELVEDATA, *symbols, "--type", QUOTE).exit_code == 0
     error = record(cli, folder / "again", TWELVEDATA, *symbols, "--type", QUOTE).error
     assert "its limits leave no room for 5 units" in error

@@ -62,7 +62,7 @@ def test_f1_clients_read_the_sandbox_in_every_style(style):
 def test_g6_the_client_reads_thirteen_years_to_the_last_digit():
     with running_sandbox() as sandbox, clients(sandbox) as (twelvedata, _):
         window = Window(date(2000, 3, 1), date(2013, 2, 28))
-        found = twelvedata.fetch(Fetcher.DAILY_BARS, ["AAPL", "FB", "GOOG", "IBM", "MSFT"], window).answer
+        found = twelvedata.fetch(Fetcher.DAILY_BARS, ["AAPL", "META", "GOOG", "IBM", "MSFT"], window).answer
         assert not found.failures
         for symbol, bars in recorded_bars().items():
             expected = [
