@@ -1793,7 +1793,7 @@ GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pr
 CREATE FUNCTION pricing.heed_batch_size(refused bigint, most integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.heed_batch_size(bigint,integer) TO pricing_worker;
 
--- The provider has shown how many units a key may use in so many seconds (86400 = also a calendar day; NULL = in its longest window of seconds). Fewer than are written are remembered. The last showing counts, so a higher one forgets a lower one; none ever raises what is written.
+-- The provider has shown how many units a key may use in so many seconds (86400 = also a calendar day; NULL = in its longest window of up to an hour). Fewer than are written are remembered. The last showing counts, so a higher one forgets a lower one; none ever raises what is written.
 CREATE FUNCTION pricing.heed_shown_limit(wanted_provider text, wanted_key text, shown integer, seconds integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heed_shown_limit(text,text,integer,integer,timestamp with time zone) TO pricing_worker;
 

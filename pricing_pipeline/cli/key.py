@@ -194,6 +194,10 @@ def _known(
 def change(provider: str, name: str, *, is_active: bool | None, unblock: bool, as_json: bool) -> None:
     """Use a key or stop using it, and end its pause. Raises UnknownProvider and UnknownCredential."""
     settings = load_settings()
+    if provider in PROVIDERS and not PROVIDERS[provider].needs_key:
+        raise PricingError(
+            f"{provider} needs no key. `pricing-pipeline provider change {provider} --inactive` stops calling it."
+        )
     with open_owner(settings) as engine, engine.begin() as connection:
         credentials.require_provider(connection, provider)
         registered = limits.key_states(connection, provider)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 from sqlalchemy import Engine
 
+from pricing_pipeline.errors import PricingError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import keys_in_use, sandbox_url
-from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
+from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME, check_agent, echoes_of
 from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.settings import Settings
 
@@ -34,7 +35,12 @@ def access_to(engine: Engine, settings: Settings, provider: str) -> Access:
     """The address and the keys of a provider; no key if there is none, or none is needed. Raises CredentialError."""
     with engine.connect() as connection:
         (about,) = provider_rules.providers(connection, provider)
-        rows = [row for row in credentials.stored(connection, provider) if row.is_active]
+        known = credentials.stored(connection, provider)
+    rows = [row for row in known if row.is_active]
+    if known and not rows and not settings.sandbox:
+        use_again = f"pricing-pipeline key change {provider} --name {known[0].key_name} --active"
+        raise PricingError(f"no key of {provider} is active. `{use_again}` has it used again.")
+    _check_agent(engine, settings)
     needs_key = PROVIDERS[provider].needs_key
     if settings.sandbox:
         return Access(
@@ -47,3 +53,13 @@ def access_to(engine: Engine, settings: Settings, provider: str) -> Access:
         raise fault
     keys = keys_in_use(settings, provider, {key_name: secret for (_, key_name), secret in stored.items()})
     return Access(about.base_url, keys, is_from_environment=bool(keys) and not stored)
+
+
+def _check_agent(engine: Engine, settings: Settings) -> None:
+    """Raise SettingsError if the User-Agent contains a stored key, of whatever provider: all would learn it."""
+    if settings.user_agent is None or settings.sandbox:
+        return
+    with engine.connect() as connection:
+        rows = credentials.stored(connection)
+    opened, _ = credentials.open_all(master_keys.load(settings), rows) if rows else ({}, {})
+    check_agent(settings.user_agent, echoes_of(opened.values()))

@@ -21,7 +21,7 @@ from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.queue import limits
-from pricing_pipeline.registry import plans
+from pricing_pipeline.registry import plans, provider_rules
 from pricing_pipeline.registry.plans import Change, Plan
 from pricing_pipeline.settings import Settings, load_settings
 
@@ -36,7 +36,7 @@ def use(
     symbols: int,
     minute: int | None,
     day: int | None,
-    is_checked: bool,
+    is_checked: bool | None,
     as_json: bool,
 ) -> None:
     """Write a plan, after a call that tries the key. Raises PricingError; then nothing has changed."""
@@ -46,9 +46,10 @@ def use(
             credentials.require_provider(connection, provider)
         name, plan = _chosen(provider, plan_name, minute, day)
         access = _access(engine, settings, provider)
-        fetched = (
-            _try(engine, settings, provider, plan, access) if is_checked and not settings.sandbox else None
-        )
+        if is_checked is None:
+            is_checked = not _has_worked(engine, provider, access)
+        is_tried = is_checked and not settings.sandbox
+        fetched = _try(engine, settings, provider, plan, access) if is_tried else None
         with engine.begin() as connection:
             changes = plans.use(connection, provider, name, plan, symbols)
             if access.new_key is not None:
@@ -57,7 +58,11 @@ def use(
                 _count(connection, provider, access.key_name, plan, fetched)
         if access.new_key is not None:
             key.hint_of_stored(provider, access.new_key, *stored)
-        elif access.is_from_environment and not settings.sandbox:
+        if fetched is not None and settings.user_agent is not None:
+            hint(
+                "this call was made with PRICING_USER_AGENT of this shell. Set it where `up` is started, too."
+            )
+        if access.is_from_environment and not settings.sandbox:
             hint(
                 f"the key comes from {key_setting(provider)} here. The pipeline needs it, too: set it where `up` is "
                 f"started, or store it: pricing-pipeline key set {provider}"
@@ -121,6 +126,13 @@ def _access(engine: Engine, settings: Settings, provider: str) -> Access:
         return access
     secret = credentials.checked_secret(key.read(provider, DEFAULT_KEY_NAME))
     return replace(access, keys={DEFAULT_KEY_NAME: secret}, new_key=secret)
+
+
+def _has_worked(engine: Engine, provider: str, access: Access) -> bool:
+    """Whether the provider is called already and answers: another call would say nothing new."""
+    with engine.connect() as connection:
+        (about,) = provider_rules.providers(connection, provider)
+        return access.new_key is None and about.is_active and limits.has_answered(connection, provider)
 
 
 def _try(engine: Engine, settings: Settings, provider: str, plan: Plan, access: Access) -> Fetched:
@@ -192,4 +204,4 @@ def _print_pace(plan: Plan, symbols: int) -> None:
         [(str(count), f"{plan.refresh_minutes(count)} min") for count in counts],
         right=["watched shares"],
     )
-    typer.echo(f"The TTL of quotes is set for {symbols} symbols; --symbols N sets it for N.")
+    typer.echo(f"With --symbols N the TTL of quotes is set for N symbols; here it is {symbols}.")

@@ -23,6 +23,7 @@ from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Provider, Request, key_setting
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
+from pricing_pipeline.providers.spellings import NO_OVERRIDES, spelling_of
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import data_type_registry, plans
 from pricing_pipeline.settings import Settings, load_settings
@@ -37,6 +38,7 @@ class _Wanted:
     provider: Provider
     data_type: str
     fetcher: Fetcher
+    asset_class: str
     symbols: list[str]
     recording: Recording
 
@@ -85,7 +87,8 @@ def record(
         return
     if settings.sandbox:
         hint("with PRICING_SANDBOX on, the sandbox was asked, and not the real service.")
-    hint(f"your keys are blotted out. Look through the files of {folder} before you give them to anybody.")
+    keys = "your keys are blotted out. " if PROVIDERS[provider].needs_key else ""
+    hint(f"{keys}Look through the files of {folder} before you give them to anybody.")
 
 
 def _tell(provider: str, facts: Mapping[str, object]) -> None:
@@ -99,7 +102,10 @@ def _wanted(engine: Engine, name: str, data_type: str, symbols: list[str], folde
     with engine.connect() as connection:
         credentials.require_provider(connection, name)
         known = data_type_registry.about(connection, data_type)
-        fetcher = Fetcher(known["fetcher"] if known is not None else _planned(data_type))
+        fetcher_name, asset_class = (
+            (known["fetcher"], known["asset_class"]) if known is not None else _planned(data_type)
+        )
+        fetcher = Fetcher(fetcher_name)
         provider = PROVIDERS.get(name)
         if provider is None:
             raise PricingError(f"this version has no client of {name}.")
@@ -115,15 +121,17 @@ def _wanted(engine: Engine, name: str, data_type: str, symbols: list[str], folde
             f"one call to {name} for {data_type} takes {most} symbol{'s' * (most > 1)}, and {len(symbols)} are named."
         )
     for symbol in symbols:
-        if not provider.accepts(symbol):
+        if not provider.accepts(spelling_of(provider, symbol, asset_class, NO_OVERRIDES)):
             raise PricingError(f"{name} has no symbols spelled like {symbol!r}, so it was not asked.")
-    return _Wanted(provider, data_type, fetcher, symbols, Recording.of(folder, name, data_type, symbols))
+    recording = Recording.of(folder, name, data_type, symbols)
+    return _Wanted(provider, data_type, fetcher, asset_class, symbols, recording)
 
 
-def _planned(data_type: str) -> str:
-    """The fetcher of a data type that a plan would add."""
+def _planned(data_type: str) -> tuple[str, str]:
+    """The fetcher and the asset class of a data type that a plan would add."""
     try:
-        return plans.known_type(data_type).fetcher
+        known = plans.known_type(data_type)
+        return known.fetcher, known.asset_class
     except KeyError:
         raise UnknownDataType(
             f"there is no data type {data_type!r}. `pricing-pipeline type list` shows those there are."
@@ -141,6 +149,7 @@ def _record(engine: Engine, settings: Settings, client: ProviderClient, wanted: 
             wanted.symbols,
             now=at,
             key_name=key_name,
+            asset_class=wanted.asset_class,
             witness=lambda request, response: seen.append((request, response)),
         )
         with engine.begin() as connection:
@@ -193,5 +202,5 @@ def _claim(engine: Engine, client: ProviderClient, wanted: _Wanted) -> tuple[int
             },
         ).one()
     if row.refusal is not None:
-        raise PricingError(f"{row.refusal}. Nobody was asked.")
+        raise PricingError(f"{wanted.data_type} is not recorded: {row.refusal}.")
     return row.call_id, row.key_name, row.claimed_at

@@ -320,12 +320,13 @@ class ProviderClient:
         most = self.provider.batch_limit(fetcher, window)
         if count > most:
             name = self.provider.name
-            column = "batch_size" if window is None else "window_batch_size or window_days_per_call"
-            raise Misconfigured(
-                f"{name} takes at most {most} symbols in such a call for {fetcher!s}, and {count} were to share one. "
-                f"Lower {column} of pricing.provider_capabilities, where provider = '{name}' and "
-                f"fetcher = '{fetcher!s}'."
+            lower = f"`pricing-pipeline provider change {name} --batch-size {fetcher!s}={most}` lowers it"
+            if window is not None:
+                lower = "Lower window_batch_size or window_days_per_call of pricing.provider_capabilities"
+            problem = (
+                f"takes at most {most} symbols in such a call for {fetcher!s}, and {count} were to share one"
             )
+            raise Misconfigured(f"{name} {problem}. {lower}.")
 
     def _read(
         self,

@@ -302,8 +302,8 @@ def _gated_endpoint(fetcher: Fetcher, symbols: Sequence[str], message: str) -> P
         return PlanRestricted(f"{message} {advice}", is_whole_endpoint=True)
     # One symbol is asked for by another path, which the plan may have.
     error = PlanRestricted(
-        f"{message} Set batch_size of fmp's {fetcher!s} to 1 in pricing.provider_capabilities, so that {_BATCH} is "
-        "not asked, or change the plan."
+        f"{message} `pricing-pipeline provider change fmp --batch-size {fetcher!s}=1` has {_BATCH} not asked any more; "
+        "or change the plan."
     )
     error.most_symbols = 1
     return error

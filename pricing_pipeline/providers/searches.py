@@ -158,6 +158,8 @@ def _of_twelvedata(row: _TwelveDataRow) -> Listing | None:
     asset_class = {"Physical Currency": FX, "Digital Currency": CRYPTO}.get(row.instrument_type, EQUITY)
     symbol = row.symbol
     if asset_class == EQUITY and row.country != _US:
+        if not row.exchange:
+            return None
         known = exchange_named("twelvedata", row.mic_code) or exchange_named("twelvedata", row.exchange)
         # By its own name of an exchange it can be asked, though no other provider can.
         symbol = f"{symbol}:{known.mic if known else row.exchange}"
@@ -167,6 +169,8 @@ def _of_twelvedata(row: _TwelveDataRow) -> Listing | None:
 def _of_fmp(row: _FmpRow) -> Listing | None:
     symbol, currency, exchange = row.symbol, row.currency or "", row.exchange or ""
     if exchange in ("FOREX", "CRYPTO"):
+        if not currency:
+            return None
         base = symbol.removesuffix(currency)
         asset_class = FX if exchange == "FOREX" else CRYPTO
         return _listing(f"{base}/{currency}", asset_class, row.name or "", exchange, currency)

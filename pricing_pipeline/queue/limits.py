@@ -313,7 +313,7 @@ def add_keys(connection: Connection, provider: str, names: Collection[str]) -> N
 def change_key(
     connection: Connection, provider: str, key_name: str, *, is_active: bool | None, unblock: bool
 ) -> None:
-    """Use a key or stop using it (None = as it is), and end its pause."""
+    """Use a key or stop using it (None = as it is), and end its pause and what was shown of its limits."""
     parameters = {
         "provider": provider,
         "key_name": key_name,
@@ -321,6 +321,9 @@ def change_key(
         "unblock": unblock,
     }
     connection.execute(query("limits.change_key"), parameters)
+    if unblock:
+        names = {"provider": provider, "key_name": key_name}
+        connection.execute(query("limits.forget_shown"), names)
 
 
 def throttle(
@@ -341,8 +344,12 @@ def message_of(connection: Connection, provider: str, error: PricingError) -> st
     better = error.if_never_answered if isinstance(error, ProviderError) else None
     if better is None:
         return str(error)
-    has_answered = connection.execute(query("limits.has_answered"), {"provider": provider}).scalar_one()
-    return str(error) if has_answered else better
+    return str(error) if has_answered(connection, provider) else better
+
+
+def has_answered(connection: Connection, provider: str) -> bool:
+    """Whether a provider has answered a call of the last weeks, as long as the log of calls is kept."""
+    return bool(connection.execute(query("limits.has_answered"), {"provider": provider}).scalar_one())
 
 
 def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:

@@ -41,22 +41,34 @@ def give(connection: Connection, provider: str, asset_class: str, symbol: str, s
     parameters = {"provider": provider, "asset_class": asset_class, "symbol": symbol}
     for other in connection.execute(query("spellings.others"), parameters).scalars():
         if _by_rule(provider, asset_class, other) == spelling:
-            raise PricingError(
-                f"{provider} is asked for {other} as {spelling}: two symbols would get one answer. "
-                f"`pricing-pipeline instrument spell {other} --at {provider} --as SPELLING` gives {other} another one."
-            )
+            raise _shared(provider, other, spelling)
     connection.execute(query("spellings.give"), {**parameters, "spelling": spelling})
     return _spelled(provider, asset_class, symbol, spelling)
 
 
 def take_back(connection: Connection, provider: str, asset_class: str, symbol: str) -> Spelled:
-    """Have a provider asked for a symbol by its rule again. Raises UnknownRule if nobody has given a spelling."""
+    """Have a provider asked for a symbol by its rule again.
+
+    Raises UnknownRule if nobody has given a spelling, and PricingError if another symbol is spelled so now.
+    """
     parameters = {"provider": provider, "asset_class": asset_class, "symbol": symbol}
     if connection.execute(query("spellings.take_back"), parameters).one_or_none() is None:
         raise UnknownRule(
             f"nobody has given a spelling of {symbol} ({asset_class}) at {provider}; its rule holds already."
         )
-    return _spelled(provider, asset_class, symbol, None)
+    spelled = _spelled(provider, asset_class, symbol, None)
+    holder = {"provider": provider, "asset_class": asset_class, "spelling": spelled.spelling}
+    other = connection.execute(query("spellings.holder"), holder).scalar_one_or_none()
+    if other is not None:
+        raise _shared(provider, other, spelled.spelling)
+    return spelled
+
+
+def _shared(provider: str, other: str, spelling: str) -> PricingError:
+    return PricingError(
+        f"{provider} is asked for {other} as {spelling}: two symbols would get one answer. "
+        f"`pricing-pipeline instrument spell {other} --at {provider} --as SPELLING` gives {other} another one."
+    )
 
 
 def _require_possible(provider: str, spelling: str) -> None:

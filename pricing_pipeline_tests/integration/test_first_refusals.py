@@ -159,6 +159,6 @@ def test_f4_after_an_answer_a_429_is_a_429(
     assert error == "yahoo answered 429: Edge: Too Many Requests. It is asked again when its limit allows."
     assert OF_SPEED in " ".join(cli("price", "why", "IBM", "--type", QUOTE).stdout.split())
     assert "User-Agent" not in cli("status").stdout
-    assert use(cli).error == (
+    assert cli("provider", "use", "yahoo", "--check", sandbox="false").error == (
         "yahoo answered 429: Edge: Too Many Requests. It is asked again when its limit allows. Nothing has changed."
     )

@@ -218,3 +218,12 @@ def test_what_is_no_spelling_is_refused(
     said = cli("instrument", "spell", *words)
     assert (said.exit_code, sentence in " ".join(said.error.split())) == (code, True), said.error
     assert core.one("SELECT symbol FROM pricing.provider_symbols") == "IBM"
+
+
+def test_a_spelling_is_not_taken_back_while_another_symbol_has_it(core: Core, cli: CommandLine) -> None:
+    """AAPL is given another one, IBM takes AAPL's: by its rule AAPL would get IBM's answers."""
+    assert cli("instrument", "spell", "AAPL", "--at", "yahoo", "--as", "APPL").exit_code == 0
+    assert cli("instrument", "spell", "IBM", "--at", "yahoo", "--as", "AAPL").exit_code == 0
+    said = cli("instrument", "spell", "AAPL", "--at", "yahoo", "--undo")
+    assert "yahoo is asked for IBM as AAPL: two symbols would get one answer" in said.error
+    assert core.one("SELECT spelling FROM pricing.provider_symbols WHERE symbol = 'AAPL'") == "APPL"

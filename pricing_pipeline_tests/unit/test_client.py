@@ -156,7 +156,7 @@ def test_b8_a_symbol_that_cannot_be_sent_does_not_stop_the_others() -> None:
             Fetcher.QUOTE,
             121,
             0,
-            "at most 120 symbols in such a call for quote, and 121 .* Lower batch_size",
+            "at most 120 symbols in such a call for quote, and 121 .* --batch-size quote=120` lowers it",
         ),
         (
             "twelvedata",
@@ -165,8 +165,8 @@ def test_b8_a_symbol_that_cannot_be_sent_does_not_stop_the_others() -> None:
             5000,
             "at most 10 .* Lower window_batch_size or window_days_per_call",
         ),
-        ("yahoo", Fetcher.DAILY_BARS, 2, 0, "at most 1 .*provider = 'yahoo' and fetcher = 'daily_bars'"),
-        ("fmp", Fetcher.QUOTE, 101, 0, "at most 100 .* of pricing.provider_capabilities"),
+        ("yahoo", Fetcher.DAILY_BARS, 2, 0, "at most 1 .*provider change yahoo --batch-size daily_bars=1"),
+        ("fmp", Fetcher.QUOTE, 101, 0, "at most 100 .*provider change fmp --batch-size quote=100"),
         ("mfapi", Fetcher.NAV, 5001, 0, "at most 5000 "),
     ],
 )

@@ -61,8 +61,12 @@ def use(
         typer.Option("--day", metavar="UNITS", min=1, help="What your plan allows in a day of UTC."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Try the key with one call first.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--check/--no-check",
+            help="Try the key with one call first; else only while nothing was answered.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Ask a provider from now on, within a plan: its limits, batches, data types and TTLs are written.

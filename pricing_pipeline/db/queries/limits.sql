@@ -36,8 +36,14 @@ UPDATE pricing.provider_keys
 SET is_active = coalesce(CAST(:is_active AS boolean), is_active),
     blocked_until = CASE WHEN :unblock THEN NULL ELSE blocked_until END,
     blocked_reason = CASE WHEN :unblock THEN NULL ELSE blocked_reason END,
-    throttles = CASE WHEN :unblock THEN 0 ELSE throttles END
+    throttles = CASE WHEN :unblock THEN 0 ELSE throttles END,
+    foreign_units = CASE WHEN :unblock THEN 0 ELSE foreign_units END,
+    foreign_until = CASE WHEN :unblock THEN NULL ELSE foreign_until END
 WHERE provider = :provider AND key_name = :key_name;
+
+-- name: forget_shown
+-- Forget what a provider has shown of a key's limits.
+DELETE FROM pricing.shown_limits WHERE provider = :provider AND key_name = :key_name;
 
 -- name: quota
 -- Per provider: bytes used of the 30-day allowance, units left now over all keys, and why it is not called, if so.

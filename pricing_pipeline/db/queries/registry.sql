@@ -182,7 +182,7 @@ SELECT fetcher, batch_size FROM pricing.provider_capabilities WHERE provider = :
 
 -- name: set_batch_size
 -- Change the most symbols of one call; no row where the provider cannot be asked for this.
-UPDATE pricing.provider_capabilities SET batch_size = :size, batch_from = least(batch_from, :size)
+UPDATE pricing.provider_capabilities SET batch_size = :size
 WHERE provider = :provider AND fetcher = :fetcher RETURNING fetcher;
 
 -- name: probe

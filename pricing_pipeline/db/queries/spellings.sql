@@ -9,7 +9,7 @@ ORDER BY 1;
 -- name: others
 -- The other symbols of a class for which nobody has given a spelling at a provider.
 SELECT i.symbol FROM pricing.instruments i
-WHERE i.asset_class = :asset_class AND i.symbol <> :symbol AND NOT EXISTS (
+WHERE i.asset_class = :asset_class AND i.symbol <> :symbol AND i.is_active AND NOT EXISTS (
     SELECT FROM pricing.provider_symbols s WHERE (s.provider, s.asset_class, s.symbol) = (:provider, i.asset_class, i.symbol))
 ORDER BY 1;
 
@@ -21,3 +21,7 @@ ON CONFLICT (provider, asset_class, symbol) DO UPDATE SET spelling = excluded.sp
 -- name: take_back
 -- Have a provider asked for a symbol by its rule again; returns what is taken back.
 DELETE FROM pricing.provider_symbols WHERE (provider, asset_class, symbol) = (:provider, :asset_class, :symbol) RETURNING spelling;
+
+-- name: holder
+-- The symbol of a class for which a person has given this spelling at a provider.
+SELECT symbol FROM pricing.provider_symbols WHERE (provider, asset_class, spelling) = (:provider, :asset_class, :spelling);

@@ -161,9 +161,10 @@ BEGIN
     IF coalesce(shown, 0) <= 0 THEN
         RETURN;
     END IF;
+    -- A limit that names no window is mostly one of a minute. Taken for that of a day, it would stop nearly all work.
     SELECT l.* INTO wanted FROM pricing.provider_limits l
     WHERE l.provider = wanted_provider
-      AND CASE WHEN seconds IS NULL THEN l.window_seconds IS NOT NULL ELSE coalesce(l.window_seconds, 86400) = seconds END
+      AND CASE WHEN seconds IS NULL THEN l.window_seconds <= 3600 ELSE coalesce(l.window_seconds, 86400) = seconds END
     ORDER BY l.window_seconds DESC NULLS LAST, l.units, l.name LIMIT 1;
     IF wanted.name IS NULL THEN
         RETURN;
@@ -178,9 +179,11 @@ BEGIN
         VALUES (wanted_provider, wanted_key, wanted.name, shown, now_)
         ON CONFLICT ON CONSTRAINT shown_limits_pkey DO UPDATE SET shown_units = excluded.shown_units, shown_at = excluded.shown_at;
     END IF;
+EXCEPTION WHEN foreign_key_violation THEN
+    NULL; -- a person has just removed the limit
 END $$;
 COMMENT ON FUNCTION pricing.heed_shown_limit(text, text, integer, integer, timestamptz) IS
-    'The provider has shown how many units a key may use in so many seconds (86400 = also a calendar day; NULL = in its longest window of seconds). Fewer than are written are remembered. The last showing counts, so a higher one forgets a lower one; none ever raises what is written.';
+    'The provider has shown how many units a key may use in so many seconds (86400 = also a calendar day; NULL = in its longest window of up to an hour). Fewer than are written are remembered. The last showing counts, so a higher one forgets a lower one; none ever raises what is written.';
 
 
 CREATE OR REPLACE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamptz) RETURNS void
@@ -236,7 +239,7 @@ BEGIN
     SET shown_size = CASE WHEN s.shown_at > pricing.clock() - interval '1 day' THEN least(s.shown_size, excluded.shown_size) ELSE excluded.shown_size END,
         shown_at = excluded.shown_at;
     PERFORM pricing.warn('heed_batch_size', call.provider, pg_catalog.format(
-        'it refused a call for %s symbols as too many. Calls of %s ask for %s at most for a day. If it goes on, lower its batch in pricing.provider_capabilities',
+        'it refused a call for %s symbols as too many. Calls of %s ask for %s at most for a day. If it goes on, `pricing-pipeline provider change --batch-size` lowers it',
         call.size, call.fetcher, most), '22023');
 EXCEPTION WHEN lock_not_available OR foreign_key_violation THEN
     NULL; -- the next refusal says it again

@@ -289,6 +289,11 @@ BEGIN
     -- Whoever looks at a provider before using it finds it switched off, and whoever looks at a broken one its breaker open.
     SELECT coalesce(k.sentence, CASE WHEN w.state NOT IN ('provider_off', 'breaker_open') THEN w.sentence END) INTO refusal
     FROM pricing.why_not_called(wanted_provider, 1, needed_bytes) w CROSS JOIN pricing.why_no_key(wanted_provider) k;
+    -- Of those two why_not_called speaks before it looks at the quota.
+    IF refusal IS NULL AND pricing.bytes_used(wanted_provider, claimed_at) + needed_bytes > (
+           SELECT pricing.quota_for(p.quota_bytes, 1) FROM pricing.data_collectors p WHERE p.provider = wanted_provider) THEN
+        refusal := pg_catalog.format('the quota of %s has no room for about %s bytes', wanted_provider, needed_bytes);
+    END IF;
     IF refusal IS NOT NULL THEN
         RETURN;
     END IF;

@@ -223,15 +223,16 @@ BEGIN
                                            WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) AS is_true) watched
         WHERE r.is_active AND coalesce(i.is_active AND i.update_mode = 'api', true)
           AND (watched.is_true OR EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))),
+    able AS MATERIALIZED (SELECT c.*, pricing.batch_of(c, '-infinity', 'infinity') AS size FROM pricing.provider_capabilities c),
     routed AS (
         SELECT p.provider, w.data_type, w.ttl, coalesce(s.bytes, w.estimated_data_size_bytes) AS bytes,
-               c.units_per_call, c.units_per_symbol, c.batch_size, c.batch_from,
+               c.units_per_call, c.units_per_symbol, c.size AS batch_size, c.batch_from,
                count(*) OVER (PARTITION BY p.provider, w.data_type) AS alike
         FROM wanted w
         LEFT JOIN pricing.chosen_routes broad ON broad.data_type = w.data_type AND broad.symbol IS NULL
         LEFT JOIN pricing.chosen_routes own ON own.data_type = w.data_type AND own.symbol = w.symbol
         JOIN pricing.data_collectors p ON p.provider = coalesce(own.provider, broad.provider) AND p.is_active
-        JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = w.fetcher
+        JOIN able c ON c.provider = p.provider AND c.fetcher = w.fetcher
         LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, w.data_type, 'symbol')),
     served AS (
         SELECT r.provider, count(*) AS pairs,
