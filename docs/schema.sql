@@ -2212,7 +2212,7 @@ TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET 
 CREATE FUNCTION pricing.paced_at(wanted pricing.provider_limits, key text, units bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.paced_at(pricing.provider_limits,text,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Units a minute that a limit allows while what is watched trades.
+-- Units a minute that a limit allows while what is watched trades; NULL = it is not known yet when that is.
 CREATE FUNCTION pricing.paced_rate(wanted pricing.provider_limits, units bigint, now_ timestamp with time zone) RETURNS double precision LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.paced_rate(pricing.provider_limits,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 

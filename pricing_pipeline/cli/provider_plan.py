@@ -58,15 +58,7 @@ def use(
                 _count(connection, provider, access.key_name, plan, fetched)
         if access.new_key is not None:
             key.hint_of_stored(provider, access.new_key, *stored)
-        if fetched is not None and settings.user_agent is not None:
-            hint(
-                "this call was made with PRICING_USER_AGENT of this shell. Set it where `up` is started, too."
-            )
-        if access.is_from_environment and not settings.sandbox:
-            hint(
-                f"the key comes from {key_setting(provider)} here. The pipeline needs it, too: set it where `up` is "
-                f"started, or store it: pricing-pipeline key set {provider}"
-            )
+    _hint_of_shell(settings, provider, access, is_tried=fetched is not None)
     if as_json:
         print_json(
             {
@@ -92,6 +84,17 @@ def use(
     if settings.sandbox:
         hint(
             "with PRICING_SANDBOX on, the sandbox is asked, which needs no key of yours; these limits hold for it, too."
+        )
+
+
+def _hint_of_shell(settings: Settings, provider: str, access: Access, *, is_tried: bool) -> None:
+    """Say what the pipeline needs as well of the settings of this shell."""
+    if is_tried and settings.user_agent is not None:
+        hint("this call was made with PRICING_USER_AGENT of this shell. Set it where `up` is started, too.")
+    if access.is_from_environment and not settings.sandbox:
+        hint(
+            f"the key comes from {key_setting(provider)} here. The pipeline needs it, too: set it where `up` is "
+            f"started, or store it: pricing-pipeline key set {provider}"
         )
 
 
@@ -204,4 +207,4 @@ def _print_pace(plan: Plan, symbols: int) -> None:
         [(str(count), f"{plan.refresh_minutes(count)} min") for count in counts],
         right=["watched shares"],
     )
-    typer.echo(f"With --symbols N the TTL of quotes is set for N symbols; here it is {symbols}.")
+    typer.echo("--symbols N sets the TTL of quotes for N watched symbols.")

@@ -323,10 +323,8 @@ class ProviderClient:
             lower = f"`pricing-pipeline provider change {name} --batch-size {fetcher!s}={most}` lowers it"
             if window is not None:
                 lower = "Lower window_batch_size or window_days_per_call of pricing.provider_capabilities"
-            problem = (
-                f"takes at most {most} symbols in such a call for {fetcher!s}, and {count} were to share one"
-            )
-            raise Misconfigured(f"{name} {problem}. {lower}.")
+            at_most = f"{name} takes at most {most} symbols in such a call for {fetcher!s}"
+            raise Misconfigured(f"{at_most}, and {count} were to share one. {lower}.")
 
     def _read(
         self,

@@ -23,7 +23,7 @@ pytestmark = GROUP
 
 DAILY = ["price_history", "equity_daily"]
 FIRST, LAST = date(2000, 3, 1), date(2013, 2, 28)
-SYMBOLS = ("AAPL", "META", "GOOG", "IBM", "MSFT")
+SYMBOLS = ("AAPL", "GOOG", "IBM", "META", "MSFT")
 
 NODES = """
 { assetNodes { assetKey { path } isPartitioned

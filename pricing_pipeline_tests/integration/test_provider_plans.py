@@ -165,6 +165,9 @@ def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine
         "SELECT units_needed, units_allowed FROM pricing.budget() WHERE provider = 'twelvedata'"
     )[0]
     assert needed <= allowed
+    assert "warning" not in cli("status", sandbox="false").stdout, (
+        "nor before the first answers tell the calendars"
+    )
 
 
 @pytest.mark.usefixtures("service")

@@ -196,7 +196,7 @@ def test_b29_the_client_understands_the_free_plan() -> None:
             assert fmp.fetch(Fetcher.QUOTE, ["AAPL"], now=NOON).answer.observations
             (failure,) = fmp.fetch(Fetcher.QUOTE, ["TSLA"], now=NOON).answer.failures
             assert failure.kind is FailureKind.PLAN_RESTRICTED
-            with pytest.raises(PlanRestricted, match="batch_size") as caught:
+            with pytest.raises(PlanRestricted, match="--batch-size quote=1") as caught:
                 fmp.fetch(Fetcher.QUOTE, ["AAPL", "IBM"], now=NOON)
             assert caught.value.most_symbols == 1
             with pytest.raises(Throttled):

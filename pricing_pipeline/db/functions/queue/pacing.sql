@@ -14,6 +14,8 @@ BEGIN
         JOIN pricing.data_type_registry k USING (data_type)
         JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, d.symbol)
         WHERE NOT d.is_background AND k.is_active AND k.fetcher = 'quote' AND i.is_active
+          -- Its first answer tells the currency of a new instrument, and with it its calendar.
+          AND (i.calendar IS NOT NULL OR i.verified_at IS NOT NULL)
           AND EXISTS (SELECT FROM pricing.chosen_routes r WHERE r.provider = wanted_provider AND r.data_type = d.data_type
                                                             AND coalesce(r.symbol, d.symbol) = d.symbol);
     END IF;
@@ -185,10 +187,11 @@ BEGIN
     -- Of the longest day of a week: on a Sunday, too.
     SELECT max(extract(epoch FROM pricing.duration_of(pricing.trading_hours(wanted.provider, d.since, d.since + interval '1 day'))) / 60) INTO minutes
     FROM (SELECT day_ - make_interval(days => n) AS since FROM generate_series(0, 6) AS n) d;
-    RETURN CASE WHEN minutes BETWEEN 1 AND 1439 THEN units * 0.8 / minutes ELSE units / 1440.0 END;
+    -- While nothing that is watched is known to trade, nobody knows how the day will be spread.
+    RETURN CASE WHEN minutes >= 1440 THEN units / 1440.0 WHEN minutes >= 1 THEN units * 0.8 / minutes END;
 END $$;
 COMMENT ON FUNCTION pricing.paced_rate(pricing.provider_limits, bigint, timestamptz) IS
-    'Units a minute that a limit allows while what is watched trades.';
+    'Units a minute that a limit allows while what is watched trades; NULL = it is not known yet when that is.';
 
 
 CREATE OR REPLACE FUNCTION pricing.next_day(now_ timestamptz, zone text) RETURNS timestamptz
