@@ -92,6 +92,7 @@ def test_a2_units_are_saved_for_a_task_that_needs_more_than_come_free_at_a_time(
 
 
 def test_b8_units_are_not_saved_for_what_a_day_does_not_allow_any_more(core: Core, clock: Clock) -> None:
+    clock.set(core.clock().replace(hour=12))  # far from the end of the day
     core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE provider = 'twelvedata'")
     core.rows(
         "INSERT INTO pricing.provider_limits (provider, name, units, day_timezone)"
