@@ -23,9 +23,8 @@ from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Provider, Request, key_setting
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
-from pricing_pipeline.providers.spellings import NO_OVERRIDES, spelling_of
 from pricing_pipeline.queue import limits
-from pricing_pipeline.registry import data_type_registry, plans
+from pricing_pipeline.registry import data_type_registry, plans, spellings
 from pricing_pipeline.settings import Settings, load_settings
 
 _WHO = "provider record"
@@ -38,7 +37,6 @@ class _Wanted:
     provider: Provider
     data_type: str
     fetcher: Fetcher
-    asset_class: str
     symbols: list[str]
     recording: Recording
 
@@ -112,6 +110,8 @@ def _wanted(engine: Engine, name: str, data_type: str, symbols: list[str], folde
         batch = connection.execute(
             query("by_hand.batch"), {"provider": name, "fetcher": fetcher.value}
         ).one_or_none()
+        # As the provider spells them, since that is what its answer and the replay name.
+        symbols = [spellings.at(connection, name, asset_class, symbol) for symbol in symbols]
     if batch is None or fetcher not in provider.fetchers:
         raise PricingError(f"{name} cannot be asked for {data_type}.")
     most = min(batch.batch_size, provider.batch_limit(fetcher, None))
@@ -121,10 +121,10 @@ def _wanted(engine: Engine, name: str, data_type: str, symbols: list[str], folde
             f"one call to {name} for {data_type} takes {most} symbol{'s' * (most > 1)}, and {len(symbols)} are named."
         )
     for symbol in symbols:
-        if not provider.accepts(spelling_of(provider, symbol, asset_class, NO_OVERRIDES)):
+        if not provider.accepts(symbol):
             raise PricingError(f"{name} has no symbols spelled like {symbol!r}, so it was not asked.")
     recording = Recording.of(folder, name, data_type, symbols)
-    return _Wanted(provider, data_type, fetcher, asset_class, symbols, recording)
+    return _Wanted(provider, data_type, fetcher, symbols, recording)
 
 
 def _planned(data_type: str) -> tuple[str, str]:
@@ -149,7 +149,6 @@ def _record(engine: Engine, settings: Settings, client: ProviderClient, wanted: 
             wanted.symbols,
             now=at,
             key_name=key_name,
-            asset_class=wanted.asset_class,
             witness=lambda request, response: seen.append((request, response)),
         )
         with engine.begin() as connection:

@@ -31,6 +31,12 @@ def of(connection: Connection, asset_class: str, symbol: str) -> list[Spelled]:
     ]
 
 
+def at(connection: Connection, provider: str, asset_class: str, symbol: str) -> str:
+    """How one provider spells a symbol: as a person has said, else by its rule."""
+    spelled = {row.provider: row.spelling for row in of(connection, asset_class, symbol)}
+    return spelled.get(provider) or _by_rule(provider, asset_class, symbol)
+
+
 def give(connection: Connection, provider: str, asset_class: str, symbol: str, spelling: str) -> Spelled:
     """Have a provider asked for a symbol in this spelling.
 

@@ -83,6 +83,7 @@ def test_a6_one_command_makes_the_free_plan_work(core: Core, cli: CommandLine) -
     )
     again = use(cli, TWELVEDATA, "--plan", "free", "--json").json
     assert (again["changes"], again["key_stored"]) == ([], False)
+    assert again["is_checked"] is False, "it answers already, so another call would say nothing new"
 
 
 @pytest.mark.usefixtures("service")

@@ -246,6 +246,16 @@ def test_a6_more_units_than_are_left_are_not_spent(
     assert len(service.calls(TWELVEDATA)) == core.one(CALLS) == 1
 
 
+def test_a5_a_symbol_is_asked_and_recorded_as_its_provider_spells_it(
+    cli: CommandLine, core: Core, service: RunningSandbox, folder: Path
+) -> None:
+    said = record(cli, folder, "yahoo", "BRK.B", "--type", QUOTE)
+    assert said.exit_code == 0, said
+    (recording,) = replayed(folder)
+    assert recording.response.status == 200
+    assert "BRK-B" in str(recording.outcome), "the parser finds what was asked"
+
+
 def test_a6_the_first_refusal_of_yahoo_is_recorded_while_it_is_switched_off(
     cli: CommandLine, core: Core, service: RunningSandbox, folder: Path
 ) -> None:
