@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -168,6 +168,21 @@ class Answer:
     unread: Mapping[str, frozenset[date]] = field(default_factory=dict)
     unsplit: frozenset[str] = field(default_factory=frozenset)
     unconfirmed: Unconfirmed | None = None
+
+    def of(self, symbols: Container[str]) -> Answer:
+        """The answer about these symbols alone. Another way to read it stays as it is."""
+        return replace(
+            self,
+            observations=self.observations.of(symbols),
+            failures=tuple(failure for failure in self.failures if failure.symbol in symbols),
+            empty=frozenset(symbol for symbol in self.empty if symbol in symbols),
+            rejected=tuple(value for value in self.rejected if value.symbol in symbols),
+            documents=tuple(document for document in self.documents if document.symbol in symbols),
+            actions=tuple(action for action in self.actions if action.symbol in symbols),
+            actions_since={symbol: day for symbol, day in self.actions_since.items() if symbol in symbols},
+            unread={symbol: days for symbol, days in self.unread.items() if symbol in symbols},
+            unsplit=frozenset(symbol for symbol in self.unsplit if symbol in symbols),
+        )
 
     @property
     def failure(self) -> FailureKind | None:

@@ -36,7 +36,7 @@ class Receipt:
 
     `http_status` is None without a response. `wire_bytes` counts bytes on the wire. `units_left` is the rest of the
     provider's limit and `shown` the limit, if the provider states them. `kind` says why the whole call brought nothing.
-    A call with an `error` has failed.
+    A call with an `error` has failed. `is_unannounced`: the answer did not say how long it is.
     """
 
     http_status: int | None
@@ -45,12 +45,20 @@ class Receipt:
     kind: FailureKind | None = None
     error: str | None = None
     shown: ShownLimit | None = None
+    is_unannounced: bool = False
 
     @property
-    def shown_parameters(self) -> dict[str, int | None]:
-        """The shown limit as parameters of the queries that settle a call."""
+    def parameters(self) -> dict[str, int | None]:
+        """The parameters that all queries that settle a call have in common."""
         units, seconds = self.shown or (None, None)
-        return {"shown_units": units, "shown_seconds": seconds}
+        return {
+            "http_status": self.http_status,
+            "wire_bytes": self.wire_bytes,
+            "units_left": self.units_left,
+            "shown_units": units,
+            "shown_seconds": seconds,
+            "is_unannounced": self.is_unannounced,
+        }
 
 
 class Task(NamedTuple):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,16 +12,6 @@ class Window:
 
     start: date
     end: date
-
-    def without(self, days: Iterable[date]) -> list[Window]:
-        """The parts of the span that remain without some of its days."""
-        day, parts = timedelta(days=1), []
-        start = self.start
-        for left_out in sorted(days):
-            if start < left_out:
-                parts.append(Window(start, left_out - day))
-            start = left_out + day
-        return [*parts, Window(start, self.end)] if start <= self.end else parts
 
 
 def months_after(first_of_month: date, months: int) -> date:

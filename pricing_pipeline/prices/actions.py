@@ -101,7 +101,7 @@ def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
         "first_times": [call.claimed_at],
         "last_times": [call.claimed_at],
     }
-    ((_, _, _, days, ratios, *_),) = driver_rows(connection, driver_query("actions.known_basis"), parameters)
+    ((_, _, _, days, ratios, *_),) = connection.execute(query("actions.known_basis"), parameters)
     believed = {day: float(ratio) for day, ratio in zip(days or (), ratios or (), strict=True)}
     are_known = all(
         any(_are_same_split(*known, split.ex_on, split.shares) for known in believed.items())

@@ -62,15 +62,15 @@ class SampleDocument:
     provider: str
 
 
-def store(connection: Connection, call: Call, answer: Answer, symbols: Collection[str]) -> list[Stored]:
-    """Store the answer's documents of some symbols within the caller's transaction.
+def store(connection: Connection, call: Call, answer: Answer) -> list[Stored]:
+    """Store the answer's documents within the caller's transaction.
 
     An unchanged body writes nothing, a changed one leaves the old one in document_revisions. Symbols with documents in
     the answer, or without any by its own words, count as confirmed now. Documents that the answer no longer lists are
     withdrawn, unless a period of the symbol was rejected. Call it only for symbols whose tasks the claim still owns.
     """
-    rows = [document for document in answer.documents if document.symbol in symbols]
-    answered = {row.symbol for row in rows} | (answer.empty & set(symbols))
+    rows = answer.documents
+    answered = {row.symbol for row in rows} | answer.empty
     if not answered:
         return []
     merged = connection.execute(

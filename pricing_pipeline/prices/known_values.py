@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.exchanges import currency_of
 from pricing_pipeline.domain.observations import Adjustment, Observations
+from pricing_pipeline.registry import calendars
 from pricing_pipeline.validation.knowledge import DEFAULT_SCALE, Known, Peer, Point, Rival, Traded
 
 _ADJUSTMENTS = {one.value: one for one in Adjustment}
@@ -99,6 +100,17 @@ def trading(
     for symbol, *day in driver_rows(connection, driver_query("known_values.trading"), parameters):
         traded[symbol] += (Traded(*day),)
     return traded
+
+
+def closed_days(
+    connection: Connection, call: Call, observations: Observations
+) -> Mapping[tuple[str, date], str]:
+    """The symbols and weekend days of an answer's daily bars on which the exchange never trades, with its calendar."""
+    if call.fetcher is not Fetcher.DAILY_BARS:
+        return {}
+    rows_by_symbol = observations.by_symbol()
+    pairs = [(symbol, day) for symbol, rows in rows_by_symbol.items() for day in rows.weekend_days()]
+    return calendars.never_traded(connection, call.data_type, pairs) if pairs else {}
 
 
 def _known(row: _Row, asset_class: str) -> Known:

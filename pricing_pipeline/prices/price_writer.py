@@ -34,34 +34,33 @@ def store(
     if not observations:
         return []
     about = known_values.load(connection, call, observations) if known is None else known
-    if call.window is not None:
-        rows_by_symbol = observations.by_symbol()
+    if call.window is None:
+        latest = columns.price_columns(call, observations, about)
+        merged = driver_rows(connection, driver_query("prices.merge"), latest)
         return [
-            _store_span(connection, call, rows_by_symbol[symbol], about[symbol])
-            for symbol in sorted(rows_by_symbol)
+            Stored(symbol, added, revised, outcome == "stale_source")
+            for symbol, added, revised, outcome in merged
         ]
-    merged = driver_rows(
-        connection, driver_query("prices.merge"), columns.price_columns(call, observations, about)
-    )
+    rows_by_symbol = observations.by_symbol()
     return [
-        Stored(symbol, added, revised, outcome == "stale_source")
-        for symbol, added, revised, outcome in merged
+        _store_span(connection, call, rows_by_symbol[symbol], about[symbol])
+        for symbol in sorted(rows_by_symbol)
     ]
 
 
 def _store_span(connection: Connection, call: Call, observations: Observations, about: Known) -> Stored:
     """Store the values of one symbol's days; bars in columns are copied if none of their days is stored."""
-    symbol = observations[0].symbol
+    symbol, rows = observations[0].symbol, None
     if isinstance(observations, Bars) and not about.stored:
         named = {"data_type": call.data_type, "symbol": symbol, "currency": observations.currency}
         ((now,),) = driver_rows(connection, driver_query("prices.verify"), named)
         rows = columns.new_bar_rows(call, observations, about, now)
-        if rows is not None:
-            driver_copy(connection, driver_query("prices.copy_history"), rows)
-            return Stored(symbol, len(observations), 0)
-    parameters = columns.bar_columns(call, observations, about)
-    ((added, revised),) = driver_rows(connection, driver_query("prices.merge_bars"), parameters)
-    return Stored(symbol, added, revised)
+    if rows is None:
+        parameters = columns.bar_columns(call, observations, about)
+        ((added, revised),) = driver_rows(connection, driver_query("prices.merge_bars"), parameters)
+        return Stored(symbol, added, revised)
+    driver_copy(connection, driver_query("prices.copy_history"), rows)
+    return Stored(symbol, len(observations), 0)
 
 
 def settle(
@@ -79,16 +78,10 @@ def settle(
     parameters = {
         "ids": arrays.plain(call.task_ids),
         "token": call.claim_token,
-        "http_status": receipt.http_status,
-        "wire_bytes": receipt.wire_bytes,
-        "units_left": receipt.units_left,
-        **receipt.shown_parameters,
+        **receipt.parameters,
+        **columns.price_columns(call, observations, known),
     }
-    for added, revised in driver_rows(
-        connection,
-        driver_query("prices.settle"),
-        columns.price_columns(call, observations, known) | parameters,
-    ):
+    for added, revised, _ in driver_rows(connection, driver_query("prices.settle"), parameters):
         return added, revised
     return None
 
@@ -117,5 +110,11 @@ def cover_read(
     read = [symbol for symbol in symbols if symbol not in unread]
     cover(connection, data_type, read, window.start, window.end)
     for symbol in sorted(unread.keys() & symbols):
-        for part in window.without(unread[symbol]):
-            cover(connection, data_type, [symbol], part.start, part.end)
+        parameters = {
+            "data_type": data_type,
+            "symbols": [symbol],
+            "first_day": window.start,
+            "last_day": window.end,
+            "unread": list(unread[symbol]),
+        }
+        connection.execute(query("prices.cover_without"), parameters)

@@ -43,14 +43,14 @@ def lock_basis(connection: Connection, call: Call) -> None:
 
 
 def load_known(
-    connection: Connection, call: Call, answer: Answer, observed: Observations
+    connection: Connection, call: Call, answer: Answer
 ) -> tuple[dict[str, Known], dict[str, BasisChange]]:
     """The known values to judge an answer by, and the histories that may change to the answer's basis."""
-    loaded = known_values.load(connection, call, observed)
+    loaded = known_values.load(connection, call, answer.observations)
     if call.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
         return loaded, {}
     known = actions.refined(connection, call, answer, loaded)
-    changes = find_basis_changes(connection, call, answer, observed, known)
+    changes = find_basis_changes(connection, call, answer, known)
     bases = {symbol: Adjustment.RAW for symbol, change in changes.items() if change.is_whole}
     return (actions.refined(connection, call, answer, loaded, bases) if bases else known), changes
 
@@ -59,7 +59,6 @@ def find_basis_changes(
     connection: Connection,
     call: Call,
     answer: Answer,
-    observed: Observations,
     known: Mapping[str, Known],
 ) -> dict[str, BasisChange]:
     """The symbols with days as traded in the answer and a divided history of the same provider; locks these histories.
@@ -70,7 +69,7 @@ def find_basis_changes(
     if call.fetcher is not Fetcher.DAILY_BARS or call.window is None or answer.unconfirmed is not None:
         return {}
     other = set()
-    for symbol, rows in observed.by_symbol().items():
+    for symbol, rows in answer.observations.by_symbol().items():
         if rows.adjustments() == {Adjustment.RAW} and known[symbol].adjustment not in (None, Adjustment.RAW):
             other.add(symbol)
     if not other:

@@ -124,7 +124,14 @@ class Fetched:
         """The cost of the call, and what the answer says about the provider as a whole."""
         is_refused = any(failure.kind is FailureKind.THROTTLED for failure in self.answer.failures)
         shown = shown_limit(self.headers, is_refused=is_refused)
-        return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure, shown=shown)
+        return Receipt(
+            self.http_status,
+            self.wire_bytes,
+            self.units_left,
+            self.answer.failure,
+            shown=shown,
+            is_unannounced=self.content_length_missing,
+        )
 
 
 class ProviderClient:

@@ -24,9 +24,8 @@ from pricing_pipeline.prices import actions, known_values, quarantined_values, r
 from pricing_pipeline.prices.rebasing import BasisChange
 from pricing_pipeline.providers.base import capped
 from pricing_pipeline.providers.values import midnight, to_enter
-from pricing_pipeline.quarantine import closed_days
+from pricing_pipeline.validation import closed_days, plausibility
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Known, Verdict
-from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline.validation.restatement import Restatement, RestatementKind
 
 _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
@@ -34,22 +33,26 @@ _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on each symbol of an answer, with the values that it was judged by.
+    """The verdict on each symbol of a provider's answer, with the values that it was judged by.
 
-    `answer` is read with its unconfirmed splits if a person has entered them. `observed` are the values of the symbols
-    that were asked about. `changes` are the histories that may change to the basis of the answer.
+    `answer` is about the symbols that were asked about, and read with its unconfirmed splits if a person has entered
+    them. `changes` are the histories that may change to the basis of the answer.
     """
 
+    provider: str
     answer: Answer
-    observed: Observations
     known: Mapping[str, Known]
     changes: Mapping[str, BasisChange]
     verdicts: Mapping[str, Verdict]
 
-    def is_level_doubted(self, symbol: str) -> bool:
-        """Whether values of a symbol are doubted because they are on another level than the others."""
-        verdict = self.verdicts.get(symbol)
-        return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.doubted)
+    @property
+    def off_level(self) -> set[str]:
+        """The symbols with values that are doubted because they are on another level than the others."""
+        return {
+            symbol
+            for symbol, verdict in self.verdicts.items()
+            if any(doubt.kind in _OF_LEVEL for doubt in verdict.doubted)
+        }
 
 
 def judge_answer(connection: Connection, call: Call, answer: Answer, symbols: Collection[str]) -> Judgement:
@@ -57,28 +60,32 @@ def judge_answer(connection: Connection, call: Call, answer: Answer, symbols: Co
 
     Earlier doubted values are looked up only for symbols in doubt.
     """
-    answer = actions.as_confirmed(connection, call, answer)
-    observed = answer.observations.of(symbols)
+    answer = actions.as_confirmed(connection, call, answer).of(symbols)
+    observed = answer.observations
     rebasing.lock_basis(connection, call)
-    known, changes = rebasing.load_known(connection, call, answer, observed)
-    judged = verdicts(call, observed, known)
+    known, changes = rebasing.load_known(connection, call, answer)
+    closed = known_values.closed_days(connection, call, observed)
+    is_latest = call.window is None
+    judged = plausibility.judge_all(known, observed, call.fetcher, is_latest=is_latest)
     doubted = [symbol for symbol, verdict in judged.items() if verdict.doubted]
     if doubted:
-        judged |= _judge_again(connection, call, observed.of(doubted), known)
-    judged = closed_days.doubt_closed_days(connection, call, judged)
+        proved = _with_evidence(connection, call, observed.of(doubted), known)
+        judged |= plausibility.judge_all(proved, observed.of(proved), call.fetcher, is_latest=is_latest)
+    judged = closed_days.doubt_closed_days(judged, closed)
     believe_released(connection, call, judged.values())
-    return Judgement(answer, observed, known, changes, judged)
+    note_unconfirmed(answer, judged)
+    return Judgement(call.provider, answer, known, changes, judged)
 
 
-def _judge_again(
+def _with_evidence(
     connection: Connection, call: Call, rows: Observations, known: Mapping[str, Known]
-) -> dict[str, Verdict]:
-    """The verdicts on symbols in doubt, with the evidence that only they need."""
+) -> dict[str, Known]:
+    """The known values of symbols in doubt, with the evidence that only they need. Only symbols that have some."""
     doubted = list(rows.by_symbol())
     proved = with_proofs(connection, call, rows, known)
     for symbol, witnesses in quarantined_values.witnesses(connection, call, doubted).items():
         proved[symbol] = replace(proved.get(symbol, known[symbol]), witnesses=witnesses)
-    return verdicts(call, rows.of(proved), proved)
+    return proved
 
 
 def believe_released(connection: Connection, call: Call, judged: Collection[Verdict]) -> None:
@@ -107,33 +114,21 @@ def with_proofs(
     }
 
 
-def verdicts(call: Call, observed: Observations, known: Mapping[str, Known]) -> dict[str, Verdict]:
-    """The verdict on each symbol, without a look at earlier doubted values."""
-    is_latest = call.window is None
-    return {
-        symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
-        for symbol, rows in observed.by_symbol().items()
-    }
-
-
 def doubts(
     answer: Answer,
     verdicts: Mapping[str, Verdict],
-    symbols: Container[str],
     wrong_actions: Iterable[RejectedValue] = (),
 ) -> list[Doubted | RejectedValue | SymbolFailure]:
     """All doubted values, which must not be lost, and the symbols that were refused as a whole.
 
     `wrong_actions` are the corporate actions of the answer that cannot be true.
     """
-    rejected = capped([value for value in (*answer.rejected, *wrong_actions) if value.symbol in symbols])
+    rejected = capped([*answer.rejected, *wrong_actions])
     shown = {value.symbol for value in rejected}
     whole = [
         failure
         for failure in answer.failures
-        if failure.kind is FailureKind.IMPLAUSIBLE
-        and failure.symbol in symbols
-        and failure.symbol not in shown
+        if failure.kind is FailureKind.IMPLAUSIBLE and failure.symbol not in shown
     ]
     return [doubt for verdict in verdicts.values() for doubt in verdict.doubted] + rejected + whole
 
@@ -152,7 +147,7 @@ def note_unconfirmed(answer: Answer, verdicts: Mapping[str, Verdict]) -> None:
 
 
 def unserved(
-    call: Call, judged: Judgement, stored: Mapping[str, Stored], refetched: Container[str]
+    judged: Judgement, stored: Mapping[str, Stored], refetched: Container[str]
 ) -> list[SymbolFailure]:
     """Failures of symbols whose values cannot be used, except those `refetched`: their whole history is fetched."""
     failures = []
@@ -175,20 +170,20 @@ def unserved(
         elif judged.answer.unconfirmed is not None:
             kind, split = FailureKind.MISCONFIGURED, judged.answer.unconfirmed.splits[0]
             message = (
-                f"{call.provider} divides the days of {symbol} before {split.ex_on} by a split of {split.new_shares:f} "
-                f"for {split.old_shares:f}, which only a person is believed about; {to_enter(split)}. "
-                "Then they are asked for again by themselves."
+                f"{judged.provider} divides the days of {symbol} before {split.ex_on} by a split of "
+                f"{split.new_shares:f} for {split.old_shares:f}, which only a person is believed about; "
+                f"{to_enter(split)}. Then they are asked for again by themselves."
             )
         elif symbol in judged.changes and judged.changes[symbol].is_asked:
             kind = FailureKind.MISCONFIGURED
             message = (
-                f"{call.provider} adjusts these days of {symbol} otherwise than the history that is stored, and its "
+                f"{judged.provider} adjusts these days of {symbol} otherwise than the history that is stored, and its "
                 "whole history, asked for less than a day ago, has not settled it. Backfill them again in a day."
             )
         else:
             kind = FailureKind.MISCONFIGURED
             message = (
-                f"{call.provider} adjusts the history of {symbol} otherwise than the one that is stored, so its past "
+                f"{judged.provider} adjusts the history of {symbol} otherwise than the one that is stored, so its past "
                 "cannot be mixed with it. Route it to a provider of the same adjustment."
             )
         failures.append(SymbolFailure(symbol, kind, message))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain.calls import Call, Receipt
+from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
@@ -179,10 +179,7 @@ def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
                 ],
             },
         )
-        receipt = Receipt(
-            fetched.http_status, fetched.wire_bytes, fetched.units_left, shown=fetched.receipt.shown
-        )
-        limits.settle(connection, call.id, receipt)
+        limits.settle(connection, call.id, replace(fetched.receipt, kind=None))
 
 
 def _note_failure(engine: Engine, call: Call, error: PricingError) -> int:

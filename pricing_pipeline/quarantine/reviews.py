@@ -24,9 +24,9 @@ from pricing_pipeline.domain.observations import Adjustment, Observation, Observ
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, known_values, quarantined_values
 from pricing_pipeline.prices.quarantined_values import Decision, QuarantinedValue
-from pricing_pipeline.quarantine import closed_days, judgement
+from pricing_pipeline.quarantine import judgement
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline.validation import plausibility
+from pricing_pipeline.validation import closed_days, plausibility
 from pricing_pipeline.validation.knowledge import Verdict
 
 _LOG = logging.getLogger(__name__)
@@ -151,7 +151,8 @@ def _look(connection: Connection, call: Call, observed: Observations) -> Verdict
     ]
     rows = sorted([*observed, *around], key=lambda row: row.observed_at)
     verdict = plausibility.judge(about, rows, call.fetcher, is_latest=True)
-    verdict = closed_days.doubt_closed_days(connection, call, {symbol: verdict})[symbol]
+    closed = known_values.closed_days(connection, call, observed)
+    verdict = closed_days.doubt_closed_days({symbol: verdict}, closed)[symbol]
     judgement.believe_released(connection, call, [verdict])
     return verdict
 

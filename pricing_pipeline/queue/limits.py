@@ -262,13 +262,10 @@ def settle(
         {
             "call_id": call_id,
             "outcome": "ok" if receipt.error is None else "failed",
-            "http_status": receipt.http_status,
-            "wire_bytes": receipt.wire_bytes,
             "error": receipt.error,
             "kind": receipt.kind if is_owned else None,
-            "units_left": receipt.units_left,
             "is_owned": is_owned,
-            **receipt.shown_parameters,
+            **receipt.parameters,
         },
     )
 
@@ -292,11 +289,6 @@ def settle_failed(
     if isinstance(error, Throttled | KeyRefused):
         pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
         throttle(connection, provider, key_name, pause, message)
-
-
-def note_unannounced(connection: Connection, call_id: int) -> None:
-    """Note that the answer of a call came without a Content-Length."""
-    connection.execute(query("limits.note_unannounced"), {"call_id": call_id})
 
 
 def key_states(connection: Connection, provider: str) -> dict[str, KeyState]:

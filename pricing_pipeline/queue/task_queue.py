@@ -84,14 +84,11 @@ def finish(
         "ids": _array(ids),
         "token": call.claim_token,
         "call_id": call.id,
-        "http_status": receipt.http_status,
-        "wire_bytes": receipt.wire_bytes,
         "kind": receipt.kind.value if receipt.kind is not None and is_owned else None,
-        "units_left": receipt.units_left,
         "is_owned": is_owned,
-        **receipt.shown_parameters,
+        **receipt.parameters,
     }
-    ((done,),) = driver_rows(connection, driver_query("queue.finish"), parameters)
+    ((done, _),) = driver_rows(connection, driver_query("queue.finish"), parameters)
     return set(done)
 
 

@@ -36,10 +36,10 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.prices import known_values, price_writer
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.quarantine import judgement
 from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline.refresh import storing
 from pricing_pipeline.refresh.tally import Tally
+from pricing_pipeline.validation import plausibility
 
 _LOG = logging.getLogger(__name__)
 _KEY_REFUSED_PAUSE = 60.0
@@ -74,24 +74,22 @@ def settle_answer(
     `autocommit` is the engine that `autocommitting` makes; a caller with many answers makes it once. The whole is
     stored in its `turn`, the parts are not: a part may wait for locks, and must not delay other answers.
     """
-    if fetched.content_length_missing:
-        _note_unannounced(engine, call)
+    tally = _tally_of(call, fetched.wire_bytes)
     try:
         try:
             with turn:
-                tally = _settle_whole(engine, call, fetched, autocommit or autocommitting(engine))
+                tally.add(_settle_whole(engine, call, fetched, autocommit or autocommitting(engine)))
         except DBAPIError as error:
             if not (is_refusal(error) or is_locked(error)):
                 raise
-            tally = transact(engine, partial(_settle_parts, call, fetched))
+            tally.add(transact(engine, partial(_settle_parts, call, fetched)))
     except DBAPIError as error:
         if not is_conflict(error):
             raise
         message = f"the answer could not be stored: {reason(error)}"
         failed = ProviderError(message, http_status=fetched.http_status, wire_bytes=fetched.wire_bytes)
         transact(engine, partial(_return_all, call, failed))
-        tally = Tally(call.data_type)
-    return _counted(call, fetched.wire_bytes, tally)
+    return tally
 
 
 def _settle_whole(engine: Engine, call: Call, fetched: Fetched, autocommit: Engine) -> Tally:
@@ -102,28 +100,30 @@ def _settle_whole(engine: Engine, call: Call, fetched: Fetched, autocommit: Engi
     return transact(engine, partial(_settle, call, fetched))
 
 
-def _note_unannounced(engine: Engine, call: Call) -> None:
-    """Count an answer without a Content-Length. The count is for people; if it fails, the answer is stored anyway."""
-    try:
-        transact(engine, lambda connection: limits.note_unannounced(connection, call.id))
-    except DBAPIError as error:
-        _LOG.warning(
-            "call %d came without a Content-Length, and this could not be noted: %s", call.id, reason(error)
-        )
-
-
 def settle_failure(engine: Engine, call: Call, error: ProviderError) -> Tally:
     """Settle a call that failed as a whole: book its bytes, and fail its tasks by the error's kind."""
+    tally = _tally_of(call, error.wire_bytes)
     try:
         transact(engine, partial(_fail, call, error))
-        tally = Tally(call.data_type, failed=len(call.tasks))
+        tally.failed = len(call.tasks)
     except DBAPIError as mishap:
         if not (is_conflict(mishap) or is_locked(mishap)):
             raise
         pause = _LOCKED_PAUSE if is_locked(mishap) else None
         transact(engine, partial(_return_all, call, error, pause=pause))
-        tally = Tally(call.data_type)
-    return _counted(call, error.wire_bytes, tally)
+    return tally
+
+
+def _tally_of(call: Call, wire_bytes: int) -> Tally:
+    """The tally of the call itself, without what it brought."""
+    latest_calls = int(call.window is None)
+    return Tally(
+        call.data_type,
+        calls=1,
+        latest_calls=latest_calls,
+        wire_bytes=wire_bytes,
+        providers={call.provider},
+    )
 
 
 def return_tasks(engine: Engine, call: Call, kind: FailureKind, message: str) -> int:
@@ -146,7 +146,8 @@ def _settle_good(call: Call, fetched: Fetched, connection: Connection) -> Tally 
     """
     observations = fetched.answer.observations
     known = known_values.load(connection, call, observations)
-    for symbol, verdict in judgement.verdicts(call, observations, known).items():
+    verdicts = plausibility.judge_all(known, observations, call.fetcher, is_latest=True)
+    for symbol, verdict in verdicts.items():
         newest = known[symbol].newest_at
         if verdict.doubted or verdict.other_basis:
             return None
@@ -332,13 +333,6 @@ def _receipt_of_failure(call: Call, error: ProviderError) -> Receipt:
     kind = _kind_of_error(call, error)
     shown = error.shown if isinstance(error, Throttled) else None
     return Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error), shown=shown)
-
-
-def _counted(call: Call, wire_bytes: int, tally: Tally) -> Tally:
-    """The tally with the call itself counted in."""
-    tally.calls, tally.latest_calls = 1, int(call.window is None)
-    tally.wire_bytes, tally.providers = wire_bytes, {call.provider}
-    return tally
 
 
 def _by_reason(failures: Iterable[SymbolFailure]) -> dict[tuple[FailureKind, str], list[str]]:

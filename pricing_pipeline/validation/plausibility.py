@@ -15,7 +15,7 @@ from math import exp, log, prod
 
 from pricing_pipeline.domain.bars import Bars, StoredValues
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.observations import Observation, Rows
+from pricing_pipeline.domain.observations import Observation, Observations, Rows
 from pricing_pipeline.validation import peers
 from pricing_pipeline.validation.fields import are_sound, with_sound_parts
 from pricing_pipeline.validation.knowledge import ROUNDING, Doubt, Doubted, Known, Point, Rival, Verdict
@@ -40,6 +40,16 @@ _CONFIRMED, _CONFIRMED_PAST = 3, 2
 """How many values confirm a level: three in an answer for latest prices, two in a span of the past."""
 _SHOWN = 5
 """How many values of a restated past are quarantined; the stored answer has the others."""
+
+
+def judge_all(
+    known: Mapping[str, Known], observed: Observations, fetcher: Fetcher, *, is_latest: bool
+) -> dict[str, Verdict]:
+    """Judge an answer's values symbol by symbol."""
+    return {
+        symbol: judge(known[symbol], rows, fetcher, is_latest=is_latest)
+        for symbol, rows in observed.by_symbol().items()
+    }
 
 
 def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_latest: bool) -> Verdict:

@@ -61,8 +61,8 @@ MUTANTS = (
         "prices are stored without the fence",
         "pricing_pipeline/quarantine/judgement.py",
         "judge_answer",
-        "answer.observations.of(symbols)",
-        "answer.observations",
+        ".of(symbols)",
+        "",
         (_FENCE,),
     ),
     Mutant(
@@ -75,10 +75,10 @@ MUTANTS = (
     ),
     Mutant(
         "documents are stored without the fence",
-        "pricing_pipeline/refresh/storing.py",
-        "store_answer",
-        "documents.store(connection, call, judged.answer, symbols)",
-        "documents.store(connection, call, judged.answer, call.symbols)",
+        "pricing_pipeline/domain/answers.py",
+        "",
+        "(document for document in self.documents if document.symbol in symbols)",
+        "(self.documents)",
         (_DOCUMENTS,),
     ),
     Mutant(
@@ -109,8 +109,8 @@ MUTANTS = (
         "an answer waits for locks in its turn",
         "pricing_pipeline/refresh/settling.py",
         "",
-        "            with turn:\n                tally = _settle_whole",
-        "            with _ANY_TIME:\n                tally = _settle_whole",
+        "            with turn:\n                tally.add(_settle_whole",
+        "            with _ANY_TIME:\n                tally.add(_settle_whole",
         (
             f"{_TESTS}/faults/test_locked_rows.py::test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn",
         ),

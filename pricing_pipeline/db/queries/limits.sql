@@ -1,7 +1,8 @@
 -- name: settle
 -- Close a call and book its wire bytes, once; what it says about its provider counts if its claim still owned a task.
 SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :wire_bytes, CAST(:error AS text), CAST(:kind AS text)),
-       CASE WHEN :is_owned THEN pricing.judge_call(:call_id, CAST(:units_left AS integer), CAST(:shown_units AS integer), CAST(:shown_seconds AS integer)) END;
+       CASE WHEN :is_owned THEN pricing.judge_call(:call_id, CAST(:units_left AS integer), CAST(:shown_units AS integer), CAST(:shown_seconds AS integer)) END,
+       CASE WHEN :is_unannounced THEN pricing.note_unannounced(:call_id) END;
 
 -- name: throttle
 -- Stop all calls with a key for a while; returns the pause in seconds.
@@ -64,10 +65,6 @@ CROSS JOIN LATERAL (
            (array_agg(k.blocked_reason ORDER BY k.blocked_until))[1] AS blocked_reason
     FROM pricing.key_allowances(p.provider, n.at) k WHERE k.is_active) room
 WHERE p.is_active ORDER BY p.provider;
-
--- name: note_unannounced
--- Note that the answer of a call came without a length.
-SELECT pricing.note_unannounced(:call_id);
 
 -- name: unqueued
 -- Pairs that are due and not queued, because the quota of their provider has no room for them.

@@ -26,7 +26,7 @@ COPY pricing.price_history (data_type, symbol, observed_at, amount, open_amount,
 
 -- name: settle
 -- Store the latest prices of a call, finish its tasks and settle it; no row when a task was lost.
-SELECT added, revised FROM pricing.settle_prices(
+SELECT added, revised, CASE WHEN :is_unannounced THEN pricing.note_unannounced(:call_id) END FROM pricing.settle_prices(
     CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes, CAST(:units_left AS integer),
     CAST(:shown_units AS integer), CAST(:shown_seconds AS integer), :data_type, :provider, :call_id,
     CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
@@ -40,6 +40,12 @@ SELECT pricing.confirm_prices(:data_type, CAST(:symbols AS text[]));
 -- name: cover
 -- Remember the days for which the provider has answered.
 SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), CAST(:first_day AS date), CAST(:last_day AS date));
+
+-- name: cover_without
+-- Remember the days of a span for which the provider has answered; some days of it could not be read.
+SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), lower(part), upper(part) - 1)
+FROM unnest(datemultirange(daterange(CAST(:first_day AS date), CAST(:last_day AS date), '[]'))
+            - (SELECT range_agg(daterange(day, day, '[]')) FROM unnest(CAST(:unread AS date[])) AS day)) AS part;
 
 -- name: latest
 -- Latest prices of some symbols, of one data type or all, with age in seconds, freshness, and whether they are paused.

@@ -22,7 +22,8 @@ SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 -- Finish tasks that this claim still owns and settle their call; returns the tasks' ids.
 SELECT pricing.finish_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes,
                            CAST(:kind AS text), CAST(:units_left AS integer), :is_owned,
-                           CAST(:shown_units AS integer), CAST(:shown_seconds AS integer));
+                           CAST(:shown_units AS integer), CAST(:shown_seconds AS integer)),
+       CASE WHEN :is_unannounced THEN pricing.note_unannounced(:call_id) END;
 
 -- name: fail
 -- Record why tasks brought nothing; retried, snoozed or dead. Returns the ids that the claim still owns.

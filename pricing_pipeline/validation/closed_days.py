@@ -11,26 +11,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
-from sqlalchemy import Connection
-
-from pricing_pipeline.domain.calls import Call
-from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation, Rows
-from pricing_pipeline.registry import calendars
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Verdict
 
 
 def doubt_closed_days(
-    connection: Connection, call: Call, verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, Verdict], closed: Mapping[tuple[str, date], str]
 ) -> dict[str, Verdict]:
-    """The verdicts, in which bars of such days are doubted."""
+    """The verdicts, in which bars of `closed` days are doubted: these are symbols and days, with the calendar."""
     judged = dict(verdicts)
-    if call.fetcher is not Fetcher.DAILY_BARS:
-        return judged
-    pairs = [(symbol, day) for symbol, verdict in verdicts.items() for day in verdict.good.weekend_days()]
-    closed = calendars.never_traded(connection, call.data_type, pairs) if pairs else {}
-    if not closed:
-        return judged
 
     def calendar_of(row: Observation) -> str | None:
         return closed.get((row.symbol, row.observed_at.date()))
@@ -42,8 +31,9 @@ def doubt_closed_days(
             for row in verdict.good
             if (calendar := calendar_of(row)) is not None
         ]
-        good = Rows(row for row in verdict.good if calendar_of(row) is None)
-        judged[symbol] = replace(verdict, good=good, doubted=[*verdict.doubted, *doubts])
+        if doubts:
+            good = Rows(row for row in verdict.good if calendar_of(row) is None)
+            judged[symbol] = replace(verdict, good=good, doubted=[*verdict.doubted, *doubts])
     return judged
 
 
