@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict
+from datetime import date, timedelta
 
 import typer
 from sqlalchemy import Connection
@@ -13,11 +15,13 @@ from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.limit import print_limits
 from pricing_pipeline.cli.output import print_change, print_json, print_lines, print_table
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import plans, provider_rules
+from pricing_pipeline.registry.provider_rules import Batch
 from pricing_pipeline.settings import load_settings
 
 
@@ -53,6 +57,7 @@ def show(provider: str, *, as_json: bool) -> None:
         (about,) = provider_rules.providers(connection, provider)
         (standing,) = limits.standings(connection, [provider])
         rules = provider_rules.limits(connection, provider)
+        batches = provider_rules.batches(connection, provider)
         routes = provider_rules.routes(connection, provider=provider)
         keys = [key for key in limits.keys(connection) if key.provider == provider]
         plan = plans.in_use(connection).get(provider)
@@ -65,6 +70,7 @@ def show(provider: str, *, as_json: bool) -> None:
                 "units_used": standing.units_words,
                 "quota_used": standing.quota_words,
                 "limits": [asdict(rule) for rule in rules],
+                "batches": [asdict(batch) for batch in batches],
                 "keys": [asdict(key) for key in keys],
                 "routes": [asdict(route) for route in routes],
             }
@@ -90,59 +96,109 @@ def show(provider: str, *, as_json: bool) -> None:
     if rules:
         typer.echo()
         print_limits(rules)
+    if batches:
+        typer.echo()
+        _print_batches(batches)
+
+
+def _print_batches(batches: Sequence[Batch]) -> None:
+    numbers = ["symbols in a call", "at least", "for a span", "days in all"]
+    print_table(
+        ["fetcher", *numbers],
+        [
+            (
+                batch.fetcher,
+                batch.batch_size,
+                batch.batch_from,
+                batch.window_batch_size,
+                "any" if batch.window_days_per_call is None else batch.window_days_per_call,
+            )
+            for batch in batches
+        ],
+        right=numbers,
+    )
 
 
 _SETTINGS = ("is_active", "max_in_flight", "request_delay_ms", "throttle_pause_seconds", "quota_bytes")
 
 
+_BATCH_SETTINGS = ("batch_size", "batch_from", "window_batch_size", "window_days_per_call")
+
+
 def change(
-    provider: str, changes: Mapping[str, int | bool], batch_sizes: Mapping[str, int], *, as_json: bool
+    provider: str,
+    changes: Mapping[str, int | bool],
+    batches: Mapping[str, Mapping[str, int | None]],
+    *,
+    as_json: bool,
 ) -> None:
-    """Change how a provider is called, as the owner. Raises UnknownProvider and UnknownRule."""
+    """Change how a provider is called, and how large calls are, by fetcher; as the owner.
+
+    Raises UnknownProvider and UnknownRule.
+    """
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         credentials.require_provider(connection, provider)
         before = _settings(connection, provider)
         provider_rules.change_provider(connection, provider, changes)
-        for fetcher, size in batch_sizes.items():
-            _check_size(provider, fetcher, size)
-            if not provider_rules.set_batch_size(connection, provider, fetcher, size):
+        for fetcher, sizes in batches.items():
+            if not provider_rules.change_batch(connection, provider, fetcher, sizes):
                 raise UnknownRule(
                     f"{provider} cannot be asked for {fetcher!r}. `pricing-pipeline provider show {provider}` shows "
                     "what it can be asked for."
                 )
+        for batch in provider_rules.batches(connection, provider):
+            if batch.fetcher in batches:
+                _check_batch(provider, batch, batches[batch.fetcher].keys())
         after = _settings(connection, provider)
     print_change({"provider": provider}, before, after, as_json=as_json)
 
 
-def _check_size(provider: str, fetcher: str, size: int) -> None:
+def _check_batch(provider: str, batch: Batch, changed: Set[str]) -> None:
     """Raise UnknownRule for more symbols than a provider's API takes: such a call would fail before it is made."""
     service = PROVIDERS.get(provider)
-    if service is None or fetcher not in {known.value for known in service.fetchers}:
+    if service is None or batch.fetcher not in {known.value for known in service.fetchers}:
         return
-    most = service.batch_limit(Fetcher(fetcher), None)
-    if size > most:
+    fetcher = Fetcher(batch.fetcher)
+    most = service.batch_limit(fetcher, None)
+    if "batch_size" in changed and batch.batch_size > most:
         raise UnknownRule(
-            f"one call to {provider} for {fetcher} takes {most} symbols at most, and {size} are wanted."
+            f"one call to {provider} for {fetcher} takes {most} symbols at most, and {batch.batch_size} are wanted."
         )
+    if not changed & {"window_batch_size", "window_days_per_call"}:
+        return
+    first = date(2000, 1, 1)
+    for days in range(1, batch.max_window_days + 1):
+        size = batch.window_batch_size
+        if batch.window_days_per_call is not None:
+            size = min(size, max(1, batch.window_days_per_call // days))
+        most = service.batch_limit(fetcher, Window(first, first + timedelta(days=days - 1)))
+        if size > most:
+            raise UnknownRule(
+                f"one call to {provider} for {fetcher} of {days} days takes {most} symbols at most, and {size} would "
+                "share one. Lower --window-batch-size or --window-days."
+            )
 
 
 def _settings(connection: Connection, provider: str) -> dict[str, object]:
     (about,) = provider_rules.providers(connection, provider)
-    sizes = provider_rules.batch_sizes(connection, provider)
     return {name: getattr(about, name) for name in _SETTINGS} | {
-        f"batch_size_{fetcher}": size for fetcher, size in sizes.items()
+        f"{name}_{batch.fetcher}": getattr(batch, name)
+        for batch in provider_rules.batches(connection, provider)
+        for name in _BATCH_SETTINGS
     }
 
 
-def sizes(words: Sequence[str]) -> dict[str, int]:
-    """How many symbols a call may have, by fetcher, from words such as quote=1. Else a usage error."""
-    size_of = {}
-    for typed in words:
-        fetcher, _, size = typed.partition("=")
-        if not fetcher:
-            raise typer.BadParameter(f"--batch-size {typed!r} names no fetcher. Write it like quote=1")
-        size_of[fetcher] = whole_number(size, f"--batch-size {fetcher}")
-    return size_of
+def batches(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int | None]]:
+    """How large a call may be, by fetcher and column, from each option's words such as quote=1. Else a usage error."""
+    settings: defaultdict[str, dict[str, int | None]] = defaultdict(dict)
+    for option, column in zip(words, _BATCH_SETTINGS, strict=True):
+        for typed in words[option]:
+            fetcher, _, size = typed.partition("=")
+            if not fetcher:
+                raise typer.BadParameter(f"{option} {typed!r} names no fetcher. Write it like quote=1")
+            is_any = column == "window_days_per_call" and size == "any"
+            settings[fetcher][column] = None if is_any else whole_number(size, f"{option} {fetcher}")
+    return settings
 
 
 def probe(provider: str, *, as_json: bool) -> None:

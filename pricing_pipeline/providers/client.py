@@ -327,9 +327,8 @@ class ProviderClient:
         most = self.provider.batch_limit(fetcher, window)
         if count > most:
             name = self.provider.name
-            lower = f"`pricing-pipeline provider change {name} --batch-size {fetcher!s}={most}` lowers it"
-            if window is not None:
-                lower = "Lower window_batch_size or window_days_per_call of pricing.provider_capabilities"
+            option = "--batch-size" if window is None else "--window-batch-size"
+            lower = f"`pricing-pipeline provider change {name} {option} {fetcher!s}={most}` lowers it"
             at_most = f"{name} takes at most {most} symbols in such a call for {fetcher!s}"
             raise Misconfigured(f"{at_most}, and {count} were to share one. {lower}.")
 

@@ -312,8 +312,7 @@ def _apply(connection: Connection, provider: str, target: Settings) -> None:
     for own in target.key_limits:
         provider_rules.set_limit(connection, Limit(provider, own.name, own.key_name, own.units, None, None))
     for fetcher, size in target.batch.items():
-        parameters = {"provider": provider, "fetcher": fetcher, "batch_size": size}
-        connection.execute(query("plans.set_batch"), parameters)
+        provider_rules.change_batch(connection, provider, fetcher, {"batch_size": size})
     for name, kind in target.types.items():
         _apply_type(connection, name, kind)
         if name in target.routes:

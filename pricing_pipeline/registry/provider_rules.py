@@ -62,6 +62,23 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """How large a call of a fetcher may be.
+
+    A call for latest prices has at most `batch_size` symbols; fewer than `batch_from` are asked for one by one. A call
+    for a span has at most `window_batch_size` symbols and `window_days_per_call` days over all of them (None = any),
+    each at most `max_window_days` days.
+    """
+
+    fetcher: str
+    batch_size: int
+    batch_from: int
+    window_batch_size: int
+    window_days_per_call: int | None
+    max_window_days: int
+
+
+@dataclass(frozen=True, slots=True)
 class Caps:
     """How many pairs each user may watch at once (and hold as many), and begin in a minute."""
 
@@ -147,16 +164,21 @@ def change_provider(connection: Connection, provider: str, changes: Mapping[str,
     connection.execute(query("registry.change_provider"), parameters)
 
 
-def batch_sizes(connection: Connection, provider: str) -> dict[str, int]:
-    """The most symbols that one call may ask for, by fetcher."""
-    rows = connection.execute(query("registry.batch_sizes"), {"provider": provider})
-    return {row.fetcher: row.batch_size for row in rows}
+def batches(connection: Connection, provider: str) -> list[Batch]:
+    """How large the calls of a provider may be, by fetcher."""
+    rows = connection.execute(query("registry.batches"), {"provider": provider}).mappings()
+    return [Batch(**row) for row in rows]
 
 
-def set_batch_size(connection: Connection, provider: str, fetcher: str, size: int) -> bool:
-    """Change the most symbols of one call; False when the provider cannot be asked for this."""
-    parameters = {"provider": provider, "fetcher": fetcher, "size": size}
-    return connection.execute(query("registry.set_batch_size"), parameters).one_or_none() is not None
+def change_batch(
+    connection: Connection, provider: str, fetcher: str, changes: Mapping[str, int | None]
+) -> bool:
+    """Change how large a call may be: columns by their names; False when the provider cannot be asked for this.
+
+    With a smaller `batch_size`, `batch_from` is lowered to it.
+    """
+    parameters = {"provider": provider, "fetcher": fetcher, "changes": json.dumps(changes)}
+    return connection.execute(query("registry.change_batch"), parameters).one_or_none() is not None
 
 
 def probe(connection: Connection, provider: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
@@ -217,6 +217,71 @@ def test_the_size_of_a_call_is_changed(cli: CommandLine, core: Core) -> None:
     }
     core.enqueue(QUOTE, "AAPL", "IBM")
     assert sorted(len(call.symbols) for call in core.claim(max_calls=5)) == [1, 1]
+
+
+def test_a_smaller_batch_takes_down_from_how_many_symbols_it_is_worth(cli: CommandLine, core: Core) -> None:
+    core.rows(
+        "UPDATE pricing.provider_capabilities SET batch_size = 5000, batch_from = 500 WHERE provider = 'mfapi'"
+    )
+    told = cli("provider", "change", "mfapi", "--batch-size", "nav=20", "--json").json
+    assert (told["before"]["batch_from_nav"], told["after"]["batch_from_nav"]) == (500, 20)
+    both = ("--batch-size", "nav=40", "--batch-from", "nav=30")
+    told = cli("provider", "change", "mfapi", *both, "--json").json
+    assert (told["after"]["batch_size_nav"], told["after"]["batch_from_nav"]) == (40, 30)
+
+
+def test_the_size_of_a_call_for_a_span_is_changed_and_shown(cli: CommandLine, core: Core) -> None:
+    bars = ("--window-batch-size", "daily_bars=2", "--window-days", "daily_bars=500")
+    said = cli("provider", "change", TWELVEDATA, *bars).stdout.splitlines()
+    rows = [line.split() for line in said]
+    assert ["window", "batch", "size", "daily", "bars", "120", "2"] in rows
+    assert ["window", "days", "per", "call", "daily", "bars", "2000", "500"] in rows
+    shown = [line.split() for line in cli("provider", "show", TWELVEDATA).stdout.splitlines()]
+    assert ["daily_bars", "100", "1", "2", "500"] in shown
+    (batch, _) = cli("provider", "show", TWELVEDATA, "--json").json["batches"]
+    assert (batch["window_batch_size"], batch["window_days_per_call"]) == (2, 500)
+    core.enqueue(DAILY, "AAPL", "IBM", "MSFT", days=(date(2026, 3, 1), date(2026, 3, 31)))
+    assert sorted(len(call.symbols) for call in core.claim(max_calls=5)) == [1, 2]
+    cli("provider", "change", TWELVEDATA, "--window-days", "daily_bars=any")
+    (row,) = core.rows(
+        "SELECT window_days_per_call AS days FROM pricing.provider_capabilities"
+        " WHERE provider = 'twelvedata' AND fetcher = 'daily_bars'"
+    )
+    assert row.days is None
+
+
+@pytest.mark.parametrize(
+    ("option", "size", "code", "sentence"),
+    [
+        ("--batch-from", "quote=101", 1, "batch_from is at most batch_size"),
+        ("--batch-from", "quote=0", 1, "at least one symbol shares a call"),
+        ("--batch-from", "quote=any", 2, "--batch-from quote 'any' is not a whole number"),
+        ("--window-batch-size", "daily_bars=0", 1, "a batch has at least one symbol"),
+        (
+            "--window-batch-size",
+            "daily_bars=121",
+            1,
+            "of 1 days takes 120 symbols at most, and 121 would share",
+        ),
+        ("--window-batch-size", "=3", 2, "--window-batch-size '=3' names no fetcher"),
+        (
+            "--window-days",
+            "daily_bars=any",
+            1,
+            "of 417 days takes 119 symbols at most, and 120 would share one",
+        ),
+        ("--window-days", "daily_bars=0", 1, "a call asks for at least one day"),
+        ("--window-days", "nav=30", 1, "twelvedata cannot be asked for 'nav'"),
+    ],
+)
+def test_a_size_that_no_call_can_have_is_refused(
+    cli: CommandLine, core: Core, option: str, size: str, code: int, sentence: str
+) -> None:
+    before = core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2")
+    said = cli("provider", "change", TWELVEDATA, option, size)
+    assert said.exit_code == code
+    assert sentence in said.error
+    assert core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2") == before
 
 
 @pytest.mark.parametrize(

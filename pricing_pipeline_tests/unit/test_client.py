@@ -163,7 +163,7 @@ def test_b8_a_symbol_that_cannot_be_sent_does_not_stop_the_others() -> None:
             Fetcher.DAILY_BARS,
             11,
             5000,
-            "at most 10 .* Lower window_batch_size or window_days_per_call",
+            "at most 10 .*provider change twelvedata --window-batch-size daily_bars=10",
         ),
         ("yahoo", Fetcher.DAILY_BARS, 2, 0, "at most 1 .*provider change yahoo --batch-size daily_bars=1"),
         ("fmp", Fetcher.QUOTE, 101, 0, "at most 100 .*provider change fmp --batch-size quote=100"),

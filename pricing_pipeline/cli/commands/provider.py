@@ -145,7 +145,31 @@ def change(
         typer.Option(
             "--batch-size",
             metavar="FETCHER=SYMBOLS",
-            help="Most symbols of one call, such as quote=1; repeatable.",
+            help="Most symbols of one call for latest prices, such as quote=1; repeatable.",
+        ),
+    ] = None,
+    batch_froms: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--batch-from",
+            metavar="FETCHER=SYMBOLS",
+            help="Fewest symbols that share such a call; fewer are asked for one by one. Repeatable.",
+        ),
+    ] = None,
+    window_batch_sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--window-batch-size",
+            metavar="FETCHER=SYMBOLS",
+            help="Most symbols of one call for a span of days; repeatable.",
+        ),
+    ] = None,
+    window_days: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--window-days",
+            metavar="FETCHER=DAYS",
+            help="Most days of one call for spans, over all its symbols, or any; repeatable.",
         ),
     ] = None,
     as_json: Json = False,
@@ -169,9 +193,17 @@ def change(
         "quota_bytes": None if quota is None else byte_count(quota, "--quota"),
     }
     changes = {column: value for column, value in given.items() if value is not None}
-    if not (changes or batch_sizes):
+    batches = provider.batches(
+        {
+            "--batch-size": batch_sizes or [],
+            "--batch-from": batch_froms or [],
+            "--window-batch-size": window_batch_sizes or [],
+            "--window-days": window_days or [],
+        }
+    )
+    if not (changes or batches):
         raise typer.BadParameter("say what changes, such as --delay-ms 500 or --inactive")
-    provider.change(name, changes, provider.sizes(batch_sizes or []), as_json=as_json)
+    provider.change(name, changes, batches, as_json=as_json)
 
 
 @noun.command()

@@ -44,11 +44,6 @@ SELECT provider, plan FROM pricing.provider_plans ORDER BY 1;
 -- Switch a provider on or off.
 UPDATE pricing.data_collectors SET is_active = :is_active WHERE provider = :provider AND is_active <> :is_active;
 
--- name: set_batch
--- How many symbols a call may name.
-UPDATE pricing.provider_capabilities SET batch_size = :batch_size, batch_from = least(batch_from, :batch_size)
-WHERE (provider, fetcher) = (:provider, :fetcher);
-
 -- name: set_type
 -- How fresh a data type is kept, and by what.
 UPDATE pricing.data_type_registry

@@ -176,14 +176,20 @@ SET is_active = n.is_active, max_in_flight = n.max_in_flight, request_delay_ms =
 FROM pricing.data_collectors o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
 WHERE p.provider = :provider AND o.provider = p.provider;
 
--- name: batch_sizes
--- The most symbols of one call, by what is asked for.
-SELECT fetcher, batch_size FROM pricing.provider_capabilities WHERE provider = :provider ORDER BY fetcher;
+-- name: batches
+-- How large a call may be, by what is asked for.
+SELECT fetcher, batch_size, batch_from, window_batch_size, window_days_per_call, max_window_days
+FROM pricing.provider_capabilities WHERE provider = :provider ORDER BY fetcher;
 
--- name: set_batch_size
--- Change the most symbols of one call; no row where the provider cannot be asked for this.
-UPDATE pricing.provider_capabilities SET batch_size = :size
-WHERE provider = :provider AND fetcher = :fetcher RETURNING fetcher;
+-- name: change_batch
+-- Change how large a call may be; columns that the changes do not name stay. No row where the provider cannot be asked for this.
+UPDATE pricing.provider_capabilities c
+SET batch_size = n.batch_size, window_batch_size = n.window_batch_size, window_days_per_call = n.window_days_per_call,
+    -- A smaller batch is worth a call from its own size on, unless the changes say more.
+    batch_from = CASE WHEN CAST(:changes AS jsonb) ? 'batch_from' THEN n.batch_from ELSE least(o.batch_from, greatest(1, n.batch_size)) END
+FROM pricing.provider_capabilities o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
+WHERE (o.provider, o.fetcher) = (:provider, :fetcher) AND (c.provider, c.fetcher) = (o.provider, o.fetcher)
+RETURNING c.fetcher;
 
 -- name: probe
 -- The next task is the probe; no row where the breaker is not open.

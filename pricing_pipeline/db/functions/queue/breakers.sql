@@ -239,8 +239,9 @@ BEGIN
     SET shown_size = CASE WHEN s.shown_at > pricing.clock() - interval '1 day' THEN least(s.shown_size, excluded.shown_size) ELSE excluded.shown_size END,
         shown_at = excluded.shown_at;
     PERFORM pricing.warn('heed_batch_size', call.provider, pg_catalog.format(
-        'it refused a call for %s symbols as too many. Calls of %s ask for %s at most for a day. If it goes on, `pricing-pipeline provider change --batch-size` lowers it',
-        call.size, call.fetcher, most), '22023');
+        'it refused a call for %s symbols as too many. Calls of %s ask for %s at most for a day. If it goes on, `pricing-pipeline provider change %s %s %s=%s` lowers it',
+        call.size, call.fetcher, most, call.provider, CASE WHEN call.is_of_days THEN '--window-batch-size' ELSE '--batch-size' END,
+        call.fetcher, most), '22023');
 EXCEPTION WHEN lock_not_available OR foreign_key_violation THEN
     NULL; -- the next refusal says it again
 END $$;
