@@ -18,7 +18,8 @@ from pricing_pipeline.errors import KeyRefused, PricingError, ProviderError
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import key_setting
-from pricing_pipeline.providers.client import Fetched, ProviderClient
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import plans, provider_rules

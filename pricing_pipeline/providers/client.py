@@ -8,9 +8,9 @@ in the request's header. Other modules decide on rate limits, quotas and retries
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
@@ -22,7 +22,7 @@ import httpx
 from pydantic import SecretStr
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
-from pricing_pipeline.domain.calls import Receipt, Response
+from pricing_pipeline.domain.calls import Call, Receipt, Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.domain.windows import Window
@@ -49,6 +49,7 @@ from pricing_pipeline.providers.base import (
     shown_limit,
     units_left,
 )
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.searches import SEARCHES, Searched
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME, check_agent, checked_keys, echoes_of
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
@@ -77,8 +78,6 @@ MAX_BYTES = 16 * 1024 * 1024
 
 MAX_DOCUMENT_BYTES = 2 * 1024 * 1024
 """The most bytes of an answer with documents, which is searched for keys in every form. The largest have 100 kB."""
-MAX_EVIDENCE = 1_000_000
-"""How many bytes of an answer are kept for people."""
 _MOST_OF_AN_ERROR = 64 * 1024
 """How many bytes of an error response are read: its message needs only a sentence."""
 
@@ -91,47 +90,6 @@ _LARGE_BODY = 256 * 1024
 
 # Headers about limits; other headers (cookies, edge ids) are not kept.
 _LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The answer of a call, and the call's cost.
-
-    `http_status` is None and `wire_bytes` 0 if no symbol could be sent. `headers` are those about limits, with names in
-    lower case. `content_length_missing`: the response did not announce its size.
-    """
-
-    answer: Answer
-    http_status: int | None = None
-    wire_bytes: int = 0
-    content_length_missing: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = field(default=b"", repr=False)
-    hide_keys: Callable[[bytes], bytes] = field(default=bytes, repr=False)
-
-    @property
-    def evidence(self) -> bytes:
-        """The beginning of the unpacked body, for people, with every key in it replaced."""
-        return self.hide_keys(self.body[:MAX_EVIDENCE])
-
-    @property
-    def units_left(self) -> int | None:
-        """How many units of its limit are left by the provider's headers, if they say so."""
-        return units_left(self.headers)
-
-    @property
-    def receipt(self) -> Receipt:
-        """The cost of the call, and what the answer says about the provider as a whole."""
-        is_refused = any(failure.kind is FailureKind.THROTTLED for failure in self.answer.failures)
-        shown = shown_limit(self.headers, is_refused=is_refused)
-        return Receipt(
-            self.http_status,
-            self.wire_bytes,
-            self.units_left,
-            self.answer.failure,
-            shown=shown,
-            is_unannounced=self.content_length_missing,
-        )
 
 
 class ProviderClient:
@@ -241,6 +199,18 @@ class ProviderClient:
             spellings.error(error)
             raise
         return replace(fetched, answer=spellings.answer(fetched.answer))
+
+    def make(self, call: Call, symbols: Sequence[str]) -> Fetched:
+        """Make a claimed call for `symbols`, as `fetch` does."""
+        return self.fetch(
+            call.fetcher,
+            symbols,
+            call.window,
+            now=call.claimed_at,
+            key_name=call.key_name,
+            asset_class=call.asset_class,
+            overrides=call.overrides,
+        )
 
     def search(
         self, words: str, *, now: datetime | None = None, key_name: str = DEFAULT_KEY_NAME

@@ -21,7 +21,8 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.providers.client import Fetched, ProviderClient
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.queue import limits
 
 _NO_CLAIM = UUID(int=0)
@@ -117,15 +118,7 @@ def put(engine: Engine, client: ProviderClient, question: Question) -> int:
     """
     call = question.call
     try:
-        fetched = client.fetch(
-            call.fetcher,
-            question.symbols,
-            call.window,
-            now=call.claimed_at,
-            key_name=call.key_name,
-            asset_class=call.asset_class,
-            overrides=call.overrides,
-        )
+        fetched = client.make(call, question.symbols)
     except PricingError as error:
         return _note_failure(engine, call, error)
     _note(engine, question, fetched)

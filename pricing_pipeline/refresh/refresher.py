@@ -463,15 +463,7 @@ class Refresher:
         """Make one call and settle it; runs in a thread of the pool."""
         client = self._clients[call.provider]
         try:
-            fetched = client.fetch(
-                call.fetcher,
-                call.symbols,
-                call.window,
-                now=call.claimed_at,
-                key_name=call.key_name,
-                asset_class=call.asset_class,
-                overrides=call.overrides,
-            )
+            fetched = client.make(call, call.symbols)
         except ProviderError as error:
             failure = error
         except PricingError as error:

@@ -35,7 +35,7 @@ from pricing_pipeline.errors import (
     Throttled,
 )
 from pricing_pipeline.prices import known_values, price_writer
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline.refresh import storing
 from pricing_pipeline.refresh.tally import Tally

@@ -16,7 +16,7 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import joined
 from pricing_pipeline.prices import actions, documents, price_writer, quarantined_values, rebasing
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import judgement
 from pricing_pipeline.refresh.tally import Tally
 

@@ -16,7 +16,7 @@ from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.errors import ProviderDown, Throttled
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_answer, settle_failure
 from pricing_pipeline_tests.fixtures.core import (

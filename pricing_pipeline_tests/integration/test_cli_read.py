@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pricing_pipeline.domain.answers import Answer, Document, Scalar
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, in_zone, midnight, observation

@@ -23,7 +23,8 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.client import DEADLINE_SECONDS, Fetched, ProviderClient
+from pricing_pipeline.providers.client import DEADLINE_SECONDS, ProviderClient
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock

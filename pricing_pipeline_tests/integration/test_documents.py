@@ -21,7 +21,7 @@ from pricing_pipeline.domain.answers import (
 )
 from pricing_pipeline.errors import PlanRestricted
 from pricing_pipeline.prices import documents
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.observations import Rows
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from pricing_pipeline.domain.calls import Call, Response
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.settling import settle_answer, settle_failure
 from pricing_pipeline.registry import calendars, plans
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core

@@ -13,7 +13,7 @@ from pricing_pipeline.domain.answers import FailureKind, RejectedValue
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_writer
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.values import settle_days
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling

@@ -12,7 +12,7 @@ from pricing_pipeline.domain.answers import Answer, Dividend
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Rows
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.fmp import Fmp
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation

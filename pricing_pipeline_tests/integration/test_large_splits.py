@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, a_call, windowed

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.observations import Rows
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation

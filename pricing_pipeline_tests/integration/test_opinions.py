@@ -11,7 +11,7 @@ import pytest
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import opinions
 from pricing_pipeline.quarantine.opinions import Question
 from pricing_pipeline.refresh import settling

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pricing_pipeline.domain.answers import Adjust, Answer, RejectedValue
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.prices import price_reader
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.cli import CommandLine

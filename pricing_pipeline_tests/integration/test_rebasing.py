@@ -15,7 +15,7 @@ from pricing_pipeline.domain.answers import Answer, Split
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_reader, rebasing
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core, a_call, windowed
 from pricing_pipeline_tests.fixtures.database import Clock

@@ -17,7 +17,8 @@ from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.client import Fetched, ProviderClient
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline_tests.fixtures.cli import CommandLine, Said
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation, Rows
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally

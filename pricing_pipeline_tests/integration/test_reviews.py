@@ -14,7 +14,7 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import actions, quarantined_values
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine

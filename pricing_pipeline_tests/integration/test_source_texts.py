@@ -13,7 +13,7 @@ from hypothesis.strategies import DrawFn, composite
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.prices import price_writer
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.support.storing import MARCH, bars_of, next_call

@@ -14,7 +14,8 @@ import pytest
 from sqlalchemy import text
 
 from pricing_pipeline.errors import ProviderDown
-from pricing_pipeline.providers.client import Fetched, ProviderClient
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.queue import fair_order
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
@@ -32,7 +33,7 @@ class Slow:
     def __init__(self) -> None:
         self._let_go = threading.Semaphore(0)
 
-    def fetch(self, *arguments: Any, **more: Any) -> Fetched:
+    def make(self, *arguments: Any, **more: Any) -> Fetched:
         assert self._let_go.acquire(timeout=PATIENCE)
         raise ProviderDown("it is slow and then down")
 

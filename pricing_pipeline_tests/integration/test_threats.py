@@ -23,7 +23,7 @@ from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline.processes.home import prepare_home
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine

@@ -9,7 +9,7 @@ import pytest
 
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.observations import Observation, Rows
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, a_call, midnight, observation, windowed

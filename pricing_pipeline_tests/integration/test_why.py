@@ -12,7 +12,7 @@ from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.prices import quarantined_values
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.observations import Rows
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline_tests.fixtures.core import (
     FX,
     QUOTE,

@@ -8,7 +8,7 @@ from typing import Any
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.observations import Observation, Rows
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.core import (

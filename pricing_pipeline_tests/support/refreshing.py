@@ -14,8 +14,9 @@ from sqlalchemy import Engine, event, text
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.client import Fetched, ProviderClient
+from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.core import Core

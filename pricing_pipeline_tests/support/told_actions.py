@@ -11,7 +11,7 @@ from typing import Any
 from pricing_pipeline.domain.answers import Adjust, Answer, CorporateAction, Dividend, Split
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.prices import actions, price_reader
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation

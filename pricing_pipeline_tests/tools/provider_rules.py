@@ -21,6 +21,7 @@ SHARED = frozenset(
         "client",
         "configured",
         "currencies",
+        "fetched",
         "flat",
         "noise",
         "splits",

@@ -20,7 +20,8 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderDown, ProviderError, SchemaDrift
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import MAX_DAYS, MAX_DOCUMENTS, MAX_ROWS
-from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, MAX_EVIDENCE, ProviderClient
+from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
+from pricing_pipeline.providers.fetched import MAX_EVIDENCE
 from pricing_pipeline.providers.key_echoes import KeyEchoes
 from pricing_pipeline.providers.transport import MAX_HEAD_BYTES
 from pricing_pipeline.providers.twelvedata import TwelveData

@@ -12,7 +12,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import Throttled
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import shown_limit
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.fetched import Fetched
 
 NOW = datetime(2026, 3, 10, 14, tzinfo=UTC)
 WORDS = (
