@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import text
 
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, TWELVEDATA, Core, observation
@@ -462,3 +463,15 @@ def test_all_instruments_of_a_scheduled_type_are_queued_now(cli: CommandLine, co
     assert "Nothing new of mf_nav is queued" in cli("type", "refresh", NAV).stdout
     assert "equity_quote has no schedule" in cli("type", "refresh", QUOTE).error
     assert "there is no active data type 'nothing'" in cli("type", "refresh", "nothing").error
+
+
+def test_a_type_that_another_session_is_queueing_is_not_refreshed_and_says_so(
+    cli: CommandLine, core: Core
+) -> None:
+    with core.owner.begin() as other:
+        other.execute(text("SELECT FROM pricing.schedule_walks WHERE data_type = 'mf_nav' FOR UPDATE"))
+        said = cli("type", "refresh", NAV)
+    assert said.exit_code == 1
+    assert "another session is queueing mf_nav at this moment. Try again in some seconds." in said.error
+    assert core.tasks() == []
+    assert "tasks of mf_nav are queued" in cli("type", "refresh", NAV).stdout

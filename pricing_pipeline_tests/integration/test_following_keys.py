@@ -40,10 +40,10 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path, sandbox=False)
 
 
-def put(core: Core, settings: Settings, name: str, secret: str) -> None:
+def put(core: Core, settings: Settings, name: str, secret: str, provider: str = TWELVEDATA) -> None:
     keyring, _ = master_keys.load_or_make(settings)
     with core.owner.begin() as connection:
-        credentials.store(connection, keyring, TWELVEDATA, name, SecretStr(secret))
+        credentials.store(connection, keyring, provider, name, SecretStr(secret))
 
 
 def remove(core: Core, name: str) -> None:
@@ -82,6 +82,22 @@ def test_f9_a_running_drain_takes_up_a_key_that_is_replaced(
         work_until(refresher, lambda: completed(core, "MSFT"))
     assert [call["key_name"] for call in sandbox.calls(TWELVEDATA)] == ["before", "after"]
     assert "canary" not in caplog.text
+
+
+def test_f9_a_key_that_no_header_can_carry_does_not_keep_the_others_as_they_were(
+    core: Core, settings: Settings, sandbox: RunningSandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(core, settings, "default", f"{BASE}-before")
+    with working(core, settings) as refresher:
+        put(core, settings, "default", "a key with spaces", provider="fmp")
+        wait_until(lambda: "the keys of fmp stay as they were" in caplog.text)
+        put(core, settings, "default", f"{BASE}-after")
+        client = refresher._clients[TWELVEDATA]
+        wait_until(lambda: client._keys["default"].get_secret_value().endswith("-after"))
+        core.enqueue(QUOTE, "AAPL")
+        work_until(refresher, lambda: completed(core, "AAPL"))
+    assert [call["key_name"] for call in sandbox.calls(TWELVEDATA)] == ["after"]
+    assert "with spaces" not in caplog.text
 
 
 def test_f9_a_running_drain_takes_up_new_keys_and_lets_removed_ones_go(

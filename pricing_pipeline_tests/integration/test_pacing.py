@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from pricing_pipeline.registry import calendars
+from pricing_pipeline.registry import calendars, plans
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.free_plan import charged, free_plan, symbols, why
@@ -49,6 +49,18 @@ def test_a6_a_day_is_spread_over_the_session_of_what_is_watched(core: Core, cloc
     assert units_left(core, clock, OPEN + (LAST - OPEN) / 2) == 400, "half of the session, half of the day's"
     assert units_left(core, clock, LAST - timedelta(seconds=1)) == 719
     assert units_left(core, clock, LAST) == 800, "the last tenth comes after the close"
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_a_plan_promises_the_pace_that_claims_keep_in_new_york(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    note_calendars(core)
+    clock.set(OPEN)
+    rate = core.one(
+        "SELECT pricing.paced_rate(l, 800, pricing.clock()) FROM pricing.provider_limits l"
+        " WHERE l.provider = 'twelvedata'"
+    )
+    assert rate == pytest.approx(800 * plans.PACED_SHARE / plans.SESSION_MINUTES)
 
 
 def watch_many(core: Core, count: int) -> None:
