@@ -35,7 +35,7 @@ _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
 class Allowance:
     """What a provider still allows. Bytes are of the last 720 hours; units are the provider's own, over all keys.
 
-    `no_units` says which limit is used up if no unit is left, and `next_unit_at` when the next one comes if that is known.
+    `no_units` says which limit is used up if no unit is left, and `next_unit_at` when the next one comes, if known.
     `blocked_seconds` is set while every key is blocked after a refusal. `breaker` is closed, open or half_open;
     `breaker_seconds` is the time until the next probe, or the time left for a running probe. `outages` names the data
     types that it does not answer for.

@@ -112,7 +112,8 @@ def test_b10_a_limit_that_is_used_up_is_named_with_the_time_of_its_next_unit(
     """The limit of the minute has room; that of the day binds."""
     clock.set(datetime(2026, 3, 1, 16, 20, tzinfo=UTC))  # a Sunday: nothing is spread
     core.rows(
-        "INSERT INTO pricing.provider_limits (provider, name, units, day_timezone) VALUES ('twelvedata', 'day', 3, 'UTC')"
+        "INSERT INTO pricing.provider_limits (provider, name, units, day_timezone)"
+        " VALUES ('twelvedata', 'day', 3, 'UTC')"
     )
     core.enqueue(QUOTE, "AAPL", "IBM", "META")
     core.refresh()
