@@ -317,4 +317,4 @@ def test_the_way_of_the_docs_takes_away_what_a_wrong_spelling_brought(core: Core
     for table in ("price_history", "latest_prices"):
         assert [row.symbol for row in core.rows(f"SELECT symbol FROM pricing.{table}")] == ["AAPL"]
     assert core.read("BRK.B").requested == 2, "its quote again, and its daily bars"
-    audit(core, acknowledged=0)
+    audit(core)
