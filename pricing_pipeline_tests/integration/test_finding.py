@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pty
+import re
+import stat
 import subprocess
 import sys
 
@@ -47,13 +49,40 @@ def test_what_is_found_is_numbered_and_what_is_chosen_is_added(
     again = cli("instrument", "find", "vodafone", "--add", "1", sandbox_url=sandbox.url).stdout
     assert "known" in again
     assert "VOD:XLON (equity) was known already." in again
-    assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)] * 3
+    assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)] * 2
     calls = core.rows("SELECT units, outcome, wire_bytes, key_name FROM pricing.collector_call_log")
-    assert [(call.units, call.outcome, call.key_name) for call in calls] == [(1, "ok", "default")] * 3
-    assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 3
+    assert [(call.units, call.outcome, call.key_name) for call in calls] == [(1, "ok", "default")] * 2
+    assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 2
     assert core.one("SELECT sum(bytes) FROM pricing.api_data_usage") == sum(call.wire_bytes for call in calls)
     assert core.rows("SELECT FROM pricing.size_estimates") == []
     audit(core, acknowledged=0)
+
+
+def test_adding_what_was_just_found_makes_no_second_call(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    def add(*words: str) -> bool:
+        told = cli("instrument", "find", *words, "--add", "1", "--json", sandbox_url=sandbox.url).json
+        assert [one["symbol"] for one in told["added"]] == ["VOD:XLON"]
+        remembered: bool = told["is_remembered"]
+        return remembered
+
+    cli("instrument", "find", "vodafone", sandbox_url=sandbox.url)
+    assert len(sandbox.calls()) == 1
+    assert add("vodafone")
+    said = cli("instrument", "find", "vodafone", "--add", "1", sandbox_url=sandbox.url)
+    assert "no call was made for them" in said.stderr
+    assert len(sandbox.calls()) == 1
+    assert not add("vodafone", "group"), "other words"
+    cli("instrument", "find", "vodafone", sandbox_url=sandbox.url)
+    assert len(sandbox.calls()) == 3, "without --add it is always asked"
+    file = cli.home / "searches.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    long_ago = re.sub(r'"at": "[^"]*"', '"at": "2026-01-01T00:00:00+00:00"', file.read_text())
+    for number, content in enumerate((long_ago, "{", '[{"at": 5}]', "7"), 4):
+        file.write_text(content)
+        assert not add("vodafone")
+        assert len(sandbox.calls()) == number
 
 
 def test_on_a_terminal_it_asks_what_to_add(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:

@@ -139,8 +139,8 @@ def test_a_recorded_answer_about_a_rate_is_read_under_its_symbol() -> None:
 
 def test_what_a_provider_cannot_spell_is_not_sent(sandbox: RunningSandbox) -> None:
     with ProviderClient(PROVIDERS["yahoo"], sandbox.yahoo_url) as yahoo:
-        answer = yahoo.fetch(Fetcher.QUOTE, ["SHOP:XTSE"], asset_class="equity").answer
-        assert "yahoo has no symbols spelled like 'SHOP:XTSE'" in answer.failures[0].message
+        answer = yahoo.fetch(Fetcher.QUOTE, ["CEZ:XPRA"], asset_class="equity").answer
+        assert "yahoo has no symbols spelled like 'CEZ:XPRA'" in answer.failures[0].message
         sandbox.behave("html", provider="yahoo")
         with pytest.raises(ProviderError):
             yahoo.fetch(Fetcher.QUOTE, ["BRK.B"], asset_class="equity")
@@ -181,7 +181,7 @@ def test_an_instrument_of_an_exchange_trades_when_it_does(core: Core) -> None:
 
 
 def test_show_tells_each_spelling_and_who_has_given_it(core: Core, cli: CommandLine) -> None:
-    core.heartbeat("ann", (QUOTE, "BRK.B"), (QUOTE, "SHOP:XTSE"))
+    core.heartbeat("ann", (QUOTE, "BRK.B"), (QUOTE, "CEZ:XPRA"))
     cli("instrument", "spell", "BRK.B", "--at", "fmp", "--as", "BRKB")
     assert "BRKB at fmp (override), BRK.B at twelvedata (rule), BRK-B at yahoo (rule)" in " ".join(
         cli("instrument", "show", "BRK.B").stdout.split()
@@ -193,8 +193,8 @@ def test_show_tells_each_spelling_and_who_has_given_it(core: Core, cli: CommandL
         "by": "override",
         "is_possible": True,
     }
-    assert "SHOP:XTSE at yahoo (which has no such symbols)" in " ".join(
-        cli("instrument", "show", "SHOP:XTSE").stdout.split()
+    assert "CEZ:XPRA at yahoo (which has no such symbols)" in " ".join(
+        cli("instrument", "show", "CEZ:XPRA").stdout.split()
     )
     cli("instrument", "remove", "BRK.B")
     assert core.rows("TABLE pricing.provider_symbols") == []
