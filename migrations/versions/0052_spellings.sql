@@ -46,3 +46,10 @@ COMMENT ON FUNCTION pricing.check_new_symbols() IS
     'Refuses an instrument whose symbol is how a provider is asked for another one: two would get one answer.';
 CREATE TRIGGER check_new_symbols AFTER INSERT ON pricing.instruments REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION pricing.check_new_symbols();
+
+-- The other exchanges of domain/exchanges.toml trade by their own days.
+INSERT INTO pricing.calendars (calendar, description) VALUES
+    ('XCSE', 'Nasdaq Copenhagen'), ('XHEL', 'Nasdaq Helsinki'), ('XOSL', 'Oslo Stock Exchange') ON CONFLICT DO NOTHING;
+INSERT INTO pricing.calendar_rules (asset_class, ending, calendar) VALUES
+    ('equity', '.CO', 'XCSE'), ('equity', ':XCSE', 'XCSE'), ('equity', '.HE', 'XHEL'), ('equity', ':XHEL', 'XHEL'),
+    ('equity', '.OL', 'XOSL'), ('equity', ':XOSL', 'XOSL'), ('equity', ':XNSE', 'XBOM') ON CONFLICT DO NOTHING;

@@ -13,6 +13,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
@@ -177,6 +178,14 @@ def test_an_instrument_of_an_exchange_trades_when_it_does(core: Core) -> None:
         "NPN:XJSE": None,
         "SAP:XETR": "XETR",
         "VOD:XLON": "XLON",
+    }
+
+
+def test_every_known_exchange_has_trading_days_except_johannesburg(core: Core) -> None:
+    core.heartbeat("ann", *((QUOTE, f"T:{mic}") for mic in exchanges()))
+    found = {row.symbol: row.calendar for row in core.rows("SELECT symbol, calendar FROM pricing.instruments")}
+    assert {mic: found[f"T:{mic}"] for mic in exchanges()} == {
+        mic: {"XJSE": None, "XNSE": "XBOM"}.get(mic, mic) for mic in exchanges()
     }
 
 
