@@ -268,7 +268,8 @@ def settle(
             "http_status": receipt.http_status,
             "wire_bytes": receipt.wire_bytes,
             "error": receipt.error,
-            "kind": receipt.kind if is_owned else None,
+            # Without a task a call neither opens a breaker nor begins an outage. A refused key is nobody's outage.
+            "kind": receipt.kind if is_owned or receipt.kind is FailureKind.KEY_REFUSED else None,
             "units_left": receipt.units_left,
             "is_owned": is_owned,
             **receipt.shown_parameters,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from sqlalchemy import text
 
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
@@ -187,6 +188,34 @@ def test_a_search_that_is_refused_pauses_the_key_as_any_call(
     sandbox.behave_well()
     assert "twelvedata is not asked" in cli("instrument", "find", "vod", sandbox_url=sandbox.url).error
     assert len(sandbox.calls()) == 1
+
+
+def test_a_search_that_is_refused_for_its_key_says_so(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units,"
+        " reserved_bytes, worker, started_at, finished_at, outcome)"
+        " SELECT 'twelvedata', 'equity_quote', '{AAPL}', '-infinity', 'infinity', 1, 9, 'w', y.at, y.at, 'ok'"
+        " FROM (SELECT pricing.clock() - interval '1 day' AS at) y"
+    )
+    sandbox.behave("status", status=401)
+    cli("instrument", "find", "vod", sandbox_url=sandbox.url)
+    sandbox.behave_well()
+    said = cli("instrument", "find", "vod", sandbox_url=sandbox.url).error
+    assert "twelvedata does not accept the key" in said
+    assert "for speed" not in said
+    assert "welvedata does not accept the key" in cli("provider", "show", "twelvedata").stdout
+
+
+def test_a_search_leaves_the_turn_of_claims_to_claims(core: Core) -> None:
+    """It takes no task, so it need not see the symbols of other calls."""
+    core.rows("INSERT INTO pricing.turns (name) VALUES ('claim') ON CONFLICT DO NOTHING")
+    claim = "SELECT call_id FROM pricing.claim_search('twelvedata', 'w', '{default}', 'equity_quote')"
+    with core.engine.connect() as searching:
+        assert searching.execute(text(claim)).scalar_one() is not None
+        assert core.rows("SELECT FROM pricing.turns WHERE name = 'claim' FOR UPDATE NOWAIT")
+        searching.rollback()
 
 
 def test_a_search_neither_begins_nor_ends_an_outage_of_prices(

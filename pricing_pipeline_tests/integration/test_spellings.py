@@ -183,7 +183,9 @@ def test_an_instrument_of_an_exchange_trades_when_it_does(core: Core) -> None:
 
 def test_every_known_exchange_has_trading_days_except_johannesburg(core: Core) -> None:
     core.heartbeat("ann", *((QUOTE, f"T:{mic}") for mic in exchanges()))
-    found = {row.symbol: row.calendar for row in core.rows("SELECT symbol, calendar FROM pricing.instruments")}
+    found = {
+        row.symbol: row.calendar for row in core.rows("SELECT symbol, calendar FROM pricing.instruments")
+    }
     assert {mic: found[f"T:{mic}"] for mic in exchanges()} == {
         mic: {"XJSE": None, "XNSE": "XBOM"}.get(mic, mic) for mic in exchanges()
     }
