@@ -490,6 +490,7 @@ CREATE TABLE pricing.demand (
 ) WITH (fillfactor=70);
 CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at);
 CREATE INDEX demand_owed ON pricing.demand USING btree (data_type, due_at) WHERE (owed_since IS NOT NULL);
+CREATE INDEX demand_watched ON pricing.demand USING btree (data_type) WHERE (NOT is_background);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.demand TO pricing_worker;
 GRANT SELECT ON TABLE pricing.demand TO pricing_reader;
 
@@ -644,6 +645,7 @@ CREATE TABLE pricing.instruments (
     CONSTRAINT update_mode_is_known CHECK ((update_mode = ANY (ARRAY['api'::text, 'manual'::text])))
 );
 CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
+CREATE TRIGGER check_new_symbols AFTER INSERT ON pricing.instruments REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION pricing.check_new_symbols();
 CREATE TRIGGER choose_calendar BEFORE INSERT OR UPDATE OF currency ON pricing.instruments FOR EACH ROW WHEN ((new.calendar IS NULL)) EXECUTE FUNCTION pricing.choose_calendar();
 CREATE TRIGGER instrument_paused AFTER UPDATE OF update_mode, is_active ON pricing.instruments FOR EACH ROW WHEN (((old.update_mode IS DISTINCT FROM new.update_mode) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.instrument_paused();
 CREATE TRIGGER keep_class BEFORE UPDATE OF asset_class, symbol ON pricing.instruments FOR EACH ROW WHEN (((old.asset_class IS DISTINCT FROM new.asset_class) OR (old.symbol IS DISTINCT FROM new.symbol))) EXECUTE FUNCTION pricing.keep_class();
@@ -993,6 +995,7 @@ CREATE TABLE pricing.provider_symbols (
     asset_class text NOT NULL  -- Of the instrument.
     symbol text NOT NULL  -- The instrument's canonical symbol.
     spelling text NOT NULL  -- What the provider is asked for.
+    given_at timestamp with time zone NOT NULL DEFAULT now()  -- When it was given; for older ones, when this column came.
     CONSTRAINT provider_symbols_pkey PRIMARY KEY (provider, asset_class, symbol)
     CONSTRAINT spelling_is_of_one_symbol UNIQUE (provider, asset_class, spelling)
     CONSTRAINT provider_symbols_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
@@ -1000,6 +1003,7 @@ CREATE TABLE pricing.provider_symbols (
     CONSTRAINT spelling_is_sane CHECK ((spelling ~ '^[!-+\--~]{1,64}$'::text))
 );
 CREATE INDEX provider_symbols_of_instrument ON pricing.provider_symbols USING btree (asset_class, symbol);
+CREATE TRIGGER check_given_spelling AFTER INSERT OR UPDATE OF spelling ON pricing.provider_symbols FOR EACH ROW EXECUTE FUNCTION pricing.check_given_spelling();
 CREATE TRIGGER spelling_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.provider_symbols FOR EACH ROW EXECUTE FUNCTION pricing.spelling_changed();
 GRANT SELECT ON TABLE pricing.provider_symbols TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_symbols TO pricing_worker;
@@ -1470,9 +1474,15 @@ GRANT EXECUTE ON FUNCTION pricing.check_by_halves(text,text[],timestamp with tim
 -- Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.
 TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Refuses a spelling that is the symbol of another instrument of the class, and waits for those who add instruments.
+TRIGGER FUNCTION pricing.check_given_spelling() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
 -- Refuses two lists that do not make pairs.
 CREATE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_lengths(text[],text[]) TO pricing_reader, pricing_worker;
+
+-- Refuses an instrument whose symbol is how a provider is asked for another one: two would get one answer.
+TRIGGER FUNCTION pricing.check_new_symbols() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -1497,7 +1507,7 @@ GRANT EXECUTE ON FUNCTION pricing.check_user(text) TO pricing_reader, pricing_wo
 -- Gives an instrument the calendar that the rules name, unless it has one. Where none of its own fits, an ETF follows those of equities.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Takes one call of a provider for latest prices that a person makes, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. A provider that is switched off, or whose breaker is open, may be called so, too.
+-- Takes one call of a provider for latest prices that a person makes, or without a fetcher of its search, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. For prices, a provider that is switched off, or whose breaker is open, may be called so, too.
 CREATE FUNCTION pricing.claim_by_hand(wanted_provider text, wanted_type text, wanted_fetcher text, wanted_symbols text[], keys text[], who text, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_by_hand(text,text,text,text[],text[],text) TO pricing_worker;
 
@@ -1510,7 +1520,7 @@ CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, k
 GRANT EXECUTE ON FUNCTION pricing.claim_opinions(text,text,text[],text,bigint) TO pricing_worker;
 
 -- Takes one call of a provider's search for a person, within its limits and quota, and logs it as open, of a unit and a data type that the provider serves: commit before making it. Or says in a sentence why not now.
-CREATE FUNCTION pricing.claim_search(wanted_provider text, worker_name text, keys text[], wanted_type text, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+CREATE FUNCTION pricing.claim_search(wanted_provider text, worker_name text, keys text[], wanted_type text, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_search(text,text,text[],text) TO pricing_worker;
 
 -- Forgets viewers silent for 5 minutes, demand nobody has (unless it is backing off), and tasks that wait for it. Never touches last_seen_at.
@@ -1748,6 +1758,10 @@ GRANT EXECUTE ON FUNCTION pricing.format_span(interval) TO pricing_reader, prici
 -- A time for people, in UTC, to the second.
 CREATE FUNCTION pricing.format_time(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.format_time(timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- A time to come for people, in UTC, and how long that is from now: "..., in 7 h 40 min".
+CREATE FUNCTION pricing.format_time_ahead(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.format_time_ahead(timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- How long a value may stay the same, by its source's times, before it is suspected to be frozen.
 CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -2752,6 +2766,10 @@ GRANT EXECUTE ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry,pr
 -- Why no key of a provider can be used now: key_refused or throttled, with a sentence and when that ends. NULL = one can, as far as the provider has said.
 CREATE FUNCTION pricing.why_no_key(wanted_provider text, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_no_key(text) TO pricing_reader, pricing_worker;
+
+-- Of a provider without a unit left now: which limit is used up, or that others use the key, and when the next unit comes if that is known.
+CREATE FUNCTION pricing.why_no_units(wanted_provider text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_no_units(text) TO pricing_reader, pricing_worker;
 
 -- The value of a pair that was sent since its last good answer and is not believed, in a sentence; NULL = there is none.
 CREATE FUNCTION pricing.why_not_believed(wanted_type text, wanted_symbol text, failure text, fetched_at timestamp with time zone, OUT sentence text, OUT since timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;

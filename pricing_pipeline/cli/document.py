@@ -10,8 +10,10 @@ from typing import Any
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import decimal, duration, iso, moment, print_json, print_table
+from pricing_pipeline.cli.price import sentences_of
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand import freshness, instruments
+from pricing_pipeline.demand.freshness import Why
 from pricing_pipeline.domain.answers import Scalar
 from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.errors import UnknownDataType
@@ -45,9 +47,10 @@ def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) 
         symbol = instruments.spelled_anywhere(connection, symbol)
         if as_of is None:
             reading = documents.read(connection, data_type, symbol)
+            stops = [why for why in freshness.why(connection, symbol, data_type) if why.is_stopped]
         else:
             stored = documents.as_of(connection, data_type, symbol, as_of)
-            reading = Reading(stored, None, None, False, False)
+            reading, stops = Reading(stored, None, None, False, False), []
         if not reading.documents:
             reads.require_instruments(connection, kind, [symbol])
         connection.commit()
@@ -58,7 +61,9 @@ def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) 
         if reading.age_seconds is not None:
             hint(f"Confirmed {duration(reading.age_seconds)} ago, which is {_judged(reading)}.")
     if not reading.documents:
-        hint(_what_will_come(symbol, kind, as_of, reading))
+        hint(_what_will_come(symbol, kind, as_of, reading, stops))
+    elif stops and not as_json:
+        hint(f"nothing newer comes now. {sentences_of(stops)}")
     elif reading.is_requested and not as_json:
         hint("A newer answer is asked for; a running pipeline fetches it in a moment.")
 
@@ -113,10 +118,14 @@ def _text(value: Scalar) -> str:
     return str(value)
 
 
-def _what_will_come(symbol: str, kind: DataType, as_of: datetime | None, reading: Reading) -> str:
+def _what_will_come(
+    symbol: str, kind: DataType, as_of: datetime | None, reading: Reading, stops: Sequence[Why]
+) -> str:
     sentence = f"nothing is stored of {symbol} {kind.data_type}"
     if as_of is not None:
         return f"{sentence} that was believed at {iso(as_of)}."
+    if stops:
+        return f"{sentence} yet. {sentences_of(stops)}"
     if reading.is_requested:
         return f"{sentence} yet. It is asked for; a running pipeline fetches it in a moment."
     return (

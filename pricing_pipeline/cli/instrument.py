@@ -164,15 +164,23 @@ def spell(
         classes = [row["asset_class"] for row in instruments.about(connection, symbol, asset_class)]
         _require([symbol], [symbol] if classes else [], asset_class)
         _require_one_class(symbol, classes)
+        before = spellings.read_so(connection, provider, classes[0], symbol)
         if spelling is None:
             now = spellings.take_back(connection, provider, classes[0], symbol)
         else:
             now = spellings.give(connection, provider, classes[0], symbol, spelling)
     if as_json:
-        print_json({"symbol": symbol, "asset_class": classes[0], **asdict(now)})
+        print_json({"symbol": symbol, "asset_class": classes[0], **asdict(now), "before": asdict(before)})
         return
     by_rule = ", by its rule" if now.by == "rule" else ""
     typer.echo(f"{provider} is asked for {symbol} ({classes[0]}) as {now.spelling}{by_rule}.")
+    if before.values and before.spelling != now.spelling:
+        one = before.values == 1
+        hint(
+            f"{before.values} {'value' if one else 'values'} ({', '.join(before.data_types)}) that {provider} sent for "
+            f"{before.spelling} {'stays' if one else 'stay'} stored as {symbol}'s. If {before.spelling} is another "
+            f"instrument, take {'it' if one else 'them'} away: docs/providers.md#values-of-a-wrong-spelling"
+        )
 
 
 def _bounds(bounds: Bounds) -> str:

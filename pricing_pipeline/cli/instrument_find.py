@@ -13,8 +13,9 @@ from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_engine
-from pricing_pipeline.cli.output import listed, print_json, print_table
+from pricing_pipeline.cli.output import duration, listed, print_json, print_table
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.remembered_searches import recall, remember
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.demand.instruments import NewInstrument
 from pricing_pipeline.errors import PricingError
@@ -46,8 +47,15 @@ def find(
         with engine.connect() as connection:
             asset_class = reads.any_data_type(connection, data_type)["asset_class"] if data_type else None
             name, type_ = _whom(connection, clients, provider, data_type)
-        worker = f"{socket.gethostname()}:{os.getpid()}"
-        found = searches.search(engine, clients[name], type_, " ".join(words), worker)
+        client, phrase = clients[name], " ".join(words)
+        # Whoever names numbers has seen them.
+        remembered = None if numbers is None else recall(settings.home, client.base_url, phrase)
+        if remembered is None:
+            worker = f"{socket.gethostname()}:{os.getpid()}"
+            found = searches.search(engine, client, type_, phrase, worker)
+            remember(settings.home, client.base_url, phrase, found)
+        else:
+            found = remembered[0]
         found = [one for one in found if asset_class in (None, one.asset_class)][:at_most]
         known = _known(engine, found)
         if not as_json:
@@ -61,6 +69,7 @@ def find(
         print_json(
             {
                 "provider": name,
+                "is_remembered": remembered is not None,
                 "found": [
                     {"number": number, **asdict(one), "known": (one.asset_class, one.symbol) in known}
                     for number, one in enumerate(found, 1)
@@ -69,6 +78,8 @@ def find(
             }
         )
         return
+    if remembered is not None:
+        hint(f"these are the rows of the search {duration(remembered[1])} ago; no call was made for them.")
     for one, is_new in added:
         typer.echo(f"{one.symbol} ({one.asset_class}) {'is added' if is_new else 'was known already'}.")
     if found and not added:

@@ -59,6 +59,7 @@ def show(
             kind = reads.data_type(connection, data_type)
         daily = _daily_types(connection)
         readings: dict[str, tuple[Reading, list[Why]]] = {}
+        stops: dict[str, list[Why]] = {}
         for given in symbols:
             symbol = instruments.spelled_anywhere(connection, given)
             if data_type is not None:
@@ -66,6 +67,8 @@ def show(
             # Asked before the read asks for anything: what has failed is known to fail.
             reasons = freshness.why(connection, symbol, data_type)
             readings[symbol] = price_reader.read(connection, symbol, data_type), reasons
+            # Asked after it: only of what waits is it known that its provider is stopped.
+            stops[symbol] = [why for why in freshness.why(connection, symbol, data_type) if why.is_stopped]
             if not readings[symbol][0].prices and not price_reader.is_known(connection, symbol):
                 raise _unknown(symbol)
         connection.commit()
@@ -76,8 +79,17 @@ def show(
         _list(prices, daily)
     for symbol, (reading, reasons) in readings.items():
         if not reading.prices:
-            hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, reasons)}")
-    if not as_json and any(reading.prices and reading.requested for reading, _ in readings.values()):
+            words = _what_will_come(symbol, reading.requested, reasons, stops[symbol])
+            hint(f"{symbol} has no price yet. {words}")
+    if as_json:
+        return
+    for symbol, (reading, _) in readings.items():
+        if reading.prices and stops[symbol]:
+            hint(f"no newer price of {symbol} comes now. {sentences_of(stops[symbol])}")
+    if any(
+        reading.prices and reading.requested and not stops[symbol]
+        for symbol, (reading, _) in readings.items()
+    ):
         hint(_IS_FETCHED)
 
 
@@ -134,6 +146,11 @@ def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
         )
 
 
+def sentences_of(reasons: Sequence[Why]) -> str:
+    """Why there is nothing newer, for each data type."""
+    return "; ".join(f"{reason.data_type}: {reason.sentence}" for reason in reasons) + "."
+
+
 def _unknown(symbol: str, instead: str = "") -> UnknownSymbol:
     return UnknownSymbol(
         f"no instrument is called {symbol!r}.{instead} Watching it makes it known: "
@@ -146,15 +163,16 @@ def _state(price: LatestPrice) -> str:
     return state if price.frozen_since is None else f"{state}, the same since {moment(price.frozen_since)}"
 
 
-def _what_will_come(symbol: str, requested: int, reasons: Sequence[Why]) -> str:
+def _what_will_come(symbol: str, requested: int, reasons: Sequence[Why], stops: Sequence[Why]) -> str:
     if not reasons:
         return f"No active data type has prices of it: pricing-pipeline type list. {_remedy(symbol)}"
     if all(reason.state == "paused" for reason in reasons):
         return f"It is paused; this resumes it: pricing-pipeline instrument resume {symbol}"
     failed = [reason for reason in reasons if reason.state in _FAULTS]
     if failed:
-        sentences = "; ".join(f"{reason.data_type}: {reason.sentence}" for reason in failed)
-        return f"{sentences}. {_remedy(symbol)}"
+        return f"{sentences_of(failed)} {_remedy(symbol)}"
+    if stops:
+        return sentences_of(stops)
     if requested:
         return _IS_FETCHED
     return f"It is on its way, or its provider has none: pricing-pipeline price why {symbol} tells which"

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.cli import key
 from pricing_pipeline.cli.database import open_owner
-from pricing_pipeline.cli.output import print_json, print_table
+from pricing_pipeline.cli.output import listed, print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.provider_access import Access, access_to
 from pricing_pipeline.db.query_loader import query
@@ -116,11 +116,26 @@ def undo(provider: str, *, as_json: bool) -> None:
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         credentials.require_provider(connection, provider)
         changes = plans.undo(connection, provider)
+        left = plans.routes_of_symbols(connection, provider)
     if as_json:
-        print_json({"provider": provider, "changes": [change._asdict() for change in changes]})
+        routes = [{"data_type": data_type, "symbol": symbol} for data_type, symbol in left]
+        print_json(
+            {
+                "provider": provider,
+                "changes": [change._asdict() for change in changes],
+                "routes_of_symbols": routes,
+            }
+        )
         return
     typer.echo(f"The settings of {provider} are as they were before its plan. Its stored keys stay.")
     _print_changes(changes)
+    if left:
+        routes_ = listed([f"{symbol} ({data_type})" for data_type, symbol in left])
+        data_type, symbol = left[0]
+        hint(
+            f"these routes of single symbols stay, since no plan has made them: {routes_}. To remove one: "
+            f"pricing-pipeline route remove {provider} {symbol} --type {data_type}"
+        )
 
 
 def _access(engine: Engine, settings: Settings, provider: str) -> Access:

@@ -163,7 +163,7 @@ def _record(engine: Engine, settings: Settings, client: ProviderClient, wanted: 
         raise PricingError(f"{message.rstrip('. ')}. Nothing was recorded.") from error
     ((request, response),) = seen
     wanted.recording.write(
-        wanted.provider,
+        client.base_url,
         request,
         response,
         asked={

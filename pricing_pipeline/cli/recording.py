@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.own_files import replace_own, sync_folder
-from pricing_pipeline.providers.base import Provider, Request
+from pricing_pipeline.providers.base import Request
 
 _SUFFIXES = (".json", ".txt", ".html", ".csv")
 _MOST_OF_A_NAME = 80
@@ -76,7 +76,7 @@ class Recording:
 
     def write(
         self,
-        provider: Provider,
+        address: str,
         request: Request,
         response: Response,
         *,
@@ -84,11 +84,15 @@ class Recording:
         kind: str,
         hide: Callable[[str], str],
     ) -> None:
-        """Write both files, for us alone: the facts last, so that no half of a recording is ever one."""
-        url = provider.base_url + quote(request.path, safe="/%:@!$&'()*+,;=~")
+        """Write both files, for us alone: the facts last, so that no half of a recording is ever one.
+
+        `address` is the base URL that was asked. A replay goes by the path below it.
+        """
+        url = address + quote(request.path, safe="/%:@!$&'()*+,;=~")
         facts = {
             "kind": kind,
             "url_requested": hide(f"{url}?{urlencode(request.params)}" if request.params else url),
+            "path": hide(request.path),
             "http_status": response.status,
             "headers": _kept(response.headers),
             "body_file": self.body_of(response).name,

@@ -163,6 +163,8 @@ def _allowance(allowance: Allowance, keys: Sequence[Key]) -> dict[str, Any]:
         "is_spent": allowance.is_spent,
         "units_left": allowance.units_left if allowance.units_limit is not None else None,
         "units_limit": allowance.units_limit,
+        "no_units": allowance.no_units,
+        "next_unit_at": allowance.next_unit_at,
         "blocked_seconds": allowance.blocked_seconds,
         "blocked_reason": allowance.blocked_reason,
         "breaker": allowance.breaker,
@@ -265,6 +267,8 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
         for name, allowance in quota.items():
             if stop := _stop(allowance):
                 typer.echo(f"blocked:     {name}: {stop}")
+            if allowance["no_units"]:
+                typer.echo(f"used up:     {allowance['no_units']}.")
         for name, allowance in quota.items():
             if allowance["unannounced_calls"]:
                 typer.echo(

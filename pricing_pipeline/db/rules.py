@@ -62,6 +62,7 @@ RULES = {
     "shares_are_positive": "a split has numbers of shares above 0, and finite",
     "shown_limit_is_positive": "a shown limit is a whole number of units, at least 1",
     "spelling_has_instrument": "no such instrument is known; `pricing-pipeline instrument add` makes it known",
+    "spelling_is_free": "another instrument of this class has this symbol or spelling at this provider",
     "spelling_is_of_one_symbol": "another symbol of this class is spelled so at this provider",
     "spelling_is_sane": "a spelling has 1 to 64 printable characters of ASCII, without spaces and commas",
     "split_has_shares": "a split has new and old shares, and a dividend has none",

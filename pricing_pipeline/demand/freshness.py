@@ -50,6 +50,12 @@ class Freshness:
         return self.late == 0 and (self.fresh + self.due > 0 or self.refused == 0)
 
 
+_STOPS = frozenset(
+    {"provider_off", "breaker_open", "key_refused", "throttled", "quota_spent", "rate_limited"}
+)
+"""States of `pricing.why_not_called`: no provider is asked until they end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Why:
     """Why a pair's price is as old as it is. Times are UTC.
@@ -66,6 +72,11 @@ class Why:
     fetched_at: datetime | None
     since: datetime | None
     next_at: datetime | None
+
+    @property
+    def is_stopped(self) -> bool:
+        """True while its provider is not asked: a limit is used up, or the provider is paused or switched off."""
+        return self.state in _STOPS
 
 
 def measure(connection: Connection, data_types: Sequence[str] | None = None) -> list[Freshness]:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import UnknownDataType
+from pricing_pipeline.registry import spellings
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,9 @@ class Bounds:
 def add(connection: Connection, wanted: Sequence[NewInstrument]) -> list[tuple[NewInstrument, bool]]:
     """Make instruments known, unverified until a provider's first valid answer. Those that are known stay as they are.
 
-    Returns each as it is spelled, and whether it is new. Raises UnknownDataType for a class that no data type is for;
-    the database refuses, with a sentence, a symbol that no instrument of its class can have.
+    Returns each as it is spelled, and whether it is new. Raises UnknownDataType for a class that no data type is for,
+    and PricingError for a symbol that a provider would spell like another one. The database refuses, with a sentence,
+    a symbol that no instrument of its class can have.
     """
     spelled_: dict[tuple[str, str], NewInstrument] = {}
     for asset_class in dict.fromkeys(one.asset_class for one in wanted):
@@ -96,6 +98,10 @@ def add(connection: Connection, wanted: Sequence[NewInstrument]) -> list[tuple[N
     rows = json.dumps([asdict(one) for one in spelled_.values()], default=str)
     made = connection.execute(query("demand.add_instruments"), {"rows": rows})
     new = {(row.asset_class, row.symbol) for row in made}
+    for asset_class in {asset_class for asset_class, _ in new}:
+        spellings.require_free(
+            connection, asset_class, [symbol for name, symbol in new if name == asset_class]
+        )
     return [(one, key in new) for key, one in spelled_.items()]
 
 

@@ -12,12 +12,15 @@ _FILE = Path(__file__).with_name("exchanges.toml")
 
 
 class Exchange(NamedTuple):
-    """The names of an exchange at providers; `currency` is None where its shares have several."""
+    """The names of an exchange at providers; `currency` is None where its shares have several.
+
+    Twelve Data has several exchanges of one name; those have none here.
+    """
 
     mic: str
-    twelvedata: str
     yahoo: str
     fmp: str
+    twelvedata: str | None = None
     currency: str | None = None
 
 
@@ -25,7 +28,8 @@ class Exchange(NamedTuple):
 def exchanges() -> Mapping[str, Exchange]:
     """Exchange by its MIC."""
     return {
-        mic: Exchange(mic, **names) for mic, names in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+        mic: Exchange(mic=mic, **names)
+        for mic, names in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
     }
 
 

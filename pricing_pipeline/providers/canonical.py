@@ -55,6 +55,8 @@ def pair_of(symbol: str, asset_class: str) -> Pair | None:
 def exchange_named(provider: str, name: str | None) -> Exchange | None:
     """The exchange that a provider calls so, or whose MIC this is."""
     of_provider = Exchange._fields.index(provider)
+    if not name:
+        return None
     return next((one for one in exchanges().values() if name in (one.mic, one[of_provider])), None)
 
 

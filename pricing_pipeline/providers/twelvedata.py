@@ -149,7 +149,7 @@ class TwelveData:
     def spell(self, symbol: str, asset_class: str) -> str:
         """VOD:XLON is VOD:LSE; classes of shares and pairs are as people write them."""
         share = share_of(symbol, asset_class)
-        if share is None or share.exchange is None:
+        if share is None or share.exchange is None or share.exchange.twelvedata is None:
             return symbol
         return f"{symbol.partition(':')[0]}:{share.exchange.twelvedata}"
 

@@ -35,6 +35,7 @@ _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
 class Allowance:
     """What a provider still allows. Bytes are of the last 720 hours; units are the provider's own, over all keys.
 
+    `no_units` says which limit is used up if no unit is left, and `next_unit_at` when the next one comes, if known.
     `blocked_seconds` is set while every key is blocked after a refusal. `breaker` is closed, open or half_open;
     `breaker_seconds` is the time until the next probe, or the time left for a running probe. `outages` names the data
     types that it does not answer for.
@@ -45,6 +46,8 @@ class Allowance:
     used_bytes: int
     units_left: int
     units_limit: int | None
+    no_units: str | None
+    next_unit_at: datetime | None
     blocked_seconds: float | None
     blocked_reason: str | None
     breaker: str
@@ -263,7 +266,8 @@ def settle(
             "call_id": call_id,
             "outcome": "ok" if receipt.error is None else "failed",
             "error": receipt.error,
-            "kind": receipt.kind if is_owned else None,
+            # Without a task a call neither opens a breaker nor begins an outage. A refused key is nobody's outage.
+            "kind": receipt.kind if is_owned or receipt.kind is FailureKind.KEY_REFUSED else None,
             "is_owned": is_owned,
             **receipt.parameters,
         },

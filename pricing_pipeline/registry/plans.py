@@ -139,14 +139,15 @@ class KeyLimit(_Strict):
 class Settings(_Strict):
     """What a plan decides about a provider. A type that is None does not exist, or is retired.
 
-    `routes` are those of the `types` that the provider serves. A plan is that of each key, so no key has limits of its
-    own beside it.
+    `batch_from` stays as it is for fetchers that it does not name. `routes` are those of the `types` that the provider
+    serves. A plan is that of each key, so no key has limits of its own beside it.
     """
 
     is_active: bool
     limits: Mapping[str, PlannedLimit]
     key_limits: Sequence[KeyLimit] = ()
     batch: Mapping[str, _Positive]
+    batch_from: Mapping[str, _Positive] = {}
     types: Mapping[str, TypeSettings | None]
     routes: Sequence[str] = ()
 
@@ -156,6 +157,11 @@ class Settings(_Strict):
         words |= {f"limit {name}": limit.words for name, limit in self.limits.items()}
         words |= {f"limit {own.name} of key {own.key_name}": f"{own.units} units" for own in self.key_limits}
         words |= {f"symbols in a call, {fetcher}": str(size) for fetcher, size in self.batch.items()}
+        words |= {
+            f"shared calls from, {fetcher}": f"{size} symbols"
+            for fetcher, size in self.batch_from.items()
+            if size > 1
+        }
         for name, kind in self.types.items():
             if kind is not None:
                 words[f"{name}, TTL"] = f"{kind.ttl_minutes} min"
@@ -263,6 +269,12 @@ def undo(connection: Connection, provider: str) -> list[Change]:
     return _changes(before, _settings(connection, provider, target))
 
 
+def routes_of_symbols(connection: Connection, provider: str) -> list[tuple[str, str]]:
+    """The routes of single symbols to a provider, by data type and symbol: no plan has made them."""
+    rows = connection.execute(query("plans.routes_of_symbols"), {"provider": provider})
+    return [(row.data_type, row.symbol) for row in rows]
+
+
 def _types_of_others(connection: Connection, provider: str) -> set[str]:
     """The data types that the plans of other providers serve."""
     plans = [plans_of(other).get(name) for other, name in in_use(connection).items() if other != provider]
@@ -293,6 +305,7 @@ def _settings(connection: Connection, provider: str, wanted: Settings) -> Settin
         limits={limit["name"]: PlannedLimit(**limit) for limit in row["limits"]},
         key_limits=row["key_limits"],
         batch=row["batch"],
+        batch_from=row["batch_from"],
         types={name: row["types"].get(name) for name in wanted.types},
         routes=row["routes"],
     )
@@ -312,7 +325,10 @@ def _apply(connection: Connection, provider: str, target: Settings) -> None:
     for own in target.key_limits:
         provider_rules.set_limit(connection, Limit(provider, own.name, own.key_name, own.units, None, None))
     for fetcher, size in target.batch.items():
-        provider_rules.change_batch(connection, provider, fetcher, {"batch_size": size})
+        changes = {"batch_size": size}
+        if fetcher in target.batch_from:
+            changes["batch_from"] = min(target.batch_from[fetcher], size)
+        provider_rules.change_batch(connection, provider, fetcher, changes)
     for name, kind in target.types.items():
         _apply_type(connection, name, kind)
         if name in target.routes:

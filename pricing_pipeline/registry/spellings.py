@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -37,6 +38,22 @@ def at(connection: Connection, provider: str, asset_class: str, symbol: str) -> 
     return spelled.get(provider) or _by_rule(provider, asset_class, symbol)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadSo:
+    """What is stored of a symbol from a provider, read while it was spelled so."""
+
+    spelling: str
+    values: int
+    data_types: Sequence[str]
+
+
+def read_so(connection: Connection, provider: str, asset_class: str, symbol: str) -> ReadSo:
+    """The spelling in use, and what was read under it: since it was given, or ever where it is the rule's."""
+    parameters = {"provider": provider, "asset_class": asset_class, "symbol": symbol}
+    row = connection.execute(query("spellings.read_so"), parameters).one()
+    return ReadSo(row.spelling or _by_rule(provider, asset_class, symbol), row.values_read, row.data_types)
+
+
 def give(connection: Connection, provider: str, asset_class: str, symbol: str, spelling: str) -> Spelled:
     """Have a provider asked for a symbol in this spelling.
 
@@ -45,11 +62,28 @@ def give(connection: Connection, provider: str, asset_class: str, symbol: str, s
     """
     _require_possible(provider, spelling)
     parameters = {"provider": provider, "asset_class": asset_class, "symbol": symbol}
+    # First: from here on nobody adds an instrument until the transaction ends.
+    connection.execute(query("spellings.give"), {**parameters, "spelling": spelling})
     for other in connection.execute(query("spellings.others"), parameters).scalars():
         if _by_rule(provider, asset_class, other) == spelling:
             raise _shared(provider, other, spelling)
-    connection.execute(query("spellings.give"), {**parameters, "spelling": spelling})
     return _spelled(provider, asset_class, symbol, spelling)
+
+
+def require_free(connection: Connection, asset_class: str, symbols: Collection[str]) -> None:
+    """Raise PricingError for new symbols that a provider spells as a person has said that it spells another one."""
+    given = list(connection.execute(query("spellings.given"), {"asset_class": asset_class}))
+    own = {(row.provider, row.symbol) for row in given}
+    for row in given:
+        for symbol in symbols:
+            if (row.provider, symbol) not in own and _by_rule(
+                row.provider, asset_class, symbol
+            ) == row.spelling:
+                raise PricingError(
+                    f"{row.provider} is asked for {row.symbol} as {row.spelling}, and would be for {symbol}, too: two "
+                    f"symbols would get one answer. `pricing-pipeline instrument spell {row.symbol} --at "
+                    f"{row.provider} --undo` takes that spelling back. Nothing is added."
+                )
 
 
 def take_back(connection: Connection, provider: str, asset_class: str, symbol: str) -> Spelled:

@@ -171,7 +171,10 @@ def _recording(file: RecordedFile) -> tuple[str, _Recording]:
     if not isinstance(sent, dict):
         raise ValueError("headers is no JSON object")
     parts = urlsplit(url)
-    where = unquote(parts.path).strip("/")
+    path = meta.get("path", unquote(parts.path))
+    if not isinstance(path, str):
+        raise ValueError("path is no text")
+    where = path.strip("/")
     for root in _ROOTS:
         where = where.removeprefix(root)
     pairs = parse_qsl(parts.query, max_num_fields=100)

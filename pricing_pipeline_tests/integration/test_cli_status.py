@@ -69,6 +69,8 @@ def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(
         "is_spent": False,
         "units_left": 1999,
         "units_limit": 2000,
+        "no_units": None,
+        "next_unit_at": None,
         "blocked_seconds": None,
         "blocked_reason": None,
         "breaker": "closed",
@@ -102,6 +104,27 @@ def test_b10_a_blocked_provider_and_dead_tasks_are_seen(cli: CommandLine, core: 
     assert content["quota"]["twelvedata"]["blocked_reason"] == "too fast"
     assert content["queue"] == {"pending": 1, "processing": 0, "scheduled": 0, "dead": 1}
     assert "too fast" in cli("status").stdout
+
+
+def test_b10_a_limit_that_is_used_up_is_named_with_the_time_of_its_next_unit(
+    cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    """The limit of the minute has room; that of the day binds."""
+    clock.set(datetime(2026, 3, 1, 16, 20, tzinfo=UTC))  # a Sunday: nothing is spread
+    core.rows(
+        "INSERT INTO pricing.provider_limits (provider, name, units, day_timezone)"
+        " VALUES ('twelvedata', 'day', 3, 'UTC')"
+    )
+    core.enqueue(QUOTE, "AAPL", "IBM", "META")
+    core.refresh()
+    quota = cli("status", "--json").json["quota"]
+    assert (quota["twelvedata"]["units_left"], quota["yahoo"]["no_units"]) == (0, None)
+    assert quota["twelvedata"]["next_unit_at"] == "2026-03-02T00:00:00Z"
+    said = cli("status").stdout
+    sentence = "twelvedata allows 3 units in a day, and 3 are used; the next come at 2026-03-02 00:00:00 UTC, in 7 h "
+    assert quota["twelvedata"]["no_units"].startswith(sentence)
+    assert f"used up:     {sentence}" in said
+    assert sentence[1:] in " ".join(cli("provider", "show", "twelvedata").stdout.split())
 
 
 def test_b10_a_quota_that_is_spent_is_said_to_be(cli: CommandLine, core: Core) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import pty
+import re
+import stat
 import subprocess
 import sys
 
 import pytest
+from sqlalchemy import text
 
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
@@ -47,13 +50,40 @@ def test_what_is_found_is_numbered_and_what_is_chosen_is_added(
     again = cli("instrument", "find", "vodafone", "--add", "1", sandbox_url=sandbox.url).stdout
     assert "known" in again
     assert "VOD:XLON (equity) was known already." in again
-    assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)] * 3
+    assert [(call["path"], call["units"]) for call in sandbox.calls()] == [("/symbol_search", 1)] * 2
     calls = core.rows("SELECT units, outcome, wire_bytes, key_name FROM pricing.collector_call_log")
-    assert [(call.units, call.outcome, call.key_name) for call in calls] == [(1, "ok", "default")] * 3
-    assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 3
+    assert [(call.units, call.outcome, call.key_name) for call in calls] == [(1, "ok", "default")] * 2
+    assert core.one("SELECT sum(units) FROM pricing.api_data_usage") == 2
     assert core.one("SELECT sum(bytes) FROM pricing.api_data_usage") == sum(call.wire_bytes for call in calls)
     assert core.rows("SELECT FROM pricing.size_estimates") == []
     audit(core, acknowledged=0)
+
+
+def test_adding_what_was_just_found_makes_no_second_call(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    def add(*words: str) -> bool:
+        told = cli("instrument", "find", *words, "--add", "1", "--json", sandbox_url=sandbox.url).json
+        assert [one["symbol"] for one in told["added"]] == ["VOD:XLON"]
+        remembered: bool = told["is_remembered"]
+        return remembered
+
+    cli("instrument", "find", "vodafone", sandbox_url=sandbox.url)
+    assert len(sandbox.calls()) == 1
+    assert add("vodafone")
+    said = cli("instrument", "find", "vodafone", "--add", "1", sandbox_url=sandbox.url)
+    assert "no call was made for them" in said.stderr
+    assert len(sandbox.calls()) == 1
+    assert not add("vodafone", "group"), "other words"
+    cli("instrument", "find", "vodafone", sandbox_url=sandbox.url)
+    assert len(sandbox.calls()) == 3, "without --add it is always asked"
+    file = cli.home / "searches.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    long_ago = re.sub(r'"at": "[^"]*"', '"at": "2026-01-01T00:00:00+00:00"', file.read_text())
+    for number, content in enumerate((long_ago, "{", '[{"at": 5}]', "7"), 4):
+        file.write_text(content)
+        assert not add("vodafone")
+        assert len(sandbox.calls()) == number
 
 
 def test_on_a_terminal_it_asks_what_to_add(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
@@ -158,6 +188,34 @@ def test_a_search_that_is_refused_pauses_the_key_as_any_call(
     sandbox.behave_well()
     assert "twelvedata is not asked" in cli("instrument", "find", "vod", sandbox_url=sandbox.url).error
     assert len(sandbox.calls()) == 1
+
+
+def test_a_search_that_is_refused_for_its_key_says_so(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units,"
+        " reserved_bytes, worker, started_at, finished_at, outcome)"
+        " SELECT 'twelvedata', 'equity_quote', '{AAPL}', '-infinity', 'infinity', 1, 9, 'w', y.at, y.at, 'ok'"
+        " FROM (SELECT pricing.clock() - interval '1 day' AS at) y"
+    )
+    sandbox.behave("status", status=401)
+    cli("instrument", "find", "vod", sandbox_url=sandbox.url)
+    sandbox.behave_well()
+    said = cli("instrument", "find", "vod", sandbox_url=sandbox.url).error
+    assert "twelvedata does not accept the key" in said
+    assert "for speed" not in said
+    assert "welvedata does not accept the key" in cli("provider", "show", "twelvedata").stdout
+
+
+def test_a_search_leaves_the_turn_of_claims_to_claims(core: Core) -> None:
+    """It takes no task, so it need not see the symbols of other calls."""
+    core.rows("INSERT INTO pricing.turns (name) VALUES ('claim') ON CONFLICT DO NOTHING")
+    claim = "SELECT call_id FROM pricing.claim_search('twelvedata', 'w', '{default}', 'equity_quote')"
+    with core.engine.connect() as searching:
+        assert searching.execute(text(claim)).scalar_one() is not None
+        assert core.rows("SELECT FROM pricing.turns WHERE name = 'claim' FOR UPDATE NOWAIT")
+        searching.rollback()
 
 
 def test_a_search_neither_begins_nor_ends_an_outage_of_prices(

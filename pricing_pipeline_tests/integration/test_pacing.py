@@ -94,6 +94,23 @@ def test_a6_a_claim_does_not_read_all_that_is_watched(core: Core, clock: Clock) 
         assert rows_read(connection) - before < 500
 
 
+def test_a6_a_claim_reads_nothing_of_what_is_only_held(core: Core) -> None:
+    """Nothing is noted as watched, so each claim looks whether somebody has begun to watch since."""
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, calendar, verified_at)"
+        " SELECT 'equity', 'H' || n, 'XNYS', pricing.clock() FROM generate_series(1, 5000) n"
+    )
+    core.rows(
+        "INSERT INTO pricing.demand (data_type, symbol, due_at, is_background)"
+        " SELECT 'equity_quote', 'H' || n, pricing.clock(), true FROM generate_series(1, 5000) n"
+    )
+    core.rows("ANALYZE pricing.demand, pricing.instruments")
+    with core.owner.connect() as connection:
+        before = rows_read(connection)
+        connection.execute(text("SELECT pricing.watched_calendars_of('twelvedata')")).all()
+        assert rows_read(connection) - before < 500
+
+
 @pytest.mark.usefixtures("plan")
 def test_a6_what_is_noted_follows_what_is_watched(core: Core, clock: Clock) -> None:
     noted = "SELECT string_agg(calendar, ' ' ORDER BY calendar) FROM pricing.watched_calendars"

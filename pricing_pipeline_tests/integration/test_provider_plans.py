@@ -126,6 +126,32 @@ def test_a6_plans_are_switched_and_undone(core: Core, cli: CommandLine) -> None:
 
 
 @pytest.mark.usefixtures("service")
+def test_a6_undo_names_the_routes_of_symbols_and_restores_all_of_a_batch(
+    core: Core, cli: CommandLine
+) -> None:
+    """The free plan has batches of eight, so batch_from could not stay 40."""
+    batch = "SELECT batch_size, batch_from FROM pricing.provider_capabilities WHERE provider = :p AND fetcher = 'quote'"
+    core.rows(
+        "UPDATE pricing.provider_capabilities SET batch_size = 100, batch_from = 40 WHERE provider = 'twelvedata'"
+    )
+    changes = use(cli, TWELVEDATA, "--plan", "free", "--json", stdin=KEY).json["changes"]
+    assert {"setting": "shared calls from, quote", "before": "40 symbols", "after": "8 symbols"} in changes
+    cli("instrument", "add", "GOOG", "AAPL", "--asset-class", "equity")
+    for symbol in ("AAPL", "GOOG"):
+        assert cli("route", "add", TWELVEDATA, symbol, "--type", QUOTE).exit_code == 0
+    undone = cli("provider", "undo", TWELVEDATA, sandbox="false")
+    (row,) = core.rows(batch, p=TWELVEDATA)
+    assert tuple(row) == (100, 40)
+    said = " ".join(undone.stderr.split())
+    assert "stay, since no plan has made them: AAPL (equity_quote), GOOG (equity_quote)" in said
+    command = said.rpartition("pricing-pipeline ")[2].split()
+    assert command == ["route", "remove", TWELVEDATA, "AAPL", "--type", QUOTE]
+    assert cli(*command).exit_code == 0
+    left = core.rows("SELECT symbol FROM pricing.provider_routing WHERE symbol IS NOT NULL AND is_active")
+    assert [route.symbol for route in left] == ["GOOG"]
+
+
+@pytest.mark.usefixtures("service")
 def test_a6_two_providers_in_use_serve_the_same_types(core: Core, cli: CommandLine) -> None:
     """The second is asked after the first; the longer TTL stays; undoing one leaves what the other serves."""
     use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)

@@ -153,7 +153,9 @@ def test_a4_the_files_are_ours_alone_and_have_no_key(
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert_no_key(said.stdout, said.stderr, *(path.read_text() for path in written.values()))
     meta = json.loads(written["twelvedata/equity_quote_AAPL.meta.json"].read_text())
-    assert meta["url_requested"] == "https://api.twelvedata.com/quote?symbol=AAPL"
+    # The address that was asked, and not the one of the real service.
+    assert meta["url_requested"] == f"{service.url}/twelvedata/quote?symbol=AAPL"
+    assert meta["path"] == "/quote"
     assert meta["http_status"] == 200
     # Two calls: the headers of the first say what it left.
     assert meta["headers"]["api-credits-left"] == "7"

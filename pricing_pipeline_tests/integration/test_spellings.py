@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.server import ScriptedServer
 from pricing_pipeline_tests.support.recordings import recorded
@@ -136,8 +140,8 @@ def test_a_recorded_answer_about_a_rate_is_read_under_its_symbol() -> None:
 
 def test_what_a_provider_cannot_spell_is_not_sent(sandbox: RunningSandbox) -> None:
     with ProviderClient(PROVIDERS["yahoo"], sandbox.yahoo_url) as yahoo:
-        answer = yahoo.fetch(Fetcher.QUOTE, ["SHOP:XTSE"], asset_class="equity").answer
-        assert "yahoo has no symbols spelled like 'SHOP:XTSE'" in answer.failures[0].message
+        answer = yahoo.fetch(Fetcher.QUOTE, ["CEZ:XPRA"], asset_class="equity").answer
+        assert "yahoo has no symbols spelled like 'CEZ:XPRA'" in answer.failures[0].message
         sandbox.behave("html", provider="yahoo")
         with pytest.raises(ProviderError):
             yahoo.fetch(Fetcher.QUOTE, ["BRK.B"], asset_class="equity")
@@ -177,8 +181,18 @@ def test_an_instrument_of_an_exchange_trades_when_it_does(core: Core) -> None:
     }
 
 
+def test_every_known_exchange_has_trading_days_except_johannesburg(core: Core) -> None:
+    core.heartbeat("ann", *((QUOTE, f"T:{mic}") for mic in exchanges()))
+    found = {
+        row.symbol: row.calendar for row in core.rows("SELECT symbol, calendar FROM pricing.instruments")
+    }
+    assert {mic: found[f"T:{mic}"] for mic in exchanges()} == {
+        mic: {"XJSE": None, "XNSE": "XBOM"}.get(mic, mic) for mic in exchanges()
+    }
+
+
 def test_show_tells_each_spelling_and_who_has_given_it(core: Core, cli: CommandLine) -> None:
-    core.heartbeat("ann", (QUOTE, "BRK.B"), (QUOTE, "SHOP:XTSE"))
+    core.heartbeat("ann", (QUOTE, "BRK.B"), (QUOTE, "CEZ:XPRA"))
     cli("instrument", "spell", "BRK.B", "--at", "fmp", "--as", "BRKB")
     assert "BRKB at fmp (override), BRK.B at twelvedata (rule), BRK-B at yahoo (rule)" in " ".join(
         cli("instrument", "show", "BRK.B").stdout.split()
@@ -190,8 +204,8 @@ def test_show_tells_each_spelling_and_who_has_given_it(core: Core, cli: CommandL
         "by": "override",
         "is_possible": True,
     }
-    assert "SHOP:XTSE at yahoo (which has no such symbols)" in " ".join(
-        cli("instrument", "show", "SHOP:XTSE").stdout.split()
+    assert "CEZ:XPRA at yahoo (which has no such symbols)" in " ".join(
+        cli("instrument", "show", "CEZ:XPRA").stdout.split()
     )
     cli("instrument", "remove", "BRK.B")
     assert core.rows("TABLE pricing.provider_symbols") == []
@@ -227,3 +241,91 @@ def test_a_spelling_is_not_taken_back_while_another_symbol_has_it(core: Core, cl
     said = cli("instrument", "spell", "AAPL", "--at", "yahoo", "--undo")
     assert "yahoo is asked for IBM as AAPL: two symbols would get one answer" in said.error
     assert core.one("SELECT spelling FROM pricing.provider_symbols WHERE symbol = 'AAPL'") == "APPL"
+
+
+@pytest.mark.usefixtures("yahoo_stands_in")
+def test_what_was_read_under_another_spelling_is_told_when_it_is_corrected(
+    core: Core, cli: CommandLine, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "BRK.B"))
+    first = cli("instrument", "spell", "BRK.B", "--at", "yahoo", "--as", "GME")
+    assert "stored as" not in first.stderr
+    work_until(refresher, is_idle(core))
+    said = cli("instrument", "spell", "BRK.B", "--at", "yahoo", "--undo").stderr
+    assert "1 value (equity_quote) that yahoo sent for GME stays stored as BRK.B's. If GME is another" in said
+    assert "docs/providers.md#values-of-a-wrong-spelling" in said
+    assert core.one("SELECT count(*) FROM pricing.price_history WHERE symbol = 'BRK.B'") == 1
+    core.rows("UPDATE pricing.price_history SET fetched_at = fetched_at - interval '1 hour'")
+    cli("instrument", "spell", "BRK.B", "--at", "yahoo", "--as", "GME")
+    told = cli("instrument", "spell", "BRK.B", "--at", "yahoo", "--as", "BRKB", "--json").json
+    assert told["before"] == {"spelling": "GME", "values": 0, "data_types": []}
+
+
+@pytest.mark.parametrize("symbol", ["I-B-M", "BRK.A"])
+def test_an_instrument_is_not_added_under_a_spelling_that_another_one_has(
+    core: Core, cli: CommandLine, symbol: str
+) -> None:
+    """I-B-M is spelled so as it is, and BRK.A by Yahoo's rule."""
+    core.heartbeat("ann", (QUOTE, "IBM"))
+    spelling = {"I-B-M": "I-B-M", "BRK.A": "BRK-A"}[symbol]
+    assert cli("instrument", "spell", "IBM", "--at", "yahoo", "--as", spelling).exit_code == 0
+    table = f"symbol,asset_class\nNFLX,equity\n{symbol},equity\n"
+    for said in (
+        cli("instrument", "add", symbol, "--asset-class", "equity"),
+        cli("instrument", "add", "--csv", "-", stdin=table),
+    ):
+        assert said.exit_code == 1
+        assert (
+            f"yahoo is asked for IBM {'(equity) ' if symbol == spelling else ''}as {spelling}" in said.error
+        )
+        assert "instrument spell IBM --at yahoo --undo" in said.error
+    assert core.rows("SELECT FROM pricing.instruments WHERE symbol IN ('NFLX', 'I-B-M', 'BRK.A')") == []
+    cli("instrument", "spell", "IBM", "--at", "yahoo", "--undo")
+    assert cli("instrument", "add", symbol, "--asset-class", "equity").exit_code == 0
+
+
+def test_plain_sql_cannot_add_an_instrument_under_anothers_spelling(core: Core, cli: CommandLine) -> None:
+    core.heartbeat("ann", (QUOTE, "IBM"))
+    cli("instrument", "spell", "IBM", "--at", "yahoo", "--as", "I-B-M")
+    with pytest.raises(DBAPIError, match=r"yahoo is asked for IBM \(equity\) as I-B-M, so no other"):
+        core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'I-B-M')")
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('etf', 'I-B-M'), ('equity', 'NFLX')"
+    )
+
+
+def test_a_spelling_and_an_instrument_of_two_sessions_exclude_each_other(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "IBM"))
+    give = (
+        "INSERT INTO pricing.provider_symbols (provider, asset_class, symbol, spelling)"
+        " VALUES ('yahoo', 'equity', 'IBM', 'I-B-M')"
+    )
+    add = "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'I-B-M')"
+    for first, second in ((give, add), (add, give)):
+        with core.owner.connect() as one, ThreadPoolExecutor(1) as pool:
+            one.execute(text(first))
+            other = pool.submit(core.rows, second)
+            with pytest.raises(TimeoutError):
+                other.result(0.5)
+            one.commit()
+            with pytest.raises(DBAPIError, match="I-B-M"):
+                other.result(30)
+        core.rows("DELETE FROM pricing.provider_symbols")
+        core.rows("DELETE FROM pricing.instruments WHERE symbol = 'I-B-M'")
+
+
+def test_the_way_of_the_docs_takes_away_what_a_wrong_spelling_brought(core: Core) -> None:
+    page = (ROOT / "docs/providers.md").read_text()
+    script = page.partition("### Values of a wrong spelling")[2].partition("```sql\n")[2].partition("```")[0]
+    core.heartbeat("ann", (QUOTE, "BRK.B"), (QUOTE, "AAPL"))
+    core.refresh()
+    core.rows("UPDATE pricing.price_history SET provider = 'yahoo'")
+    core.rows("UPDATE pricing.latest_prices SET provider = 'yahoo'")
+    with core.owner.begin() as connection:
+        for statement in script.split(";"):
+            if statement.strip():
+                connection.exec_driver_sql(statement)
+    for table in ("price_history", "latest_prices"):
+        assert [row.symbol for row in core.rows(f"SELECT symbol FROM pricing.{table}")] == ["AAPL"]
+    assert core.read("BRK.B").requested == 2, "its quote again, and its daily bars"
+    audit(core)

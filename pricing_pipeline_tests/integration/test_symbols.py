@@ -203,6 +203,25 @@ def test_g3_what_is_asked_for_and_has_not_failed_is_promised(core: Core, cli: Co
     assert "on its way" in said or "in a moment" in said
 
 
+def test_g3_while_a_provider_is_not_asked_its_reason_is_told_instead(core: Core, cli: CommandLine) -> None:
+    core.rows("UPDATE pricing.provider_limits SET units = 1 WHERE provider = 'twelvedata'")
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    cli("instrument", "add", "NVDA", "--asset-class", "equity")
+    missing = cli("price", "show", "NVDA", "--type", QUOTE)
+    assert "twelvedata allows 1 unit in 60 s, and 1 are used; the next comes at " in missing.stderr
+    assert "in a moment" not in missing.stderr
+    core.throttle("twelvedata", 90)
+    again = cli("price", "show", "NVDA", "--type", QUOTE).stderr
+    assert "twelvedata has refused calls for speed (too fast)" in again
+    core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '1 hour'")
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock()")
+    stale = cli("price", "show", "AAPL", "--type", QUOTE).stderr
+    assert "no newer price of AAPL comes now. equity_quote: " in stale
+    assert "in a moment" not in stale
+    assert "twelvedata has refused calls for speed" in cli("price", "why", "AAPL", "--type", QUOTE).stdout
+
+
 # Constraints in words
 
 INTERNAL = {
@@ -253,7 +272,7 @@ def test_no_rule_outlives_its_constraint(core: Core) -> None:
             "SELECT conname FROM pg_constraint UNION SELECT relname FROM pg_class WHERE relkind = 'i'"
         )
     }
-    assert RULES.keys() - names == {"symbol_fits_class"}, "that one is a function's"
+    assert RULES.keys() - names == {"symbol_fits_class", "spelling_is_free"}, "these two are functions'"
 
 
 @pytest.mark.parametrize(

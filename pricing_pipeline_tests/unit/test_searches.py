@@ -103,7 +103,7 @@ def test_fmps_pairs_and_foreign_shares() -> None:
         Listing("BTC/USD", "crypto", "Bitcoin", "CRYPTO", "USD"),
         Listing("BRK.B", "equity", "Berkshire", "NYSE", "USD"),
         Listing("VOD:XLON", "equity", "Vodafone [31m", "LSE", "GBP"),
-        Listing("7203.T", "equity", "", "JPX", "JPY"),
+        Listing("7203:XTKS", "equity", "", "JPX", "JPY"),
     ]
 
 

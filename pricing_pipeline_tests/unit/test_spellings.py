@@ -50,6 +50,20 @@ def spelled(symbol: str, asset_class: str) -> dict[str, str]:
         ("SAP:XETR", "equity", "SAP:XETR", "SAP.DE", "SAP.DE"),
         ("BHP:XASX", "equity", "BHP:ASX", "BHP.AX", "BHP.AX"),
         ("NPN:XJSE", "equity", "NPN:JSE", "NPN.JO", "NPN.JO"),
+        ("MC:XPAR", "equity", "MC:XPAR", "MC.PA", "MC.PA"),
+        ("ASML:XAMS", "equity", "ASML:XAMS", "ASML.AS", "ASML.AS"),
+        ("RY:XTSE", "equity", "RY:TSX", "RY.TO", "RY.TO"),
+        ("7203:XTKS", "equity", "7203:JPX", "7203.T", "7203.T"),
+        ("0700:XHKG", "equity", "0700:HKEX", "0700.HK", "0700.HK"),
+        ("NESN:XSWX", "equity", "NESN:SIX", "NESN.SW", "NESN.SW"),
+        ("SBIN:XNSE", "equity", "SBIN:NSE", "SBIN.NS", "SBIN.NS"),
+        ("SBIN:XBOM", "equity", "SBIN:XBOM", "SBIN.BO", "SBIN.BO"),
+        ("ENEL:XMIL", "equity", "ENEL:MTA", "ENEL.MI", "ENEL.MI"),
+        ("SAN:XMAD", "equity", "SAN:XMAD", "SAN.MC", "SAN.MC"),
+        ("VOLV.B:XSTO", "equity", "VOLV.B:XSTO", "VOLV-B.ST", "VOLV-B.ST"),
+        ("NOVO.B:XCSE", "equity", "NOVO.B:XCSE", "NOVO-B.CO", "NOVO-B.CO"),
+        ("SAMPO:XHEL", "equity", "SAMPO:XHEL", "SAMPO.HE", "SAMPO.HE"),
+        ("DNB:XOSL", "equity", "DNB:XOSL", "DNB.OL", "DNB.OL"),
         ("EUR/USD", "fx", "EUR/USD", "EURUSD=X", "EURUSD"),
         ("BTC/USD", "crypto", "BTC/USD", "BTC-USD", "BTCUSD"),
         ("BTC/USDT", "crypto", "BTC/USDT", "BTC-USDT", "BTCUSDT"),
@@ -100,7 +114,7 @@ def test_no_two_symbols_of_the_sandbox_have_one_spelling(provider: str, asset_cl
 
 
 @given(
-    st.sets(st.from_regex(r"[A-Z][A-Z0-9]{0,4}(\.[ABC])?(:(XLON|XETR|XASX|XJSE))?", fullmatch=True)),
+    st.sets(st.from_regex(rf"[A-Z][A-Z0-9]{{0,4}}(\.[ABC])?(:({'|'.join(exchanges())}))?", fullmatch=True)),
     st.sets(st.tuples(*[st.sampled_from(sorted(code for code in CURRENCIES if len(code) == 3))] * 2)),
 )
 def test_no_two_symbols_of_a_class_have_one_spelling(shares: set[str], pairs: set[tuple[str, str]]) -> None:
@@ -127,6 +141,9 @@ def test_exchanges_are_named_by_their_mic() -> None:
     for mic, exchange in exchanges().items():
         assert (exchange.mic, len(mic)) == (mic, 4)
         assert exchange.currency is None or exchange.currency in CURRENCIES
+    for provider in ("twelvedata", "yahoo", "fmp"):
+        names = Counter(name for one in exchanges().values() if (name := getattr(one, provider)))
+        assert set(names.values()) == {1}, f"two exchanges have one name at {provider}"
     assert [
         currency_of("equity", symbol) for symbol in ("SAP:XETR", "NPN:XJSE", "VOD:XLON", "AAPL", "X:NONE")
     ] == [*("EUR", "ZAR", None, None, None)]

@@ -102,7 +102,7 @@ def find(
 ) -> None:
     """Search for instruments at a provider, and add those that you choose. On a terminal it asks which.
 
-    It is one call of one unit, within the provider's limits.
+    It is one call of one unit, within the provider's limits. --add within ten minutes of the same search makes no call.
 
     \b
     Example: pricing-pipeline instrument find vodafone --provider twelvedata --add 1

@@ -49,6 +49,7 @@ DELETE FROM pricing.shown_limits WHERE provider = :provider AND key_name = :key_
 -- name: quota
 -- Per provider: bytes used of the 30-day allowance, units left now over all keys, and why it is not called, if so.
 SELECT p.provider, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_bytes, room.units_left, room.units_limit,
+       no_units.sentence AS no_units, no_units.next_at AS next_unit_at,
        CASE WHEN room.blocked_until > n.at THEN extract(epoch FROM room.blocked_until - n.at)::float8 END AS blocked_seconds,
        CASE WHEN room.blocked_until > n.at THEN room.blocked_reason END AS blocked_reason,
        s.breaker, CASE WHEN s.breaker <> 'closed' THEN greatest(extract(epoch FROM pricing.next_probe_at(s) - n.at), 0)::float8 END AS breaker_seconds,
@@ -64,6 +65,9 @@ CROSS JOIN LATERAL (
            CASE WHEN bool_and(coalesce(k.blocked_until > n.at, false)) THEN min(k.blocked_until) END AS blocked_until,
            (array_agg(k.blocked_reason ORDER BY k.blocked_until))[1] AS blocked_reason
     FROM pricing.key_allowances(p.provider, n.at) k WHERE k.is_active) room
+LEFT JOIN LATERAL (
+    SELECT w.sentence, w.next_at FROM pricing.why_no_units(p.provider) w
+    WHERE room.units_left = 0 AND room.units_limit IS NOT NULL AND coalesce(room.blocked_until, '-infinity') <= n.at) no_units ON true
 WHERE p.is_active ORDER BY p.provider;
 
 -- name: unqueued

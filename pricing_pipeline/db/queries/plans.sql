@@ -10,6 +10,8 @@ SELECT p.is_active,
         WHERE r.provider = p.provider AND r.symbol IS NULL AND r.is_active AND r.data_type = ANY (CAST(:data_types AS text[]))) AS routes,
        (SELECT coalesce(jsonb_object_agg(c.fetcher, c.batch_size), '{}')
         FROM pricing.provider_capabilities c WHERE c.provider = p.provider AND c.fetcher = ANY (CAST(:fetchers AS text[]))) AS batch,
+       (SELECT coalesce(jsonb_object_agg(c.fetcher, c.batch_from), '{}')
+        FROM pricing.provider_capabilities c WHERE c.provider = p.provider AND c.fetcher = ANY (CAST(:fetchers AS text[]))) AS batch_from,
        (SELECT coalesce(jsonb_object_agg(r.data_type, jsonb_build_object(
                    'ttl_minutes', r.default_ttl_minutes, 'staleness_function', r.staleness_function, 'is_active', true)), '{}')
         FROM pricing.data_type_registry r WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.is_active) AS types
@@ -23,7 +25,9 @@ ON CONFLICT (provider) DO UPDATE SET plan = excluded.plan, symbols = excluded.sy
     -- What the first plan did not decide about is as it was until now.
     settings_before = provider_plans.settings_before || jsonb_build_object(
         'types', excluded.settings_before -> 'types' || provider_plans.settings_before -> 'types',
-        'batch', excluded.settings_before -> 'batch' || provider_plans.settings_before -> 'batch');
+        'batch', excluded.settings_before -> 'batch' || provider_plans.settings_before -> 'batch',
+        -- Plans of an earlier version did not keep it.
+        'batch_from', excluded.settings_before -> 'batch_from' || coalesce(provider_plans.settings_before -> 'batch_from', '{}'));
 
 -- name: forget
 -- A provider has no plan any more; returns what was before it.
@@ -59,3 +63,8 @@ INSERT INTO pricing.collector_call_log
 SELECT c.provider, :key_name, :data_type, ARRAY[CAST(:symbol AS text)], '-infinity', 'infinity', c.units_per_call + c.units_per_symbol,
        :wire_bytes, :wire_bytes, 'provider use', pricing.clock(), pricing.clock(), 'ok', :http_status
 FROM pricing.provider_capabilities c WHERE (c.provider, c.fetcher) = (:provider, :fetcher);
+
+-- name: routes_of_symbols
+-- The routes of single symbols to a provider, whoever has added them.
+SELECT r.data_type, r.symbol FROM pricing.provider_routing r
+WHERE r.provider = :provider AND r.symbol IS NOT NULL AND r.is_active ORDER BY 1, 2;

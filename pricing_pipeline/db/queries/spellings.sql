@@ -15,8 +15,8 @@ ORDER BY 1;
 
 -- name: give
 -- Have a provider asked for a symbol in this spelling.
-INSERT INTO pricing.provider_symbols (provider, asset_class, symbol, spelling) VALUES (:provider, :asset_class, :symbol, :spelling)
-ON CONFLICT (provider, asset_class, symbol) DO UPDATE SET spelling = excluded.spelling;
+INSERT INTO pricing.provider_symbols (provider, asset_class, symbol, spelling, given_at) VALUES (:provider, :asset_class, :symbol, :spelling, pricing.clock())
+ON CONFLICT (provider, asset_class, symbol) DO UPDATE SET spelling = excluded.spelling, given_at = pricing.clock();
 
 -- name: take_back
 -- Have a provider asked for a symbol by its rule again; returns what is taken back.
@@ -25,3 +25,22 @@ DELETE FROM pricing.provider_symbols WHERE (provider, asset_class, symbol) = (:p
 -- name: holder
 -- The symbol of a class for which a person has given this spelling at a provider.
 SELECT symbol FROM pricing.provider_symbols WHERE (provider, asset_class, spelling) = (:provider, :asset_class, :spelling);
+
+-- name: given
+-- The spellings that people have given for symbols of a class.
+SELECT provider, symbol, spelling FROM pricing.provider_symbols WHERE asset_class = :asset_class ORDER BY 1, 2;
+
+-- name: read_so
+-- Which spelling a person has given for a symbol at a provider, and how many values that are stored of it were read there
+-- since then; without one, all that were read there.
+SELECT s.spelling, (
+    SELECT count(*) FROM pricing.price_history h JOIN pricing.data_type_registry r USING (data_type)
+    WHERE r.asset_class = x.asset_class AND h.symbol = x.symbol AND h.provider = x.provider
+      AND h.fetched_at >= coalesce(s.given_at, '-infinity')) AS values_read,
+    coalesce((SELECT array_agg(r.data_type ORDER BY r.data_type) FROM pricing.data_type_registry r
+              WHERE r.asset_class = x.asset_class AND EXISTS (
+                  SELECT FROM pricing.price_history h
+                  WHERE (h.data_type, h.symbol, h.provider) = (r.data_type, x.symbol, x.provider)
+                    AND h.fetched_at >= coalesce(s.given_at, '-infinity'))), '{}') AS data_types
+FROM (SELECT CAST(:provider AS text) AS provider, CAST(:asset_class AS text) AS asset_class, CAST(:symbol AS text) AS symbol) x
+LEFT JOIN pricing.provider_symbols s USING (provider, asset_class, symbol);

@@ -18,6 +18,15 @@ $$;
 COMMENT ON FUNCTION pricing.format_span(interval) IS 'A span for people, in one unit, rounded down.';
 
 
+CREATE OR REPLACE FUNCTION pricing.format_time_ahead(at timestamptz) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT pricing.format_time(at) || ', in ' || CASE
+        WHEN w.minutes BETWEEN 120 AND 2879 THEN pg_catalog.format('%s h %s min', w.minutes / 60, w.minutes % 60) ELSE pricing.format_span(w.span) END
+    FROM (SELECT s.span, floor(extract(epoch FROM s.span) / 60)::bigint AS minutes FROM (SELECT at - pricing.clock() AS span) s) w
+$$;
+COMMENT ON FUNCTION pricing.format_time_ahead(timestamptz) IS 'A time to come for people, in UTC, and how long that is from now: "..., in 7 h 40 min".';
+
+
 CREATE OR REPLACE FUNCTION pricing.format_ordinal(place integer) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT place || CASE WHEN place % 100 BETWEEN 11 AND 13 THEN 'th'

@@ -64,16 +64,31 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     of_keys AS (SELECT DISTINCT ON (u.key_name) u.* FROM used_up u ORDER BY u.key_name, u.next_at DESC)
     SELECT CASE WHEN k.window_seconds IS NOT NULL THEN pricing.why_sentence(
                     'window_used', wanted_provider, k.allowed, pricing.format_span(make_interval(secs => k.window_seconds)),
-                    k.used::text, pricing.format_time(k.next_at))
+                    k.used::text, pricing.format_time_ahead(k.next_at))
                 WHEN k.used >= k.units THEN pricing.why_sentence(
-                    'day_used', wanted_provider, k.allowed, k.used::text, pricing.format_time(k.next_at))
+                    'day_used', wanted_provider, k.allowed, k.used::text, pricing.format_time_ahead(k.next_at))
                 ELSE pricing.why_sentence(
-                    'day_paced', wanted_provider, k.allowed, k.used::text, pricing.format_time(k.next_at)) END,
+                    'day_paced', wanted_provider, k.allowed, k.used::text, pricing.format_time_ahead(k.next_at)) END,
            k.next_at
     FROM of_keys k ORDER BY k.next_at LIMIT 1
 $$;
 COMMENT ON FUNCTION pricing.limit_in_force(text) IS
     'The limit that keeps a provider from being called now: how much of it is used, and when the next unit comes. NULL = none of ours does.';
+
+
+CREATE OR REPLACE FUNCTION pricing.why_no_units(wanted_provider text, OUT sentence text, OUT next_at timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    SELECT l.sentence, l.next_at INTO sentence, next_at FROM pricing.limit_in_force(wanted_provider) l;
+    IF sentence IS NULL AND EXISTS (
+        SELECT FROM pricing.provider_keys k
+        WHERE k.provider = wanted_provider AND (k.foreign_until > pricing.clock() OR k.reported_left = 0)) THEN
+        sentence := pricing.why_sentence('units_reported_used', wanted_provider);
+    END IF;
+    sentence := coalesce(sentence, pricing.why_sentence('units_used', wanted_provider));
+END $$;
+COMMENT ON FUNCTION pricing.why_no_units(text) IS
+    'Of a provider without a unit left now: which limit is used up, or that others use the key, and when the next unit comes if that is known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.correction_of(wanted pricing.provider_limits, key text, shown integer) RETURNS text
@@ -154,13 +169,7 @@ BEGIN
         sentence := pricing.why_sentence('no_quota', wanted_provider, used::text, allowed::text, needed::text);
     ELSIF pricing.units_available(wanted_provider, now_) <= 0 THEN
         state := 'rate_limited';
-        SELECT l.sentence, l.next_at INTO sentence, next_at FROM pricing.limit_in_force(wanted_provider) l;
-        IF sentence IS NULL AND EXISTS (
-            SELECT FROM pricing.provider_keys k
-            WHERE k.provider = wanted_provider AND (k.foreign_until > now_ OR k.reported_left = 0)) THEN
-            sentence := pricing.why_sentence('units_reported_used', wanted_provider);
-        END IF;
-        sentence := coalesce(sentence, pricing.why_sentence('units_used', wanted_provider)) || shown;
+        SELECT w.sentence || shown, w.next_at INTO sentence, next_at FROM pricing.why_no_units(wanted_provider) w;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS

@@ -275,23 +275,27 @@ CREATE OR REPLACE FUNCTION pricing.claim_by_hand(
 LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
+    is_search constant boolean := wanted_fetcher IS NULL;
+    priority_ constant integer := CASE WHEN is_search THEN 0 ELSE 1 END;
     last_call timestamptz;
-    needed_units integer;
-    needed_bytes bigint;
+    needed_units integer := 1;
+    needed_bytes bigint := 100000; -- searches list at most some hundred instruments
 BEGIN
-    SELECT c.units_per_call + c.units_per_symbol * cardinality(wanted_symbols) INTO needed_units
-    FROM pricing.provider_capabilities c WHERE (c.provider, c.fetcher) = (wanted_provider, wanted_fetcher);
-    needed_bytes := cardinality(wanted_symbols) * coalesce(
-        (SELECT r.estimated_data_size_bytes FROM pricing.data_type_registry r WHERE r.data_type = wanted_type), 50000);
+    IF NOT is_search THEN
+        SELECT c.units_per_call + c.units_per_symbol * cardinality(wanted_symbols) INTO needed_units
+        FROM pricing.provider_capabilities c WHERE (c.provider, c.fetcher) = (wanted_provider, wanted_fetcher);
+        needed_bytes := cardinality(wanted_symbols) * coalesce(
+            (SELECT r.estimated_data_size_bytes FROM pricing.data_type_registry r WHERE r.data_type = wanted_type), 50000);
+    END IF;
     -- The lock makes looking at the allowance and taking from it one step, as for claims.
     SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     claimed_at := pricing.clock();
     -- Whoever looks at a provider before using it finds it switched off, and whoever looks at a broken one its breaker open.
-    SELECT coalesce(k.sentence, CASE WHEN w.state NOT IN ('provider_off', 'breaker_open') THEN w.sentence END) INTO refusal
-    FROM pricing.why_not_called(wanted_provider, 1, needed_bytes) w CROSS JOIN pricing.why_no_key(wanted_provider) k;
+    SELECT coalesce(k.sentence, CASE WHEN is_search OR w.state NOT IN ('provider_off', 'breaker_open') THEN w.sentence END) INTO refusal
+    FROM pricing.why_not_called(wanted_provider, priority_, needed_bytes) w CROSS JOIN pricing.why_no_key(wanted_provider) k;
     -- Of those two why_not_called speaks before it looks at the quota.
     IF refusal IS NULL AND pricing.bytes_used(wanted_provider, claimed_at) + needed_bytes > (
-           SELECT pricing.quota_for(p.quota_bytes, 1) FROM pricing.data_collectors p WHERE p.provider = wanted_provider) THEN
+           SELECT pricing.quota_for(p.quota_bytes, priority_) FROM pricing.data_collectors p WHERE p.provider = wanted_provider) THEN
         refusal := pg_catalog.format('the quota of %s has no room for about %s bytes', wanted_provider, needed_bytes);
     END IF;
     IF refusal IS NOT NULL THEN
@@ -305,10 +309,13 @@ BEGIN
     END IF;
     INSERT INTO pricing.collector_call_log AS c
         (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, worker, started_at)
-    VALUES (wanted_provider, claim_by_hand.key_name, wanted_type, wanted_symbols, '-infinity', 'infinity', needed_units, needed_bytes, who,
-            claimed_at)
+    VALUES (wanted_provider, claim_by_hand.key_name, wanted_type, wanted_symbols,
+            -- A search as a span of one day: what it brings says nothing about the size of latest prices.
+            CASE WHEN is_search THEN (claimed_at AT TIME ZONE 'UTC')::date ELSE '-infinity' END,
+            CASE WHEN is_search THEN (claimed_at AT TIME ZONE 'UTC')::date ELSE 'infinity' END,
+            needed_units, needed_bytes, who, claimed_at)
     RETURNING c.call_id INTO call_id;
     UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = claim_by_hand.claimed_at WHERE s.provider = wanted_provider;
 END $$;
 COMMENT ON FUNCTION pricing.claim_by_hand(text, text, text, text[], text[], text) IS
-    'Takes one call of a provider for latest prices that a person makes, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. A provider that is switched off, or whose breaker is open, may be called so, too.';
+    'Takes one call of a provider for latest prices that a person makes, or without a fetcher of its search, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. For prices, a provider that is switched off, or whose breaker is open, may be called so, too.';

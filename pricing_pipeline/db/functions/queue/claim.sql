@@ -438,36 +438,9 @@ COMMENT ON FUNCTION pricing.batch_parts(jsonb) IS
 CREATE OR REPLACE FUNCTION pricing.claim_search(
     wanted_provider text, worker_name text, keys text[], wanted_type text,
     OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamptz)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
-#variable_conflict use_column
-DECLARE
-    -- Searches list at most some hundred instruments.
-    bytes_ constant bigint := 100000;
-    last_call timestamptz;
-    now_ timestamptz;
-    day date;
-BEGIN
-    -- The lock makes looking at the allowance and taking from it one step, as for claims.
-    SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
-    now_ := pricing.clock();
-    SELECT w.sentence INTO refusal FROM pricing.why_not_called(wanted_provider, 0, bytes_) w;
-    IF refusal IS NOT NULL THEN
-        RETURN;
-    END IF;
-    PERFORM pricing.await_claims();
-    SELECT k.key_name INTO key_name FROM pricing.key_to_ask(wanted_provider, keys, 1, last_call, now_) k;
-    IF key_name IS NULL THEN
-        refusal := 'its limits leave no room at this moment. Try again in a minute';
-        RETURN;
-    END IF;
-    -- As a span of one day: what it brings says nothing about the size of latest prices.
-    day := (now_ AT TIME ZONE 'UTC')::date;
-    INSERT INTO pricing.collector_call_log AS c
-        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, worker, started_at)
-    VALUES (wanted_provider, claim_search.key_name, wanted_type, '{}', day, day, 1, bytes_, worker_name, now_)
-    RETURNING c.call_id INTO call_id;
-    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = now_ WHERE s.provider = wanted_provider;
-    claimed_at := now_;
-END $$;
+LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
+    SELECT c.refusal, c.key_name, c.call_id, c.claimed_at
+    FROM pricing.claim_by_hand(wanted_provider, wanted_type, NULL, '{}', keys, worker_name) c
+$$;
 COMMENT ON FUNCTION pricing.claim_search(text, text, text[], text) IS
     'Takes one call of a provider''s search for a person, within its limits and quota, and logs it as open, of a unit and a data type that the provider serves: commit before making it. Or says in a sentence why not now.';

@@ -1,0 +1,14 @@
+"""When a spelling was given, and instruments that come later under it."""
+
+from pathlib import Path
+
+from alembic import op
+
+from pricing_pipeline.db.migrate import run_script
+
+revision = "0052"
+down_revision = "0051"
+
+
+def upgrade() -> None:
+    run_script(op.get_bind(), Path(__file__).with_name("0052_spellings.sql").read_text())
