@@ -73,7 +73,7 @@ def test_b2_a_worker_shapes_no_session_of_others(make_server: MakeServer) -> Non
     with make_server() as server:
         upgrade(server.url("pricing"))
         for database, statement in OF_OTHERS:
-            with pytest.raises(refusals, match="permission denied|must be owner"):
+            with pytest.raises(refusals, match=r"permission denied|must be owner"):
                 ask(server.url(database, "worker"), statement)
 
 
