@@ -1,5 +1,6 @@
 """Fixtures for all tests. Each subject has its own file in `fixtures`; here they are only put together."""
 
+import gc
 import os
 import signal
 
@@ -29,6 +30,9 @@ from pricing_pipeline_tests.fixtures.refresher import refresher, reports, sandbo
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# The search for garbage walks all objects again and again, and whatever is imported stays to the end.
+gc.disable()
+
 # A busy machine must not fail a test: Hypothesis would, for an example that takes 0.2 s or for slow drawing.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
@@ -37,6 +41,12 @@ settings.load_profile("unhurried")
 def pytest_xdist_auto_num_workers() -> int:
     """Twice as many as there are cores: tests wait for other processes half of their time."""
     return 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from now on, among what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
@@ -70,6 +80,7 @@ __all__ = [
     "open_folder",
     "owner_engine",
     "owner_url",
+    "pytest_collection_finish",
     "pytest_collection_modifyitems",
     "pytest_configure_node",
     "pytest_unconfigure",

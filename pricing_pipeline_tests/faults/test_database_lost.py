@@ -148,7 +148,8 @@ def test_b11_a_server_that_dies_under_load_loses_nothing(open_folder: Path, sand
                 stopped.set()
                 worker.join(PATIENCE)
                 assert not worker.is_alive()
-                Clock(url).advance(61)
+                with Clock(url) as clock:
+                    clock.advance(61)
                 work_until(refresher, watch(lambda done: done == len(SYMBOLS)))
             core.rows("SELECT pricing.expire_calls()")
             each_price_is_stored_once(core)

@@ -23,6 +23,7 @@ from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA
+from pricing_pipeline_tests.support.examples import examples
 
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 HOUR, DAY = 3600, 86_400
@@ -261,7 +262,7 @@ def test_b17_after_any_step_of_the_clock_work_goes_on_and_no_limit_is_passed_by_
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=40,
+            max_examples=examples(40),
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -17,6 +17,7 @@ from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -107,7 +108,7 @@ def test_b4_a_pair_is_asked_once_per_ttl_whatever_it_is_answered(core: Core, clo
     """Invariant: a read queues a call if, and only if, the last valid answer, of whatever kind, is a TTL old."""
     answers = st.sampled_from([None, "100.00"])
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(st.lists(st.tuples(st.integers(1, 90), answers), min_size=1, max_size=8))
     def asked(steps: list[tuple[int, Any]]) -> None:
         for table in ("latest_prices", "empty_answers", "price_history"):

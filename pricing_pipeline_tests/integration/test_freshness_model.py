@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.outage_world import GRACE, START, TROUBLE, TTL, OutageWorld, freeze
 
 PAIRS = ("AAPL", "META", "IBM")
@@ -175,7 +176,7 @@ def test_g2_green_means_fresh_whatever_happens(core: Core) -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=15,
+            max_examples=examples(15),
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

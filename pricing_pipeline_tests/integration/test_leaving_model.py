@@ -19,6 +19,7 @@ from sqlalchemy import create_engine, text
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 USERS = ("ann", "bob")
 PAIRS = tuple((QUOTE, symbol) for symbol in ("AAPL", "META", "IBM"))
@@ -120,7 +121,7 @@ def test_b5_b8_after_a_client_has_left_or_died_nothing_of_it_stays_watched(core:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=20,
+            max_examples=examples(20),
             stateful_step_count=15,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

@@ -24,6 +24,7 @@ from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, TWELVEDATA
+from pricing_pipeline_tests.support.examples import examples
 
 CADENCES = {QUOTE: 1, DAILY: 1440}
 SYMBOLS = ("AAPL", "META", "IBM")
@@ -477,7 +478,7 @@ def test_b11_the_queue_behaves_like_its_model(frozen: Connection[Any], fewest: i
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=50,
+            max_examples=examples(50),
             stateful_step_count=35,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

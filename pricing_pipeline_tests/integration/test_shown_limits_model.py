@@ -26,6 +26,7 @@ from psycopg.rows import namedtuple_row
 
 from pricing_pipeline.providers.base import shown_limit
 from pricing_pipeline_tests.fixtures.core import QUOTE, symbols
+from pricing_pipeline_tests.support.examples import examples
 
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -198,7 +199,7 @@ def test_a6_claims_keep_to_the_lesser_of_what_is_written_and_shown(world: Connec
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=100,
+            max_examples=examples(100),
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=[

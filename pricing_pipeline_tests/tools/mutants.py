@@ -53,7 +53,7 @@ def tested(tree: Path, tests: Sequence[str], seconds: int) -> tuple[int, str]:
         run = subprocess.run(
             command,
             cwd=tree,
-            env=environment | {"PYTHONPATH": str(tree)},
+            env=environment | {"PYTHONPATH": str(tree), "PRICING_TEST_EXAMPLES": "all"},
             capture_output=True,
             text=True,
             timeout=seconds,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -293,6 +294,7 @@ def test_jobs_sensors_and_schedules_of_the_architecture_exist() -> None:
 # ── Commands ─────────────────────────────────────────────────────────────────────────────────────
 
 
+@cache
 def program() -> typer.core.TyperGroup:
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
