@@ -92,7 +92,7 @@ class Recording:
         facts = {
             "kind": kind,
             "url_requested": hide(f"{url}?{urlencode(request.params)}" if request.params else url),
-            "path": hide(request.path),
+            "asked_path": hide(request.path),
             "http_status": response.status,
             "headers": _kept(response.headers),
             "body_file": self.body_of(response).name,

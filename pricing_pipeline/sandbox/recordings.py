@@ -171,9 +171,9 @@ def _recording(file: RecordedFile) -> tuple[str, _Recording]:
     if not isinstance(sent, dict):
         raise ValueError("headers is no JSON object")
     parts = urlsplit(url)
-    path = meta.get("path", unquote(parts.path))
+    path = meta.get("asked_path", unquote(parts.path))
     if not isinstance(path, str):
-        raise ValueError("path is no text")
+        raise ValueError("asked_path is no text")
     where = path.strip("/")
     for root in _ROOTS:
         where = where.removeprefix(root)

@@ -155,7 +155,7 @@ def test_a4_the_files_are_ours_alone_and_have_no_key(
     meta = json.loads(written["twelvedata/equity_quote_AAPL.meta.json"].read_text())
     # The address that was asked, and not the one of the real service.
     assert meta["url_requested"] == f"{service.url}/twelvedata/quote?symbol=AAPL"
-    assert meta["path"] == "/quote"
+    assert meta["asked_path"] == "/quote"
     assert meta["http_status"] == 200
     # Two calls: the headers of the first say what it left.
     assert meta["headers"]["api-credits-left"] == "7"

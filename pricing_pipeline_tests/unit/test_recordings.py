@@ -87,7 +87,7 @@ def test_b18_a_plain_recording_is_replayed_with_the_headers_that_matter(tmp_path
         ({"http_status": True}, "http_status is no number"),
         ({"http_status": 2e2}, "http_status is no number"),
         ({"url_requested": 5}, "url_requested is no text"),
-        ({"path": 5}, "path is no text"),
+        ({"asked_path": 5}, "asked_path is no text"),
         ({"url_requested": "https://[x/quote"}, "Invalid IPv6 URL"),
         ({"url_requested": "https://x/?" + "&".join(f"a{n}=1" for n in range(101))}, "Max number of fields"),
         ({"headers": ["a"]}, "headers is no JSON object"),
