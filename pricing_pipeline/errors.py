@@ -20,6 +20,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownPlan              ... a provider's plan that is not there
     ├── UnknownProvider          ... a provider that is not there
     ├── UnknownCredential        ... a stored key that is not there
+    ├── OperationRefused         a side effect has no such type, or not the payload of its type
     ├── InvalidRange             days are upside down, or a time has no zone
     ├── InvalidAdjustment        a history cannot be adjusted as asked
     ├── CredentialError          a stored key cannot be opened
@@ -120,6 +121,10 @@ class UnknownMasterKey(CredentialError):
 
 class SealBroken(CredentialError):
     """A stored key was changed, or copied from another row, or its master key is another one."""
+
+
+class OperationRefused(PricingError):
+    """A side effect is not queued: its type is unknown, or its payload is not that of its type."""
 
 
 class InvalidRange(PricingError):

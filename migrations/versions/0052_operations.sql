@@ -1,0 +1,74 @@
+-- What is to happen outside the database, queued in the transaction that causes it.
+CREATE TABLE pricing.operation_types (
+    operation_type      text PRIMARY KEY CONSTRAINT operation_type_is_plain_name CHECK (operation_type ~ '^[a-z][a-z0-9_]{0,47}$'),
+    description         text NOT NULL DEFAULT '',
+    payload_fields      jsonb NOT NULL DEFAULT '{}',
+    max_attempts        smallint NOT NULL DEFAULT 3 CONSTRAINT operation_attempts_are_sane CHECK (max_attempts BETWEEN 1 AND 20),
+    time_limit_seconds  smallint NOT NULL DEFAULT 30 CONSTRAINT operation_time_limit_is_sane CHECK (time_limit_seconds BETWEEN 1 AND 240),
+    first_pause         interval NOT NULL DEFAULT '5 minutes' CONSTRAINT first_pause_is_sane CHECK (first_pause BETWEEN '1 second' AND '1 day'),
+    is_active           boolean NOT NULL DEFAULT true
+);
+COMMENT ON TABLE pricing.operation_types IS 'What can be queued to happen outside the database, and how often it is tried.';
+COMMENT ON COLUMN pricing.operation_types.operation_type IS 'Its name; a handler of this name does it.';
+COMMENT ON COLUMN pricing.operation_types.description IS 'For people.';
+COMMENT ON COLUMN pricing.operation_types.payload_fields IS
+    'What a payload has: names with string, number, boolean, object, array or url; with a ? at the end it may be left out. Others are refused.';
+COMMENT ON COLUMN pricing.operation_types.max_attempts IS 'Attempts before it is dead; counted when it is claimed.';
+COMMENT ON COLUMN pricing.operation_types.time_limit_seconds IS 'How long one attempt may take.';
+COMMENT ON COLUMN pricing.operation_types.first_pause IS 'Pause after the first failed attempt; it doubles with each further one.';
+COMMENT ON COLUMN pricing.operation_types.is_active IS 'False = queued ones wait, and new ones are refused.';
+
+CREATE SEQUENCE pricing.operation_id_seq;
+CREATE TABLE pricing.async_operations (
+    id              bigint NOT NULL DEFAULT nextval('pricing.operation_id_seq'),
+    operation_type  text NOT NULL,
+    payload         jsonb NOT NULL,
+    idempotency_key uuid NOT NULL DEFAULT gen_random_uuid(),
+    status          text NOT NULL DEFAULT 'pending',
+    due_at          timestamptz NOT NULL,
+    attempt         smallint NOT NULL DEFAULT 0,
+    max_attempts    smallint NOT NULL,
+    claim_token     uuid,
+    claimed_at      timestamptz,
+    lease_until     timestamptz,
+    worker          text,
+    enqueued_at     timestamptz NOT NULL,
+    finished_at     timestamptz,
+    errors          jsonb NOT NULL DEFAULT '[]',
+    result          jsonb
+) PARTITION BY LIST (status);
+COMMENT ON TABLE pricing.async_operations IS 'Side effects: each is to happen once outside the database. A repeat has the same idempotency key.';
+COMMENT ON COLUMN pricing.async_operations.id IS 'Rises with each operation, over all states.';
+COMMENT ON COLUMN pricing.async_operations.operation_type IS 'What is to happen.';
+COMMENT ON COLUMN pricing.async_operations.payload IS 'What it needs to know.';
+COMMENT ON COLUMN pricing.async_operations.idempotency_key IS 'Reaches the receiver, the same in every attempt.';
+COMMENT ON COLUMN pricing.async_operations.status IS 'pending, processing, completed, failed or cancelled.';
+COMMENT ON COLUMN pricing.async_operations.due_at IS 'Not claimed before.';
+COMMENT ON COLUMN pricing.async_operations.attempt IS 'Attempts begun; a retry by hand begins anew.';
+COMMENT ON COLUMN pricing.async_operations.max_attempts IS 'Attempts before it is dead, by its type when it was queued.';
+COMMENT ON COLUMN pricing.async_operations.claim_token IS 'Who does it now: only the claim with this token may finish it.';
+COMMENT ON COLUMN pricing.async_operations.claimed_at IS 'When the last attempt began.';
+COMMENT ON COLUMN pricing.async_operations.lease_until IS 'When the attempt counts as lost.';
+COMMENT ON COLUMN pricing.async_operations.worker IS 'Host and process of the last attempt.';
+COMMENT ON COLUMN pricing.async_operations.enqueued_at IS 'When it was queued.';
+COMMENT ON COLUMN pricing.async_operations.finished_at IS 'When it was completed, failed for good or was cancelled.';
+COMMENT ON COLUMN pricing.async_operations.errors IS 'All failed attempts: at, attempt, message.';
+COMMENT ON COLUMN pricing.async_operations.result IS 'What the handler brought back, if anything.';
+
+CREATE TABLE pricing.async_operations_live PARTITION OF pricing.async_operations (
+    PRIMARY KEY (id) WITH (fillfactor=45),
+    CONSTRAINT operation_has_its_columns CHECK (((status = 'processing') = (claim_token IS NOT NULL)) AND ((claim_token IS NULL) = (lease_until IS NULL)))
+) FOR VALUES IN ('pending', 'processing') WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, fillfactor = 40);
+COMMENT ON TABLE pricing.async_operations_live IS 'Operations that wait or are under way.';
+CREATE INDEX operations_due ON pricing.async_operations_live (due_at, id) WHERE status = 'pending';
+COMMENT ON INDEX pricing.operations_due IS 'The order in which operations are claimed.';
+CREATE INDEX operations_claimed ON pricing.async_operations_live (lease_until) WHERE status = 'processing';
+
+CREATE TABLE pricing.async_operations_dead PARTITION OF pricing.async_operations (
+    PRIMARY KEY (id), CONSTRAINT dead_operation_is_finished CHECK (finished_at IS NOT NULL)) FOR VALUES IN ('failed', 'cancelled');
+COMMENT ON TABLE pricing.async_operations_dead IS 'Operations that failed or were cancelled, with all their errors.';
+
+CREATE TABLE pricing.async_operations_completed PARTITION OF pricing.async_operations (
+    PRIMARY KEY (id), CONSTRAINT completed_operation_is_finished CHECK (finished_at IS NOT NULL)) FOR VALUES IN ('completed');
+COMMENT ON TABLE pricing.async_operations_completed IS 'Operations that have happened; pruning deletes them after 14 days.';
+CREATE INDEX operations_completed_at ON pricing.async_operations_completed (finished_at);

@@ -1,0 +1,14 @@
+"""Tables of side effects and their types."""
+
+from pathlib import Path
+
+from alembic import op
+
+from pricing_pipeline.db.migrate import run_script
+
+revision = "0052"
+down_revision = "0049"
+
+
+def upgrade() -> None:
+    run_script(op.get_bind(), Path(__file__).with_name("0052_operations.sql").read_text())
