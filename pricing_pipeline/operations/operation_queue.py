@@ -55,9 +55,7 @@ def enqueue(
 def claim(connection: Connection, types: Collection[str], most: int, worker: str) -> list[Operation]:
     """Claim operations of these types that are due, the oldest first; each counts an attempt."""
     parameters = {"types": sorted(types), "most": most, "worker": worker}
-    return [
-        Operation(**row) for row in connection.execute(query("operations.claim"), parameters).mappings()
-    ]
+    return [Operation(**row) for row in connection.execute(query("operations.claim"), parameters).mappings()]
 
 
 def complete(

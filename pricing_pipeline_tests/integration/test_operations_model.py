@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from sqlalchemy import Connection
 
 from pricing_pipeline.operations import operation_queue
@@ -90,7 +96,9 @@ class OperationsMachine(RuleBasedStateMachine):
         about = self.known[data.draw(st.sampled_from(self.under_way()))]
         claim = about.claim
         assert claim is not None
-        done = self.run(lambda connection: operation_queue.complete(connection, [claim.id], claim.claim_token))
+        done = self.run(
+            lambda connection: operation_queue.complete(connection, [claim.id], claim.claim_token)
+        )
         assert done == [claim.id]
         about.status = "completed"
         self.late.append(claim)
@@ -134,7 +142,11 @@ class OperationsMachine(RuleBasedStateMachine):
 
     @rule()
     def what_is_stuck_is_taken_back(self) -> None:
-        stuck = [about for about in self.known.values() if about.status == "processing" and about.lost_at <= self.now]
+        stuck = [
+            about
+            for about in self.known.values()
+            if about.status == "processing" and about.lost_at <= self.now
+        ]
         assert self.run(operation_queue.recover) == len(stuck)
         for about in stuck:
             assert about.claim is not None
@@ -166,7 +178,9 @@ class OperationsMachine(RuleBasedStateMachine):
         id_ = data.draw(st.sampled_from(sorted(self.known)))
         about = self.known[id_]
         is_dead = about.status in ("failed", "cancelled")
-        assert self.run(lambda connection: operation_queue.retry(connection, [id_])) == ([id_] if is_dead else [])
+        assert self.run(lambda connection: operation_queue.retry(connection, [id_])) == (
+            [id_] if is_dead else []
+        )
         if is_dead:
             about.status, about.attempt, about.due_at = "pending", 0, self.now
 
@@ -180,7 +194,9 @@ class OperationsMachine(RuleBasedStateMachine):
             id_: (about.status, about.attempt, about.errors) for id_, about in self.known.items()
         }
         waiting = {row.id: row.due_at for row in rows if row.status == "pending"}
-        assert waiting == {id_: about.due_at for id_, about in self.known.items() if about.status == "pending"}
+        assert waiting == {
+            id_: about.due_at for id_, about in self.known.items() if about.status == "pending"
+        }
 
 
 def test_e1_e3_e7_side_effects_are_as_a_plain_model_says(core: Core, clock: Clock) -> None:
@@ -200,6 +216,9 @@ def test_e1_e3_e7_side_effects_are_as_a_plain_model_says(core: Core, clock: Cloc
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+            max_examples=60,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
         ),
     )
