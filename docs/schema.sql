@@ -2321,7 +2321,7 @@ GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 CREATE FUNCTION pricing.retire_tasks() RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
 
--- Makes dead tasks pending again by hand, with all their attempts and by today's route, and ends their pairs' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, misconfigured, unknown.
+-- Makes dead tasks pending again by hand, with all their attempts and by today's route, and ends their pairs' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, removed (its instrument), misconfigured, unknown.
 CREATE FUNCTION pricing.retry_tasks(wanted bigint[]) RETURNS TABLE(task_id bigint, outcome text, live_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retry_tasks(bigint[]) TO pricing_worker;
 

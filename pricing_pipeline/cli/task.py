@@ -24,12 +24,13 @@ _OUTCOMES = {
     "live_already": "nothing to do: task {live_id} does the same work already",
     "not_dead": "nothing to do: it is not dead",
     "retired": "not retried: its data type is retired",
+    "removed": "not retried: its instrument is removed; watching it makes it known again",
     "misconfigured": "not retried: no active provider serves it; add a route with `pricing-pipeline route add`",
     "cancelled": "cancelled",
     "finished": "nothing to do: it has finished already",
     "unknown": "there is no such task",
 }
-_REFUSALS = frozenset({"retired", "misconfigured", "unknown"})
+_REFUSALS = frozenset({"retired", "removed", "misconfigured", "unknown"})
 
 
 def list_(statuses: Sequence[str], at_most: int, *, as_json: bool) -> None:

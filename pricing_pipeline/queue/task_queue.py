@@ -182,7 +182,7 @@ def failed(connection: Connection, data_type: str | None, provider: str | None) 
 def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
     """Make dead tasks pending again by hand, with all their attempts, and end their pairs' back-off.
 
-    Outcomes: retried, live_already, not_dead, retired, misconfigured, unknown.
+    Outcomes: retried, live_already, not_dead, retired, removed, misconfigured, unknown.
     """
     rows = connection.execute(query("queue.retry"), {"ids": _array(ids)})
     return [Outcome(row.task_id, row.outcome, row.live_id) for row in rows]

@@ -32,6 +32,11 @@ def retry(core: Core, *ids: int) -> list[tuple[int, str, int | None]]:
         return [(one.task_id, one.outcome, one.live_id) for one in task_queue.retry(connection, ids)]
 
 
+def failed(core: Core) -> list[int]:
+    with core.engine.begin() as connection:
+        return task_queue.failed(connection, None, None)
+
+
 def cancel(core: Core, *ids: int) -> list[tuple[int, str]]:
     with core.engine.begin() as connection:
         return [(one.task_id, one.outcome) for one in task_queue.cancel(connection, ids)]
@@ -108,6 +113,15 @@ def test_a8_a_retry_reports_what_it_cannot_do(core: Core) -> None:
     ]
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
     assert retry(core, gone) == [(gone, "retired", None)]
+    assert core.task("AAPL").status == "failed"
+
+
+def test_a8_a_task_of_a_removed_instrument_is_not_retried(core: Core) -> None:
+    gone = dead(core)
+    assert failed(core) == [gone]
+    core.rows("SELECT pricing.remove_instruments(ARRAY['AAPL'])")
+    assert failed(core) == []
+    assert retry(core, gone) == [(gone, "removed", None)]
     assert core.task("AAPL").status == "failed"
 
 

@@ -32,6 +32,7 @@ BEGIN
                k.default_ttl_minutes
         FROM pricing.api_call_queue_dead q
         JOIN pricing.data_type_registry k ON k.data_type = q.data_type AND k.is_active
+        JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, q.symbol) AND i.is_active
         JOIN LATERAL pricing.route(q.data_type, q.symbol) c ON c.provider IS NOT NULL
         WHERE q.id = ANY (wanted)
         ORDER BY q.data_type, q.symbol, q.window_start, q.window_end, q.id DESC),
@@ -90,6 +91,7 @@ BEGIN
                 WHEN dead.id IS NULL AND any_.id IS NULL THEN 'unknown'
                 WHEN dead.id IS NULL THEN 'not_dead'
                 WHEN NOT coalesce(k.is_active, false) THEN 'retired'
+                WHEN NOT coalesce(i.is_active, false) THEN 'removed'
                 ELSE 'misconfigured' END,
            CASE WHEN w.id = ANY (revived) THEN w.id ELSE same.id END
     FROM (SELECT DISTINCT u.id FROM unnest(wanted) AS u (id)) w
@@ -99,10 +101,11 @@ BEGIN
         ON (same.data_type, same.symbol, same.window_start, same.window_end)
          = (dead.data_type, dead.symbol, dead.window_start, dead.window_end)
     LEFT JOIN pricing.data_type_registry k ON k.data_type = dead.data_type
+    LEFT JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, dead.symbol)
     ORDER BY w.id;
 END $$;
 COMMENT ON FUNCTION pricing.retry_tasks(bigint[]) IS
-    'Makes dead tasks pending again by hand, with all their attempts and by today''s route, and ends their pairs'' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, misconfigured, unknown.';
+    'Makes dead tasks pending again by hand, with all their attempts and by today''s route, and ends their pairs'' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, removed (its instrument), misconfigured, unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[]
