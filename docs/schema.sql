@@ -626,7 +626,7 @@ GRANT SELECT ON TABLE pricing.holdings TO pricing_reader;
 -- What can be priced.
 CREATE TABLE pricing.instruments (
     asset_class text NOT NULL  -- Which data types it belongs to: those of the same class.
-    symbol text NOT NULL  -- Its name at the providers.
+    symbol text NOT NULL  -- Its canonical symbol: docs/providers.md. Providers may spell it otherwise.
     name text  -- For people.
     currency text  -- ISO 4217 or a coin (USDT); learned from the first answer where it is not given. Values in another currency are quarantined.
     scale smallint NOT NULL DEFAULT 2  -- Least number of decimals its prices are stored with; a source with more keeps more.
@@ -852,6 +852,7 @@ CREATE TABLE pricing.provider_capabilities (
     CONSTRAINT window_is_positive CHECK ((max_window_days > 0))
 );
 CREATE TRIGGER capability_changed AFTER INSERT OR UPDATE ON pricing.provider_capabilities FOR EACH ROW EXECUTE FUNCTION pricing.provider_switched();
+CREATE TRIGGER forget_shown_batch AFTER UPDATE OF batch_size, window_batch_size ON pricing.provider_capabilities FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_batch();
 GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_worker;
 
@@ -892,6 +893,7 @@ CREATE TABLE pricing.provider_key_limits (
     CONSTRAINT key_limit_has_limit FOREIGN KEY (provider, name) REFERENCES pricing.provider_limits(provider, name) ON DELETE CASCADE
     CONSTRAINT key_limit_is_positive CHECK ((units > 0))
 );
+CREATE TRIGGER forget_shown_limit AFTER INSERT OR DELETE OR UPDATE ON pricing.provider_key_limits FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_limit();
 GRANT SELECT ON TABLE pricing.provider_key_limits TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_key_limits TO pricing_worker;
 
@@ -928,6 +930,7 @@ CREATE TABLE pricing.provider_limits (
     CONSTRAINT limit_is_positive CHECK ((units > 0))
     CONSTRAINT limit_window_is_positive CHECK ((window_seconds > 0))
 );
+CREATE TRIGGER forget_shown_limit AFTER UPDATE ON pricing.provider_limits FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_limit();
 CREATE TRIGGER limit_changed AFTER UPDATE ON pricing.provider_limits FOR EACH ROW WHEN ((old.units <> new.units)) EXECUTE FUNCTION pricing.provider_switched();
 GRANT SELECT ON TABLE pricing.provider_limits TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_limits TO pricing_worker;
@@ -983,6 +986,23 @@ CREATE TABLE pricing.provider_state (
 ) WITH (fillfactor=50);
 GRANT SELECT ON TABLE pricing.provider_state TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_state TO pricing_worker;
+
+-- Spellings that people have given (`instrument spell`). Where none is given, the rule of the provider holds.
+CREATE TABLE pricing.provider_symbols (
+    provider text NOT NULL  -- Who spells it so.
+    asset_class text NOT NULL  -- Of the instrument.
+    symbol text NOT NULL  -- The instrument's canonical symbol.
+    spelling text NOT NULL  -- What the provider is asked for.
+    CONSTRAINT provider_symbols_pkey PRIMARY KEY (provider, asset_class, symbol)
+    CONSTRAINT spelling_is_of_one_symbol UNIQUE (provider, asset_class, spelling)
+    CONSTRAINT provider_symbols_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+    CONSTRAINT spelling_has_instrument FOREIGN KEY (asset_class, symbol) REFERENCES pricing.instruments(asset_class, symbol) ON DELETE CASCADE
+    CONSTRAINT spelling_is_sane CHECK ((spelling ~ '^[!-+\--~]{1,64}$'::text))
+);
+CREATE INDEX provider_symbols_of_instrument ON pricing.provider_symbols USING btree (asset_class, symbol);
+CREATE TRIGGER spelling_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.provider_symbols FOR EACH ROW EXECUTE FUNCTION pricing.spelling_changed();
+GRANT SELECT ON TABLE pricing.provider_symbols TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_symbols TO pricing_worker;
 
 -- Stored bars that came before their day was over, until they have come again after it.
 CREATE TABLE pricing.provisional_bars (
@@ -1160,6 +1180,35 @@ CREATE INDEX second_opinions_recent ON pricing.second_opinions USING btree (answ
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.second_opinions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.second_opinions TO pricing_reader;
 
+-- Fetchers of providers that have refused a call for its number of symbols. Claims keep to the smaller one.
+CREATE TABLE pricing.shown_batches (
+    provider text NOT NULL  -- Who refused.
+    fetcher text NOT NULL  -- What was asked for.
+    is_of_days boolean NOT NULL  -- Calls for spans of days; else for latest values.
+    shown_size integer NOT NULL  -- How many symbols a call may ask for.
+    shown_at timestamp with time zone NOT NULL  -- When the last one was refused.
+    CONSTRAINT shown_batches_pkey PRIMARY KEY (provider, fetcher, is_of_days)
+    CONSTRAINT shown_batch_has_fetcher FOREIGN KEY (provider, fetcher) REFERENCES pricing.provider_capabilities(provider, fetcher) ON DELETE CASCADE
+    CONSTRAINT batch_is_positive CHECK ((shown_size > 0))
+);
+GRANT SELECT ON TABLE pricing.shown_batches TO pricing_reader;
+GRANT SELECT ON TABLE pricing.shown_batches TO pricing_worker;
+
+-- Limits of keys that answers have shown to be lower than provider_limits or provider_key_limits says. Claims keep to the lower one.
+CREATE TABLE pricing.shown_limits (
+    provider text NOT NULL  -- Whose limit.
+    key_name text NOT NULL  -- The key that was called with.
+    name text NOT NULL  -- The limit's name in provider_limits, which has its window.
+    shown_units integer NOT NULL  -- Units that the provider allows in the window, as it says.
+    shown_at timestamp with time zone NOT NULL  -- When it last said so, to the minute.
+    CONSTRAINT shown_limits_pkey PRIMARY KEY (provider, key_name, name)
+    CONSTRAINT shown_limit_has_limit FOREIGN KEY (provider, name) REFERENCES pricing.provider_limits(provider, name) ON DELETE CASCADE
+    CONSTRAINT key_name_is_plain CHECK ((key_name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
+    CONSTRAINT shown_limit_is_positive CHECK ((shown_units > 0))
+) WITH (fillfactor=50);
+GRANT SELECT ON TABLE pricing.shown_limits TO pricing_reader;
+GRANT SELECT ON TABLE pricing.shown_limits TO pricing_worker;
+
 -- Wire bytes as measured: of a latest price per symbol, of history per symbol and day. The first measurement is taken whole, each later one counts a tenth.
 CREATE TABLE pricing.size_estimates (
     provider text NOT NULL  -- Whose answers.
@@ -1237,6 +1286,16 @@ CREATE TABLE pricing.warnings (
 CREATE INDEX warnings_newest ON pricing.warnings USING btree (source, subject, at DESC);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.warnings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.warnings TO pricing_reader;
+
+-- Calendars of the quotes that are watched at a provider with a limit of a calendar day, as of the last minute.
+CREATE TABLE pricing.watched_calendars (
+    provider text NOT NULL  -- Who is asked for the quotes.
+    calendar text NOT NULL  -- When they trade; empty = not known.
+    CONSTRAINT watched_calendars_pkey PRIMARY KEY (provider, calendar)
+    CONSTRAINT watched_calendars_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+);
+GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_reader;
+GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_worker;
 
 -- Splits and dividends of an instrument, the newest first, a day's split before its dividend: as they were believed at a time; NULL = as they are now.
 CREATE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text, provider text, call_id bigint, recorded_at timestamp with time zone, entered_by text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -1336,8 +1395,8 @@ GRANT EXECUTE ON FUNCTION pricing.backfilled(text,text[]) TO pricing_reader, pri
 CREATE FUNCTION pricing.backoff_interval(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backoff_interval(text,integer) TO pricing_reader, pricing_worker;
 
--- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.
-CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+-- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may. Never more than the provider has shown within a day to take.
+CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,date) TO pricing_reader, pricing_worker;
 
 -- By how much smaller the calls of a task are after its failures. A refusal of a whole batch does not say which symbol it means: each one makes the next call ten times smaller, so that the third asks for one symbol, and only what is refused alone is refused for good.
@@ -1438,6 +1497,10 @@ GRANT EXECUTE ON FUNCTION pricing.check_user(text) TO pricing_reader, pricing_wo
 -- Gives an instrument the calendar that the rules name, unless it has one. Where none of its own fits, an ETF follows those of equities.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Takes one call of a provider for latest prices that a person makes, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. A provider that is switched off, or whose breaker is open, may be called so, too.
+CREATE FUNCTION pricing.claim_by_hand(wanted_provider text, wanted_type text, wanted_fetcher text, wanted_symbols text[], keys text[], who text, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.claim_by_hand(text,text,text,text[],text[],text) TO pricing_worker;
+
 -- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider's state for a fifth of a second.
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=200ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
@@ -1445,6 +1508,10 @@ GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],bool
 -- Takes one call of a provider about quarantined values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
 CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL::text, only_value bigint DEFAULT NULL::bigint, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_opinions(text,text,text[],text,bigint) TO pricing_worker;
+
+-- Takes one call of a provider's search for a person, within its limits and quota, and logs it as open, of a unit and a data type that the provider serves: commit before making it. Or says in a sentence why not now.
+CREATE FUNCTION pricing.claim_search(wanted_provider text, worker_name text, keys text[], wanted_type text, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.claim_search(text,text,text[],text) TO pricing_worker;
 
 -- Forgets viewers silent for 5 minutes, demand nobody has (unless it is backing off), and tasks that wait for it. Never touches last_seen_at.
 CREATE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
@@ -1482,6 +1549,10 @@ GRANT EXECUTE ON FUNCTION pricing.complete_tasks(bigint[],uuid) TO pricing_worke
 CREATE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.confirm_prices(text,text[]) TO pricing_worker;
 
+-- The command that writes down a limit as its provider has shown it to a key: `provider use` where a plan is in use, else `limit set`.
+CREATE FUNCTION pricing.correction_of(wanted pricing.provider_limits, key text, shown integer) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.correction_of(pricing.provider_limits,text,integer) TO pricing_reader, pricing_worker;
+
 -- What a backfill would ask of each provider, without queueing anything: calls, units, bytes on the wire as estimated, seconds if nobody else needed the provider, and what of its quota is used and left for backfills. Provider NULL = no route.
 CREATE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, symbols bigint, tasks bigint, calls bigint, units bigint, wire_bytes bigint, seconds double precision, quota_bytes bigint, used_bytes bigint, left_bytes bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cost_backfill(text,date,date,text[]) TO pricing_reader, pricing_worker;
@@ -1499,7 +1570,7 @@ CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, fro
 GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[]) TO pricing_worker;
 
 -- Cuts tasks of one kind into calls, from which to which: as many as a call may have, or a part of that (batch_parts); one by one those that are too few to share a call (batch_from).
-CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cut_calls(pricing.provider_capabilities,date,date,integer,integer) TO pricing_reader, pricing_worker;
 
 -- What a person decides on quarantined values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value's outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.
@@ -1624,9 +1695,13 @@ GRANT EXECUTE ON FUNCTION pricing.fetch_now(text,text[]) TO pricing_worker;
 -- Another kind of data is fetched now: no pair of the type backs off any more.
 TRIGGER FUNCTION pricing.fetcher_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- The calendars of the quotes that are watched at a provider, of all that is wanted; empty text for those without one.
+CREATE FUNCTION pricing.find_watched_calendars(wanted_provider text) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.find_watched_calendars(text) TO pricing_reader, pricing_worker;
+
 -- Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.
-CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, stated_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean) TO pricing_worker;
+CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, stated_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean,integer,integer) TO pricing_worker;
 
 -- Finishes tasks that the transaction has locked by lock_tasks or, if a token is given, those that its claim still owns. Sets when their pairs are due again, unless another session has locked the pair. Returns the ids of what it finished.
 CREATE FUNCTION pricing.finish_tasks(wanted bigint[], token uuid DEFAULT NULL::uuid, of_call bigint DEFAULT NULL::bigint) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
@@ -1651,6 +1726,12 @@ GRANT EXECUTE ON FUNCTION pricing.follow_clock(timestamp with time zone) TO pric
 -- A rule has changed: refusals are forgotten, back-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is quarantined.
 CREATE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_route(text,text) TO pricing_worker;
+
+-- A person has written a batch: what was shown before does not count any more.
+TRIGGER FUNCTION pricing.forget_shown_batch() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- A person has written a limit: what was shown before does not count any more.
+TRIGGER FUNCTION pricing.forget_shown_limit() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Forgets views of more than 48 hours ago, and allowances that have been whole for an hour. Returns how many views.
 CREATE FUNCTION pricing.forget_views() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1680,6 +1761,10 @@ GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, p
 CREATE FUNCTION pricing.group_calls(wanted_provider text, picked pricing.picked_task[], at_most integer) RETURNS TABLE(data_type text, fetcher text, window_start date, window_end date, units_per_call integer, units_per_symbol integer, tasks pricing.picked_task[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.group_calls(text,pricing.picked_task[],integer) TO pricing_worker;
 
+-- Whether a provider has ever answered a call, as far as the log of calls reaches. One that never has may refuse this client whatever it asks for.
+CREATE FUNCTION pricing.has_answered(wanted_provider text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.has_answered(text) TO pricing_reader, pricing_worker;
+
 -- Whether some pair of a data type may have to be asked for elsewhere than its first rule says.
 CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_worker;
@@ -1703,6 +1788,14 @@ GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[],boolean) TO prici
 -- Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.
 CREATE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pricing_worker;
+
+-- A provider has refused a call because it had too many symbols: the next calls of its fetcher have so many at most, for a day or until a person writes its batch. Never more than they had.
+CREATE FUNCTION pricing.heed_batch_size(refused bigint, most integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
+GRANT EXECUTE ON FUNCTION pricing.heed_batch_size(bigint,integer) TO pricing_worker;
+
+-- The provider has shown how many units a key may use in so many seconds (86400 = also a calendar day; NULL = in its longest window of up to an hour). Fewer than are written are remembered. The last showing counts, so a higher one forgets a lower one; none ever raises what is written.
+CREATE FUNCTION pricing.heed_shown_limit(wanted_provider text, wanted_key text, shown integer, seconds integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.heed_shown_limit(text,text,integer,integer,timestamp with time zone) TO pricing_worker;
 
 -- The provider said how many units are left. If fewer than we believed, somebody else uses the key: the difference is taken off for a window. Five or fewer double the delay between calls.
 CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1807,9 +1900,9 @@ GRANT EXECUTE ON FUNCTION pricing.is_to_judge(text,text,text) TO pricing_reader,
 CREATE FUNCTION pricing.is_unreadable(kind text, bar jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_unreadable(text,jsonb) TO pricing_reader, pricing_worker;
 
--- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim was still owned. If another session keeps the provider locked, it says nothing.
-CREATE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
-GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
+-- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the limit that the provider shows and the units that it says are left. Only for calls whose claim was still owned. If another session keeps the provider locked, it says nothing.
+CREATE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL::integer, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
+GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer,integer,integer) TO pricing_worker;
 
 -- Due pairs with the times and TTLs that a table of the user's own has of them, and what a function of the user's own says of those. Where that fails, all count as stale.
 CREATE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[]) RETURNS pricing.due_pair[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
@@ -1888,6 +1981,10 @@ GRANT EXECUTE ON FUNCTION pricing.limit_start(pricing.provider_limits,timestamp 
 -- How far back a window of so many seconds is counted: five milliseconds more than it is long.
 CREATE FUNCTION pricing.limit_window(seconds integer) RETURNS interval LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.limit_window(integer) TO pricing_reader, pricing_worker;
+
+-- The limits that providers, or one of them, have shown to be lower than what is written down: a sentence about each, and the command that corrects it.
+CREATE FUNCTION pricing.limits_shown(only_provider text DEFAULT NULL::text) RETURNS TABLE(provider text, key_name text, name text, units integer, shown_units integer, shown_at timestamp with time zone, sentence text, correction text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.limits_shown(text) TO pricing_reader, pricing_worker;
 
 -- The first day on which a pair can have values: as a person gave it, or the first value that came, if the fortnight before it was asked for in vain. NULL = not known.
 CREATE FUNCTION pricing.listed_from(wanted_type text, wanted_symbol text) RETURNS date LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2084,6 +2181,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_unknown_calendar(text) TO pricing_worker;
 CREATE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.note_views(text[],text[]) TO pricing_worker;
 
+-- Notes the calendars of the quotes that are watched at each provider with a limit of a calendar day, so that no claim has to look at all that is wanted. Returns how many have come or gone.
+CREATE FUNCTION pricing.note_watched_calendars() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_watched_calendars() TO pricing_worker;
+
 -- Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe; while a viewer waits, may_probe_early lets the next probe through sooner. Does nothing if somebody else was quicker.
 CREATE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL::bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.open_breaker(text,text,bigint) TO pricing_worker;
@@ -2100,6 +2201,10 @@ GRANT EXECUTE ON FUNCTION pricing.others_were_answered(bigint[]) TO pricing_read
 CREATE FUNCTION pricing.overdrawn_at(hours tstzmultirange, until timestamp with time zone, units bigint, used bigint, last_at timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.overdrawn_at(tstzmultirange,timestamp with time zone,bigint,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- The spellings at a provider that people have given for symbols of a data type, by symbol; NULL = none.
+CREATE FUNCTION pricing.overrides_of(wanted_provider text, wanted_type text, symbols text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.overrides_of(text,text,text[]) TO pricing_reader, pricing_worker;
+
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -2107,7 +2212,7 @@ TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET 
 CREATE FUNCTION pricing.paced_at(wanted pricing.provider_limits, key text, units bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.paced_at(pricing.provider_limits,text,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Units a minute that a limit allows while what is watched trades.
+-- Units a minute that a limit allows while what is watched trades; NULL = it is not known yet when that is.
 CREATE FUNCTION pricing.paced_rate(wanted pricing.provider_limits, units bigint, now_ timestamp with time zone) RETURNS double precision LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.paced_rate(pricing.provider_limits,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -2424,8 +2529,8 @@ CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer,
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
 
 -- All that becomes of a call for latest prices of which every one is believed: stored, its tasks finished, the call settled. Returns how many values were added and revised; no row, with nothing changed, when the claim has lost any task.
-CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, stated_left integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
-GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,integer,text,text,bigint,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
+CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, stated_left integer, shown_units integer, shown_seconds integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
+GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,integer,integer,integer,text,text,bigint,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
 
 -- Keeps the bases of some histories as they are until the transaction ends; many may do so at a time.
 CREATE FUNCTION pricing.share_basis(wanted_type text, symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2443,6 +2548,10 @@ GRANT EXECUTE ON FUNCTION pricing.show_latest(pricing.price_history[],timestamp 
 CREATE FUNCTION pricing.show_released(wanted_type text, wanted_symbol text, ids bigint[]) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.show_released(text,text,bigint[]) TO pricing_worker;
 
+-- Units that a limit allows to a key, as its provider has shown within a day. NULL = it has shown no lower limit than the written one, or one that pays for no call.
+CREATE FUNCTION pricing.shown_units(wanted pricing.provider_limits, key text, now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.shown_units(pricing.provider_limits,text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- A symbol as its instruments are spelled, in whatever class they are.
 CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worker;
@@ -2450,6 +2559,9 @@ GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worke
 -- Symbols as their instruments are spelled: aapl is AAPL where no instrument is called aapl. So nobody makes a second one by small letters.
 CREATE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text[],text[]) TO pricing_reader, pricing_worker;
+
+-- A provider may know under the new spelling what it did not know: ends the back-off of the instrument's pairs, as a change of their route does.
+TRIGGER FUNCTION pricing.spelling_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- How much of a user's allowance its reads of the last minute have used up, and so many pairs beside them. In a minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.
 CREATE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -2508,7 +2620,7 @@ CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause in
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
 
 -- When, between two times, the quotes that are watched at a provider can change: the sessions of their calendars, or always where those are not known.
-CREATE FUNCTION pricing.trading_hours(wanted_provider text, since timestamp with time zone, until timestamp with time zone) RETURNS tstzmultirange LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.trading_hours(wanted_provider text, since timestamp with time zone, until timestamp with time zone) RETURNS tstzmultirange LANGUAGE sql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.trading_hours(text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Makes a new TTL or staleness function take effect at the next staleness check, and starts what is wanted of a revived type.
@@ -2528,6 +2640,14 @@ GRANT EXECUTE ON FUNCTION pricing.types_of_a_day(text) TO pricing_reader, pricin
 -- Units that a provider may be charged now, over all its active keys that are not blocked.
 CREATE FUNCTION pricing.units_available(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.units_available(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Units that a key may be charged in the window of a limit: as written, or as shown by the provider, if that is less.
+CREATE FUNCTION pricing.units_in_force(wanted pricing.provider_limits, key text, now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.units_in_force(pricing.provider_limits,text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Units that a limit allows to a key, as a person has written.
+CREATE FUNCTION pricing.units_written(wanted pricing.provider_limits, key text) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.units_written(pricing.provider_limits,text) TO pricing_reader, pricing_worker;
 
 -- Those of the pairs that are on their way, and for which no reader is known to wait: their tasks would be cancelled when who watches them leaves.
 CREATE FUNCTION pricing.unnoted_reads(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp, enable_seqscan=off;
@@ -2612,6 +2732,10 @@ GRANT EXECUTE ON FUNCTION pricing.warn_ttls(text,text,text) TO pricing_worker;
 -- Notes which providers are in such trouble that others should be asked. Returns for how many that has changed; reroute_waiting moves what waits.
 CREATE FUNCTION pricing.watch_providers() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.watch_providers() TO pricing_worker;
+
+-- The calendars of the quotes that are watched at a provider: as noted within two minutes, or, where none is noted, as they are.
+CREATE FUNCTION pricing.watched_calendars_of(wanted_provider text) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.watched_calendars_of(text) TO pricing_reader, pricing_worker;
 
 -- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.
 CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone, is_outdated boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp;

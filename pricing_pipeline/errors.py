@@ -169,8 +169,13 @@ class LockLost(PricingError):
 class ProviderError(PricingError):
     """A call to a provider brought no usable answer.
 
-    `http_status` is None when no status line arrived; `wire_bytes` counts what did arrive.
+    `http_status` is None when no status line arrived; `wire_bytes` counts what did arrive. `most_symbols` is how many
+    symbols the next calls may ask for, if the provider takes fewer than this one had. `if_never_answered` is a better
+    message if the provider has never answered a call; the client does not know whether it has.
     """
+
+    most_symbols: int | None = None
+    if_never_answered: str | None = None
 
     def __init__(self, message: str, *, http_status: int | None = None, wire_bytes: int = 0) -> None:
         super().__init__(message)
@@ -179,18 +184,23 @@ class ProviderError(PricingError):
 
 
 class Throttled(ProviderError):
-    """The provider refuses because of its rate limit; `retry_after` is in seconds, if it said so."""
+    """The provider refuses because of its rate limit.
+
+    `retry_after` is in seconds, and `shown` is the limit (`domain.calls.ShownLimit`), if it said so.
+    """
 
     def __init__(
         self,
         message: str,
         *,
         retry_after: float | None = None,
+        shown: tuple[int, int | None] | None = None,
         http_status: int | None = None,
         wire_bytes: int = 0,
     ) -> None:
         super().__init__(message, http_status=http_status, wire_bytes=wire_bytes)
         self.retry_after = retry_after
+        self.shown = shown
 
 
 class KeyRefused(ProviderError):

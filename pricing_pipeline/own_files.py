@@ -51,7 +51,7 @@ def read_private(path: Path, *, group_may_read: bool = False) -> str:
         return file.read()
 
 
-def replace_own(path: Path, text: str, *, durable: bool = False) -> None:
+def replace_own(path: Path, content: str | bytes, *, durable: bool = False) -> None:
     """Write a file in one step, so that nobody sees half of it, readable by its owner alone.
 
     `durable`: it is on the disk afterwards. One process writes it at a time: what a killed one left is removed.
@@ -59,8 +59,8 @@ def replace_own(path: Path, text: str, *, durable: bool = False) -> None:
     unfinished = path.with_name(f"{path.name}.new")
     unfinished.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(unfinished, flags, 0o600), "w") as file:
-        file.write(text)
+    with os.fdopen(os.open(unfinished, flags, 0o600), "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
         file.flush()
         if durable:
             os.fsync(file.fileno())

@@ -25,6 +25,9 @@ _LOG = logging.getLogger(__name__)
 _PREFIX = "PRICING_"
 _OF_TESTS = "PRICING_TEST_"
 _KIND_FILE = "prices-from"
+_MOST_OF_AN_AGENT = 200
+_LEAST_SECRET = 6
+"""A shorter secret may be a part of a program's name by chance."""
 
 
 def _named_secrets(value: object) -> object:
@@ -51,6 +54,17 @@ def _hosts(value: object) -> object:
         if not re.fullmatch(r"([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", host):
             raise ValueError("write names as they stand in a URL after http://, like prices.example.com:3000")
     return hosts
+
+
+def _agent(value: object) -> object:
+    """Check a User-Agent. Messages never show it: it may contain a secret."""
+    if isinstance(value, str) and not (
+        value.isascii() and value.isprintable() and value == value.strip() and len(value) <= _MOST_OF_AN_AGENT
+    ):
+        raise ValueError(
+            f"write one line of at most {_MOST_OF_AN_AGENT} printable ASCII characters, without spaces at its ends"
+        )
+    return value
 
 
 def _folder(value: object) -> object:
@@ -104,6 +118,8 @@ class Settings(BaseSettings):
     """API key of Financial Modeling Prep, named `default`; needed without the sandbox once anything is routed to it."""
     fmp_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
     """Further keys of Financial Modeling Prep, `name=secret,name=secret`; each has rate limits of its own."""
+    user_agent: Annotated[str | None, BeforeValidator(_agent)] = None
+    """User-Agent of the calls to providers; `pricing-pipeline/VERSION` when unset."""
     master_key: SecretStr | None = None
     """Master keys that seal the providers' keys in the database: `id:base64,id:base64`, newest first, or `file:/PATH`
     of a file with one in a line. Unset: `master.key` in the home, made with the first key that is stored."""
@@ -128,11 +144,12 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
     except ValidationError as error:
         faults = "; ".join(
             f"PRICING_{str(e['loc'][0]).upper()}={e.get('input')!r}: {e['msg']}"
-            if "url" not in str(e["loc"][0]) and "key" not in str(e["loc"][0])
+            if not re.search("url|key|agent|token", str(e["loc"][0]))
             else f"PRICING_{str(e['loc'][0]).upper()}: {e['msg']}"
             for e in error.errors()
         )
         raise SettingsError(f"{faults}. {_where_to_look()}") from None
+    _look_for_secrets(settings)
     kept = _kind_of(settings.home)
     if kept is None:
         return settings
@@ -207,6 +224,29 @@ def _look_for_unknown(environment: Mapping[str, str], complain: Callable[[str], 
         # A setting in another case is ours: it would be used.
         report = refuse if name.upper() in known else complain
         report(f"there is no setting {name}{meant} {_where_to_look()}")
+
+
+def _look_for_secrets(settings: Settings) -> None:
+    """Refuse a User-Agent with one of our secrets in it. Stored keys are compared by the client that sends them."""
+    agent = (settings.user_agent or "").lower()
+    for name in Settings.model_fields if agent else ():
+        value = getattr(settings, name)
+        secrets = value.values() if isinstance(value, Mapping) else [value]
+        for secret in (one.get_secret_value() for one in secrets if isinstance(one, SecretStr)):
+            parts = {secret, *re.split("[,:]", secret)} if name == "master_key" else {secret}
+            if name.endswith("_url"):
+                found = re.findall("://[^:@/]*:([^@]*)@|[?&]password=([^&]*)", secret)
+                parts = {_unquoted(part) for passwords in found for part in passwords}
+            if any(len(part) >= _LEAST_SECRET and part.lower() in agent for part in parts):
+                raise SettingsError(
+                    f"PRICING_USER_AGENT contains a secret of {_PREFIX}{name.upper()}. Take it out: it is sent to "
+                    "every provider."
+                )
+
+
+def _unquoted(part: str) -> str:
+    """A part of a URL without its percent signs; all that matters here is ASCII."""
+    return re.sub("%([0-9A-Fa-f]{2})", lambda sign: chr(int(sign[1], 16)), part)
 
 
 def _where_to_look() -> str:

@@ -57,4 +57,6 @@ def main() -> None:
     # What is imported stays. To look through it for rubbish, ever again, took a tenth of a command's start.
     gc.set_threshold(50_000)
     logging.basicConfig(level=logging.WARNING, handlers=[PlainLines()])
+    # Of a session that Ctrl-C has broken off; what matters of others is raised as well.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     app(prog_name="pricing-pipeline")

@@ -205,14 +205,16 @@ def refresh(name: str, *, as_json: bool) -> None:
                 f"`pricing-pipeline type change {name} --schedule '30 23 * * *'` gives it one."
             )
         queued = schedules.enqueue_scheduled(connection, name)
+    if queued is None:
+        raise PricingError(f"another session is queueing {name} at this moment. Try again in some seconds.")
     if as_json:
-        print_json({"data_type": name, "queued": queued or 0})
+        print_json({"data_type": name, "queued": queued})
     elif queued:
         typer.echo(f"{queued} tasks of {name} are queued; if there are more instruments, they follow.")
     else:
         typer.echo(
-            f"Nothing new of {name} could be queued yet: its instruments wait in the queue already, or its providers "
-            "can take no more. `pricing-pipeline status` shows which."
+            f"Nothing new of {name} is queued: its instruments are fresh, back off or wait in the queue, or its "
+            "providers can take no more. `pricing-pipeline price why SYMBOL` says which."
         )
 
 

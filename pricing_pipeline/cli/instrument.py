@@ -1,4 +1,4 @@
-"""`instrument list|show|add|change|pause|resume|remove`: what can be priced.
+"""`instrument list|show|add|change|spell|pause|resume|remove`: what can be priced.
 
 What pausing and removing mean is decided by the database (db/functions/demand/pauses.sql and symbols.sql).
 """
@@ -32,7 +32,10 @@ from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.demand.instruments import Bounds, NewInstrument
 from pricing_pipeline.errors import UnknownSymbol
+from pricing_pipeline.keys import credentials
 from pricing_pipeline.prices import price_reader
+from pricing_pipeline.registry import spellings
+from pricing_pipeline.registry.spellings import Spelled
 from pricing_pipeline.settings import load_settings
 
 
@@ -99,6 +102,7 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
         bounds = {
             row["asset_class"]: instruments.bounds(connection, row["asset_class"], symbol) for row in stored
         }
+        spelled = {row["asset_class"]: spellings.of(connection, row["asset_class"], symbol) for row in stored}
     if as_json:
         states = ("state", "viewers", "holders")
         print_json(
@@ -108,6 +112,7 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                         **row,
                         **{name: getattr(wanted[row["asset_class"]], name) for name in states},
                         "bounds": [asdict(one) for one in bounds[row["asset_class"]]],
+                        "spellings": [asdict(one) for one in spelled[row["asset_class"]]],
                     }
                     for row in stored
                 ]
@@ -137,8 +142,37 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                     for name in row["data_types"]
                 ),
                 "bounds": "; ".join(map(_bounds, bounds[row["asset_class"]])),
+                "asked as": ", ".join(map(_spelled, spelled[row["asset_class"]])),
             }
         )
+
+
+def _spelled(one: Spelled) -> str:
+    return f"{one.spelling} at {one.provider} ({one.by if one.is_possible else 'which has no such symbols'})"
+
+
+def spell(
+    symbol: str, asset_class: str | None, provider: str, spelling: str | None, *, as_json: bool
+) -> None:
+    """Have a provider asked for an instrument in a spelling, or without one by its rule, as the owner.
+
+    Raises UnknownSymbol, UnknownProvider, UnknownRule, and PricingError for a spelling that cannot be.
+    """
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        credentials.require_provider(connection, provider)
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        classes = [row["asset_class"] for row in instruments.about(connection, symbol, asset_class)]
+        _require([symbol], [symbol] if classes else [], asset_class)
+        _require_one_class(symbol, classes)
+        if spelling is None:
+            now = spellings.take_back(connection, provider, classes[0], symbol)
+        else:
+            now = spellings.give(connection, provider, classes[0], symbol, spelling)
+    if as_json:
+        print_json({"symbol": symbol, "asset_class": classes[0], **asdict(now)})
+        return
+    by_rule = ", by its rule" if now.by == "rule" else ""
+    typer.echo(f"{provider} is asked for {symbol} ({classes[0]}) as {now.spelling}{by_rule}.")
 
 
 def _bounds(bounds: Bounds) -> str:

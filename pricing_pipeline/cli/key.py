@@ -21,8 +21,8 @@ from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import key_setting
-from pricing_pipeline.providers.client import DEFAULT_KEY_NAME
 from pricing_pipeline.providers.configured import configured_keys
+from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.settings import Settings, load_settings
@@ -194,6 +194,10 @@ def _known(
 def change(provider: str, name: str, *, is_active: bool | None, unblock: bool, as_json: bool) -> None:
     """Use a key or stop using it, and end its pause. Raises UnknownProvider and UnknownCredential."""
     settings = load_settings()
+    if provider in PROVIDERS and not PROVIDERS[provider].needs_key:
+        raise PricingError(
+            f"{provider} needs no key. `pricing-pipeline provider change {provider} --inactive` stops calling it."
+        )
     with open_owner(settings) as engine, engine.begin() as connection:
         credentials.require_provider(connection, provider)
         registered = limits.key_states(connection, provider)

@@ -12,8 +12,10 @@ from pricing_pipeline.cli.arguments import whole_number
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.limit import print_limits
 from pricing_pipeline.cli.output import print_change, print_json, print_lines, print_table
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.keys import credentials
+from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import plans, provider_rules
 from pricing_pipeline.settings import load_settings
@@ -102,6 +104,7 @@ def change(
         before = _settings(connection, provider)
         provider_rules.change_provider(connection, provider, changes)
         for fetcher, size in batch_sizes.items():
+            _check_size(provider, fetcher, size)
             if not provider_rules.set_batch_size(connection, provider, fetcher, size):
                 raise UnknownRule(
                     f"{provider} cannot be asked for {fetcher!r}. `pricing-pipeline provider show {provider}` shows "
@@ -109,6 +112,18 @@ def change(
                 )
         after = _settings(connection, provider)
     print_change({"provider": provider}, before, after, as_json=as_json)
+
+
+def _check_size(provider: str, fetcher: str, size: int) -> None:
+    """Raise UnknownRule for more symbols than a provider's API takes: such a call would fail before it is made."""
+    service = PROVIDERS.get(provider)
+    if service is None or fetcher not in {known.value for known in service.fetchers}:
+        return
+    most = service.batch_limit(Fetcher(fetcher), None)
+    if size > most:
+        raise UnknownRule(
+            f"one call to {provider} for {fetcher} takes {most} symbols at most, and {size} are wanted."
+        )
 
 
 def _settings(connection: Connection, provider: str) -> dict[str, object]:

@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import typer
-from pydantic import SecretStr
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.cli import key
 from pricing_pipeline.cli.database import open_owner
 from pricing_pipeline.cli.output import print_json, print_table
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.provider_access import Access, access_to
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import KeyRefused, PricingError, ProviderError
-from pricing_pipeline.keys import credentials, master_keys
+from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import key_setting
-from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, Fetched, ProviderClient
-from pricing_pipeline.providers.configured import keys_in_use
+from pricing_pipeline.providers.client import Fetched, ProviderClient
+from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
+from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import plans, provider_rules
 from pricing_pipeline.registry.plans import Change, Plan
 from pricing_pipeline.settings import Settings, load_settings
 
 _EXAMPLES = (1, 5, 20, 100)
 """Numbers of watched symbols, to show how often each is fetched."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Access:
-    """How a provider is asked: its address, and its keys by name. `new_key` is not stored yet."""
-
-    base_url: str
-    keys: dict[str, SecretStr]
-    new_key: SecretStr | None = None
-    is_from_environment: bool = False
-
-    @property
-    def key_name(self) -> str:
-        """The key that is tried."""
-        return min(self.keys, default=DEFAULT_KEY_NAME)
 
 
 def use(
@@ -50,7 +36,7 @@ def use(
     symbols: int,
     minute: int | None,
     day: int | None,
-    is_checked: bool,
+    is_checked: bool | None,
     as_json: bool,
 ) -> None:
     """Write a plan, after a call that tries the key. Raises PricingError; then nothing has changed."""
@@ -60,7 +46,10 @@ def use(
             credentials.require_provider(connection, provider)
         name, plan = _chosen(provider, plan_name, minute, day)
         access = _access(engine, settings, provider)
-        fetched = _try(provider, plan, access) if is_checked and not settings.sandbox else None
+        if is_checked is None:
+            is_checked = not _has_worked(engine, provider, access)
+        is_tried = is_checked and not settings.sandbox
+        fetched = _try(engine, settings, provider, plan, access) if is_tried else None
         with engine.begin() as connection:
             changes = plans.use(connection, provider, name, plan, symbols)
             if access.new_key is not None:
@@ -69,11 +58,7 @@ def use(
                 _count(connection, provider, access.key_name, plan, fetched)
         if access.new_key is not None:
             key.hint_of_stored(provider, access.new_key, *stored)
-        elif access.is_from_environment:
-            hint(
-                f"the key comes from {key_setting(provider)} here. The pipeline needs it, too: set it where `up` is "
-                f"started, or store it: pricing-pipeline key set {provider}"
-            )
+    _hint_of_shell(settings, provider, access, is_tried=fetched is not None)
     if as_json:
         print_json(
             {
@@ -102,6 +87,17 @@ def use(
         )
 
 
+def _hint_of_shell(settings: Settings, provider: str, access: Access, *, is_tried: bool) -> None:
+    """Say what the pipeline needs as well of the settings of this shell."""
+    if is_tried and settings.user_agent is not None:
+        hint("this call was made with PRICING_USER_AGENT of this shell. Set it where `up` is started, too.")
+    if access.is_from_environment and not settings.sandbox:
+        hint(
+            f"the key comes from {key_setting(provider)} here. The pipeline needs it, too: set it where `up` is "
+            f"started, or store it: pricing-pipeline key set {provider}"
+        )
+
+
 def _chosen(provider: str, name: str | None, minute: int | None, day: int | None) -> tuple[str, Plan]:
     """The plan with the limits that the user has named. Raises PricingError if one is missing."""
     name, plan = plans.plan_of(provider, name)
@@ -126,35 +122,42 @@ def undo(provider: str, *, as_json: bool) -> None:
     _print_changes(changes)
 
 
-def _access(engine: Engine, settings: Settings, provider: str) -> _Access:
+def _access(engine: Engine, settings: Settings, provider: str) -> Access:
     """The address and the keys of a provider. Asks for a key if one is needed and none is there."""
+    access = access_to(engine, settings, provider)
+    if access.keys or not PROVIDERS[provider].needs_key:
+        return access
+    secret = credentials.checked_secret(key.read(provider, DEFAULT_KEY_NAME))
+    return replace(access, keys={DEFAULT_KEY_NAME: secret}, new_key=secret)
+
+
+def _has_worked(engine: Engine, provider: str, access: Access) -> bool:
+    """Whether the provider is called already and answers: another call would say nothing new."""
     with engine.connect() as connection:
         (about,) = provider_rules.providers(connection, provider)
-        rows = [row for row in credentials.stored(connection, provider) if row.is_active]
-    if settings.sandbox or not PROVIDERS[provider].needs_key:
-        return _Access(about.base_url, {})
-    stored, faults = credentials.open_all(master_keys.load(settings), rows) if rows else ({}, {})
-    for fault in faults.values():
-        raise fault
-    keys = keys_in_use(settings, provider, {key_name: secret for (_, key_name), secret in stored.items()})
-    if keys:
-        return _Access(about.base_url, keys, is_from_environment=not stored)
-    secret = credentials.checked_secret(key.read(provider, DEFAULT_KEY_NAME))
-    return _Access(about.base_url, {DEFAULT_KEY_NAME: secret}, secret)
+        return access.new_key is None and about.is_active and limits.has_answered(connection, provider)
 
 
-def _try(provider: str, plan: Plan, access: _Access) -> Fetched:
+def _try(engine: Engine, settings: Settings, provider: str, plan: Plan, access: Access) -> Fetched:
     """Make the one call that tries the key. Raises PricingError with what the provider says."""
-    with ProviderClient(PROVIDERS[provider], access.base_url, access.keys) as client:
+    service, agent = PROVIDERS[provider], settings.user_agent
+    with ProviderClient(service, access.base_url, access.keys, user_agent=agent) as client:
         try:
-            fetched = client.fetch(_fetcher(plan), [plan.check.symbol], key_name=access.key_name)
-        except KeyRefused as error:
-            raise PricingError(
-                f"{provider} does not accept the key. Copy it again from your account there; "
-                f"`pricing-pipeline key set {provider}` replaces a stored one. Nothing has changed."
-            ) from error
+            fetched = client.fetch(
+                _fetcher(plan),
+                [plan.check.symbol],
+                key_name=access.key_name,
+                asset_class=plans.known_type(plan.check.type).asset_class,
+            )
         except ProviderError as error:
-            raise PricingError(f"{str(error).rstrip('. ')}. Nothing has changed.") from error
+            if isinstance(error, KeyRefused) and service.needs_key:
+                raise PricingError(
+                    f"{provider} does not accept the key. Copy it again from your account there; "
+                    f"`pricing-pipeline key set {provider}` replaces a stored one. Nothing has changed."
+                ) from error
+            with engine.connect() as connection:
+                message = limits.message_of(connection, provider, error)
+            raise PricingError(f"{message.rstrip('. ')}. Nothing has changed.") from error
     for failure in fetched.answer.failures:
         raise PricingError(f"{failure.message.rstrip('. ')}. Nothing has changed.")
     return fetched
@@ -204,4 +207,4 @@ def _print_pace(plan: Plan, symbols: int) -> None:
         [(str(count), f"{plan.refresh_minutes(count)} min") for count in counts],
         right=["watched shares"],
     )
-    typer.echo(f"The TTL of quotes is set for {symbols} symbols; --symbols N sets it for N.")
+    typer.echo("--symbols N sets the TTL of quotes for N watched symbols.")

@@ -24,7 +24,7 @@ from pricing_pipeline.errors import DatabaseError, PricingError
 from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.queue import limits
-from pricing_pipeline.queue.limits import Allowance, Budget, Key, Unqueued
+from pricing_pipeline.queue.limits import Allowance, Budget, Key, Shown, Unqueued
 from pricing_pipeline.settings import Settings, load_settings
 
 _COUNTS = ("watched", "fresh", "due", "late", "refused", "paused")
@@ -39,6 +39,7 @@ class Overview:
     quota: Sequence[Allowance] = ()
     keys: Sequence[Key] = ()
     budgets: Sequence[Budget] = ()
+    shown_limits: Sequence[Shown] = ()
     unqueued: Sequence[Unqueued] = ()
     waiting_schedules: Sequence[WaitingSchedule] = ()
     left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -66,6 +67,7 @@ def status(*, as_json: bool) -> bool:
                 limits.allowances(connection),
                 limits.keys(connection),
                 limits.budgets(connection),
+                limits.shown(connection),
                 limits.unqueued(connection),
                 schedules.waiting_schedules(connection),
                 backfills.left_out_by_type(connection),
@@ -110,6 +112,7 @@ def _content(
         "queue": dict(overview.queue),
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
+        "shown_limits": [asdict(shown) for shown in overview.shown_limits],
         "unqueued": [asdict(pairs) for pairs in overview.unqueued],
         "waiting_schedules": [
             {**asdict(schedule), "words": schedule.words} for schedule in overview.waiting_schedules
@@ -215,6 +218,8 @@ def _say(content: Mapping[str, Any]) -> None:
         _say_types(content)
         _say_quota(content["quota"])
         _say_budget(content["budget"])
+        for shown in content["shown_limits"]:
+            typer.echo(f"warning:     {shown['words']}")
         _say_left_out(content)
         _say_quarantine(content["quarantine"])
         _say_warnings(content["warnings"])

@@ -32,7 +32,8 @@ def transact(engine: Engine, work: Callable[[Connection], T]) -> T:
         try:
             with engine.begin() as connection:
                 return work(connection)
-        except DatabaseError:
+        except DatabaseError as error:
+            raise_interruption(error)
             if attempt == _ATTEMPTS:
                 raise
             time.sleep(attempt)
@@ -40,6 +41,19 @@ def transact(engine: Engine, work: Callable[[Connection], T]) -> T:
             if attempt == _ATTEMPTS or not is_conflict(error):
                 raise
     raise AssertionError("unreachable")
+
+
+def raise_interruption(error: Exception) -> None:
+    """Raise the Ctrl-C, or the end of a run, in whose course this error came; otherwise do nothing.
+
+    A statement that it breaks off leaves a session that cannot be rolled back, and the driver's error about that would
+    hide it: whoever waits for the database would go on waiting.
+    """
+    earlier: BaseException | None = error
+    while earlier is not None:
+        if not isinstance(earlier, Exception):
+            raise earlier
+        earlier = earlier.__context__
 
 
 LOCKED_PAGE = 'docs/operations.md, "Something is locked", tells how to find that session'

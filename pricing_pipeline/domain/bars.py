@@ -114,6 +114,13 @@ class Bars(Observations):
     def of(self, symbols: Container[str]) -> Observations:
         return self if self.symbol in symbols else Rows()
 
+    def called(self, symbol: str) -> Bars:
+        prices = (self.opens, self.highs, self.lows, self.closes)
+        return Bars(
+            *(symbol, self.currency, self.adjustment, self.ordinals, self.scale),
+            *(prices, self.volumes, self.texts),
+        )
+
     def after(self, at: datetime) -> Sequence[Observation]:
         return self[int(self.ordinals.searchsorted(at.astimezone(UTC).toordinal(), "right")) :]
 

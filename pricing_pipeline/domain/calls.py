@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -26,13 +26,17 @@ class Response:
     wire_bytes: int
 
 
+ShownLimit = tuple[int, int | None]
+"""How many units a key may use in so many seconds, as its provider says; None if it does not name the window."""
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """The cost of a finished call, and its news about the provider.
 
     `http_status` is None without a response. `wire_bytes` counts bytes on the wire. `units_left` is the rest of the
-    provider's limit, if the provider states it. `kind` says why the whole call brought nothing. A call with an `error`
-    has failed.
+    provider's limit and `shown` the limit, if the provider states them. `kind` says why the whole call brought nothing.
+    A call with an `error` has failed.
     """
 
     http_status: int | None
@@ -40,6 +44,13 @@ class Receipt:
     units_left: int | None = None
     kind: FailureKind | None = None
     error: str | None = None
+    shown: ShownLimit | None = None
+
+    @property
+    def shown_parameters(self) -> dict[str, int | None]:
+        """The shown limit as parameters of the queries that settle a call."""
+        units, seconds = self.shown or (None, None)
+        return {"shown_units": units, "shown_seconds": seconds}
 
 
 class Task(NamedTuple):
@@ -69,6 +80,10 @@ class Call:
     claim_token: UUID
     claimed_at: datetime
     """The database's time of the claim: values are judged by this time."""
+    asset_class: str = ""
+    """Of its symbols, which are canonical."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """The provider's spellings of symbols, where a person has given them."""
 
     @property
     def symbols(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -69,6 +69,10 @@ class Observations(Sequence[Observation]):
         """The values of these symbols."""
 
     @abstractmethod
+    def called(self, symbol: str) -> Observations:
+        """The values, which are of one symbol, under another name."""
+
+    @abstractmethod
     def after(self, at: datetime) -> Sequence[Observation]:
         """The values after the time `at`."""
 
@@ -113,6 +117,9 @@ class Rows(tuple[Observation, ...], Observations):
 
     def of(self, symbols: Container[str]) -> Rows:
         return Rows(row for row in self if row.symbol in symbols)
+
+    def called(self, symbol: str) -> Rows:
+        return Rows(replace(row, symbol=symbol) for row in self)
 
     def after(self, at: datetime) -> Sequence[Observation]:
         return [row for row in self if row.observed_at > at]

@@ -18,6 +18,7 @@ from pricing_pipeline.errors import CredentialError, SealBroken, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import configured_clients, keys_in_use
+from pricing_pipeline.providers.sent import check_agent, echoes_of
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import Settings
 
@@ -40,8 +41,13 @@ def open_clients(
     with engine.connect() as connection:
         base_urls = data_type_registry.provider_urls(connection)
     keys = StoredKeys(settings, engine)
+    stored = keys.look()
+    if settings.user_agent is not None:
+        # Every provider gets it, those too whose keys are not in it.
+        secrets = [secret for of_provider in stored.values() for secret in of_provider.values()]
+        check_agent(settings.user_agent, echoes_of(secrets))
     with (
-        configured_clients(settings, base_urls, keys.look()) as clients,
+        configured_clients(settings, base_urls, stored) as clients,
         _followed(settings, clients, keys, look_seconds),
     ):
         yield clients
@@ -111,10 +117,14 @@ def _followed(
         while not is_over.wait(seconds):
             try:
                 stored = keys.look()
-                for provider, client in clients.items():
-                    client.replace_keys(keys_in_use(settings, provider, stored.get(provider, {})))
             except Exception as error:  # the known keys stay in use, and the next look may succeed
                 _LOG.warning("the stored keys could not be read: %s", error)
+                continue
+            for provider, client in clients.items():
+                try:
+                    client.replace_keys(keys_in_use(settings, provider, stored.get(provider, {})))
+                except SettingsError as error:  # those of the others are used all the same
+                    _LOG.warning("the keys of %s stay as they were: %s", provider, error)
 
     thread = threading.Thread(target=follow, name="stored-keys", daemon=True)
     thread.start()

@@ -17,6 +17,7 @@ from pricing_pipeline.domain.bars import StoredValues
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.domain.exchanges import currency_of
 from pricing_pipeline.domain.observations import Adjustment, Observations
 from pricing_pipeline.validation.knowledge import DEFAULT_SCALE, Known, Peer, Point, Rival, Traded
 
@@ -79,7 +80,7 @@ def load(connection: Connection, call: Call, observations: Observations) -> dict
         "is_latest": call.window is None,
     }
     rows = driver_rows(connection, driver_query("known_values.load"), parameters)
-    return {row[0]: _known(_Row(*row)) for row in rows}
+    return {row[0]: _known(_Row(*row), call.asset_class) for row in rows}
 
 
 def trading(
@@ -100,10 +101,10 @@ def trading(
     return traded
 
 
-def _known(row: _Row) -> Known:
+def _known(row: _Row, asset_class: str) -> Known:
     return Known(
         DEFAULT_SCALE if row.scale is None else row.scale,
-        row.currency,
+        row.currency or currency_of(asset_class, row.symbol),
         None if row.adjustment is None else _ADJUSTMENTS[row.adjustment],
         row.lowest,
         row.highest,

@@ -82,6 +82,7 @@ def settle(
         "http_status": receipt.http_status,
         "wire_bytes": receipt.wire_bytes,
         "units_left": receipt.units_left,
+        **receipt.shown_parameters,
     }
     for added, revised in driver_rows(
         connection,

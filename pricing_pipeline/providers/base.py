@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pricing_pipeline.domain.answers import Answer, RejectedValue
-from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.calls import Response, ShownLimit
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
@@ -55,6 +55,10 @@ class Request:
     params: tuple[tuple[str, str], ...] = ()
 
 
+Witness = Callable[[Request, Response], object]
+"""Sees what was asked and answered, without keys."""
+
+
 class Provider(Protocol):
     """One provider's dialect: builds requests and reads answers. Stateless and thread-safe."""
 
@@ -76,6 +80,9 @@ class Provider(Protocol):
 
     def accepts(self, symbol: str) -> bool:
         """Whether the provider can know a symbol of this spelling; others are never sent to it."""
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """The provider's spelling of a canonical symbol (canonical.py); one that no rule changes stays as it is."""
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """The most symbols that one call may ask for."""
@@ -294,7 +301,9 @@ def throttled(message: str, response: Response, *, now: datetime) -> Throttled:
     """
     sent = _http_date(header(response, "date"))
     wait = parse_retry_after(header(response, "retry-after"), sent or now)
-    return Throttled(f"{message} It is asked again when its limit allows.", retry_after=wait)
+    # A provider that counts refused calls has counted more than its limit.
+    shown = shown_limit(response.headers, is_refused=True)
+    return Throttled(f"{message} It is asked again when its limit allows.", retry_after=wait, shown=shown)
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
@@ -347,6 +356,32 @@ def units_left(headers: Mapping[str, str]) -> int | None:
 
 
 _LEFT_HEADERS = ("api-credits-left", "x-ratelimit-remaining", "ratelimit-remaining")
+
+
+def shown_limit(headers: Mapping[str, str], *, is_refused: bool = False) -> ShownLimit | None:
+    """The limit that the provider's headers show; None if no header has it in digits.
+
+    `headers` have names in lower case. Twelve Data shows the credits of a minute as used and left; of refused calls
+    they say nothing, because those are counted as used. Others name the limit (`x-ratelimit-limit`, in common use, and
+    `ratelimit-limit`, of the IETF draft of 2019), some with its window: `100, 100;w=60`.
+    """
+    used, left = (headers.get(f"api-credits-{name}", "").strip() for name in ("used", "left"))
+    if re.fullmatch(_DIGITS, used) and re.fullmatch(_DIGITS, left):
+        return None if is_refused else _shown(int(used) + int(left), 60)
+    for name in _LIMIT_HEADERS:
+        if named := re.fullmatch(_NAMED_LIMIT, headers.get(name, "").strip()):
+            units, again, seconds = named.groups()
+            return _shown(int(units), int(seconds) if seconds and again == units else None)
+    return None
+
+
+def _shown(units: int, seconds: int | None) -> ShownLimit | None:
+    return (units, seconds) if units > 0 else None  # 0 is no limit: nobody sells that
+
+
+_DIGITS = "[0-9]{1,9}"
+_NAMED_LIMIT = rf"({_DIGITS})(?:\s*,\s*({_DIGITS})\s*;\s*w=({_DIGITS}))?"
+_LIMIT_HEADERS = ("x-ratelimit-limit", "ratelimit-limit")
 
 
 def safe_words(text: str | bytes) -> str:

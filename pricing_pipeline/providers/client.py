@@ -8,7 +8,7 @@ in the request's header. Other modules decide on rate limits, quotas and retries
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -30,6 +30,7 @@ from pricing_pipeline.errors import (
     ClientFault,
     KeyRefused,
     Misconfigured,
+    PricingError,
     ProviderDown,
     ProviderError,
     SchemaDrift,
@@ -38,15 +39,19 @@ from pricing_pipeline.errors import (
 from pricing_pipeline.providers.base import (
     Provider,
     Request,
+    Witness,
     capped,
     check_answer,
     key_setting,
     refusal,
     require_fetcher,
     safe_words,
+    shown_limit,
     units_left,
 )
-from pricing_pipeline.providers.key_echoes import KeyEchoes
+from pricing_pipeline.providers.searches import SEARCHES, Searched
+from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME, check_agent, checked_keys, echoes_of
+from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
 from pricing_pipeline.providers.transport import (
     AddressRefused,
     BoundedTransport,
@@ -54,8 +59,7 @@ from pricing_pipeline.providers.transport import (
     Exchange,
     Resolver,
     WireBudgetSpent,
-    is_literal,
-    is_public,
+    checked_base_url,
 )
 from pricing_pipeline.providers.unpacking import BrokenGzip, UnknownEncoding, UnpackedTooLarge, Unpacker
 
@@ -65,13 +69,8 @@ except PackageNotFoundError:  # run from a checkout
     _VERSION = "0"
 USER_AGENT = f"pricing-pipeline/{_VERSION}"
 
-_HEADERS = (
-    (b"User-Agent", USER_AGENT.encode()),
-    (b"Accept", b"application/json"),
-    (b"Accept-Encoding", b"gzip"),
-)
+_HEADERS = ((b"Accept", b"application/json"), (b"Accept-Encoding", b"gzip"))
 
-DEFAULT_KEY_NAME = "default"
 DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
 """The most bytes of one answer, on the wire and unpacked. The largest, mfapi's list of all schemes, has about 10 MB."""
@@ -86,6 +85,7 @@ _MOST_OF_AN_ERROR = 64 * 1024
 _SHORT_ANSWER = 4096
 """Up to so many bytes, a good answer is searched for keys in every form before it is parsed."""
 
+_TOO_LARGE = (413, 414)  # the request, or its URL
 _LARGE_BODY = 256 * 1024
 """From so many bytes on, one body of a provider is parsed at a time: a hostile one takes fifty times its size."""
 
@@ -122,17 +122,19 @@ class Fetched:
     @property
     def receipt(self) -> Receipt:
         """The cost of the call, and what the answer says about the provider as a whole."""
-        return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure)
+        is_refused = any(failure.kind is FailureKind.THROTTLED for failure in self.answer.failures)
+        shown = shown_limit(self.headers, is_refused=is_refused)
+        return Receipt(self.http_status, self.wire_bytes, self.units_left, self.answer.failure, shown=shown)
 
 
 class ProviderClient:
     """Calls one provider through a connection pool; safe to share between threads. Close it after use.
 
     `key` is the key named `default`, or several by name; each call names its key. If the mapping is empty, calls are
-    refused until `replace_keys` brings a key. Raises SettingsError if the base URL cannot work or the provider's key is
-    missing. Settings of the environment (HTTP_PROXY, .netrc, SSL_CERT_FILE) are ignored: they would move the byte count
-    and the address check to another machine, or could replace the key's header; and no proxy may stand before the
-    sandbox on loopback.
+    refused until `replace_keys` brings a key. `user_agent` replaces ours in each call. Raises SettingsError if the base
+    URL cannot work, the provider's key is missing, or the User-Agent contains a key. Settings of the environment
+    (HTTP_PROXY, .netrc, SSL_CERT_FILE) are ignored: they would move the byte count and the address check to another
+    machine, or could replace the key's header; and no proxy may stand before the sandbox on loopback.
     """
 
     def __init__(
@@ -144,13 +146,16 @@ class ProviderClient:
         deadline: float = DEADLINE_SECONDS,
         max_bytes: int = MAX_BYTES,
         resolve: Resolver | None = None,
+        user_agent: str | None = None,
     ) -> None:
         self.provider = provider
-        self._keys = _checked_keys(provider, key)
+        self._user_agent = user_agent
+        self._keys = checked_keys(provider, key)
         self._all_keys = frozenset(self._keys.values())
-        self._echoes = _echoes_of(self._all_keys)
-        self.base_url = _checked_base_url(
-            provider, base_url or provider.base_url, sends_key=provider.needs_key
+        self._echoes = echoes_of(self._all_keys)
+        check_agent(self._user_agent, self._echoes)
+        self.base_url = checked_base_url(
+            provider.name, base_url or provider.base_url, sends_key=provider.needs_key
         )
         self._deadline = deadline
         self._large_body = threading.Lock()
@@ -179,10 +184,11 @@ class ProviderClient:
 
     def replace_keys(self, keys: Mapping[str, SecretStr]) -> None:
         """Use these keys from now on; a call in flight keeps its key."""
-        checked = _checked_keys(self.provider, keys)
+        checked = checked_keys(self.provider, keys)
+        check_agent(self._user_agent, echoes_of(checked.values()))
         # First, so that no call uses a key that would not be hidden.
         self._all_keys |= frozenset(checked.values())
-        self._echoes = _echoes_of(self._all_keys)
+        self._echoes = echoes_of(self._all_keys)
         self._keys = checked
 
     def __enter__(self) -> Self:
@@ -205,28 +211,68 @@ class ProviderClient:
         *,
         now: datetime | None = None,
         key_name: str = DEFAULT_KEY_NAME,
+        asset_class: str = "",
+        overrides: Mapping[str, str] = NO_OVERRIDES,
+        witness: Witness | None = None,
     ) -> Fetched:
         """One call for `symbols` (repeats count once; at most the provider's batch limit).
 
-        `now` is the time against which future stamps are judged: pass the database's, so that a wrong
-        clock here refuses no price (FAULTS 15). Symbols that the provider could never know fail
-        without being sent. Raises SettingsError (for an unknown key, too) or InvalidRange for what cannot
-        be asked, and a ProviderError, with status and wire bytes, when the call as a whole failed; before it
-        is made, Misconfigured for more symbols than the provider takes.
+        Canonical symbols of `asset_class` are sent in the provider's spelling, by its rule or by `overrides`; answer
+        and errors name canonical symbols. Without a class, symbols are sent as they are. `now` is the time against
+        which future stamps are judged: pass the database's, so that a wrong clock here refuses no price. Symbols that
+        the provider could never know fail without being sent. `witness` gets the request and the whole response,
+        refusals too, with every key in it blotted out, before anything is read from it. Raises SettingsError (for an
+        unknown key, too) or InvalidRange for what cannot be asked, and a ProviderError, with status and wire bytes,
+        when the call as a whole failed; before it is made, Misconfigured for more symbols than the provider takes.
         """
         require_fetcher(self.provider, fetcher)
-        now = now or datetime.now(UTC)
-        asked = list(dict.fromkeys(symbols))
+        spellings = Spellings(self.provider, symbols, asset_class, overrides)
+        try:
+            now = now or datetime.now(UTC)
+            fetched = self._fetch(fetcher, spellings.spelled, window, now, key_name, witness)
+        except PricingError as error:
+            spellings.error(error)
+            raise
+        return replace(fetched, answer=spellings.answer(fetched.answer))
+
+    def search(
+        self, words: str, *, now: datetime | None = None, key_name: str = DEFAULT_KEY_NAME
+    ) -> Searched:
+        """One call of the provider's search (searches.py). Raises SettingsError, and ProviderError as `fetch` does."""
+        if self.provider.name not in SEARCHES:
+            raise SettingsError(f"{self.provider.name} has no search; {', '.join(SEARCHES)} have one.")
+        search = SEARCHES[self.provider.name]
+        most = min(self._max_bytes, MAX_DOCUMENT_BYTES)
+        response, _ = self._send(search.build(words), self._key(key_name), most)
+        response = self._without_key(response, is_document=True)
+        try:
+            listings = search.read(response, now or datetime.now(UTC))
+        except ProviderError as error:
+            raise self._settled(error, response) from None
+        shown = shown_limit(response.headers, is_refused=False)
+        receipt = Receipt(response.status, response.wire_bytes, units_left(response.headers), shown=shown)
+        return Searched([replace(one, name=self.hide_keys(one.name)) for one in listings], receipt)
+
+    def _fetch(
+        self,
+        fetcher: Fetcher,
+        asked: Sequence[str],
+        window: Window | None,
+        now: datetime,
+        key_name: str,
+        witness: Witness | None,
+    ) -> Fetched:
+        """One call for symbols in the provider's spelling, each of them once."""
         sent = [symbol for symbol in asked if self.provider.accepts(symbol)]
-        unknown: tuple[SymbolFailure, ...] = ()
-        if len(sent) < len(asked):
-            unknown = tuple(self._never_known(symbol) for symbol in asked if symbol not in set(sent))
+        unknown = tuple(self._never_known(symbol) for symbol in asked if not self.provider.accepts(symbol))
         if not sent:
             return Fetched(Answer(failures=unknown))
         self._check_batch(fetcher, len(sent), window)
         request = self.provider.build(fetcher, sent, window, now=now)
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if fetcher.is_document else self._max_bytes
         response, unannounced = self._send(request, self._key(key_name), most)
+        if witness is not None:
+            witness(request, self._for_people(response))
         with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
             response = self._without_key(response, is_document=fetcher.is_document)
             answer = self._answer(fetcher, sent, window, response, now)
@@ -254,24 +300,31 @@ class ProviderClient:
         try:
             answer = self._read(fetcher, symbols, window, response, now)
         except ProviderError as error:
-            error.http_status, error.wire_bytes = response.status, response.wire_bytes
-            error.args = tuple(self._scrub(str(part)) for part in error.args)
+            if response.status in _TOO_LARGE and len(symbols) > 1:
+                error.most_symbols = len(symbols) // 2
+            self._settled(error, response)
             raise
         except Exception as error:  # the parser's own fault; the received bytes are booked anyway
-            message = self._scrub(f"reading the answer of {self.provider.name} failed: {error!r}")
+            message = self.hide_keys(f"reading the answer of {self.provider.name} failed: {error!r}")
             raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
         return self._scrubbed(answer)
+
+    def _settled(self, error: ProviderError, response: Response) -> ProviderError:
+        """An error of reading an answer, with the cost of the call and without keys."""
+        error.http_status, error.wire_bytes = response.status, response.wire_bytes
+        error.args = tuple(self.hide_keys(str(part)) for part in error.args)
+        error.if_never_answered = error.if_never_answered and self.hide_keys(error.if_never_answered)
+        return error
 
     def _check_batch(self, fetcher: Fetcher, count: int, window: Window | None) -> None:
         most = self.provider.batch_limit(fetcher, window)
         if count > most:
             name = self.provider.name
-            column = "batch_size" if window is None else "window_batch_size or window_days_per_call"
-            raise Misconfigured(
-                f"{name} takes at most {most} symbols in such a call for {fetcher!s}, and {count} were to share one. "
-                f"Lower {column} of pricing.provider_capabilities, where provider = '{name}' and "
-                f"fetcher = '{fetcher!s}'."
-            )
+            lower = f"`pricing-pipeline provider change {name} --batch-size {fetcher!s}={most}` lowers it"
+            if window is not None:
+                lower = "Lower window_batch_size or window_days_per_call of pricing.provider_capabilities"
+            at_most = f"{name} takes at most {most} symbols in such a call for {fetcher!s}"
+            raise Misconfigured(f"{at_most}, and {count} were to share one. {lower}.")
 
     def _read(
         self,
@@ -322,6 +375,7 @@ class ProviderClient:
         self, request: Request, headers: Mapping[str, str], exchange: Exchange, seen: list[int]
     ) -> tuple[Response, bool]:
         target = self._base_path + _target(request)
+        headers = {"User-Agent": self._user_agent or USER_AGENT, **headers}
         sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]
         with self._transport.get(self._origin, target, sent) as answer:
             seen.append(answer.status)
@@ -356,12 +410,15 @@ class ProviderClient:
                 )
             case UnknownEncoding():
                 kind = SchemaDrift
-                message = f"{name} answered in the unasked encoding {safe_words(self._scrub(str(fault)))!r}"
+                message = (
+                    f"{name} answered in the unasked encoding {safe_words(self.hide_keys(str(fault)))!r}"
+                )
             case BrokenGzip():
                 message = f"{name} sent a body that does not unpack ({arrived})"
             case _:
-                message = f"{name} could not be asked or broke off: {safe_words(self._scrub(str(fault)))} ({arrived})"
-        message = self._scrub(f"{message}. It is asked again later; base URL: {self.base_url}")
+                words = safe_words(self.hide_keys(str(fault)))
+                message = f"{name} could not be asked or broke off: {words} ({arrived})"
+        message = self.hide_keys(f"{message}. It is asked again later; base URL: {self.base_url}")
         return kind(message, http_status=status, wire_bytes=exchange.received)
 
     def _never_known(self, symbol: str) -> SymbolFailure:
@@ -394,14 +451,19 @@ class ProviderClient:
             and replace(answer.unconfirmed, answer=self._scrubbed(answer.unconfirmed.answer)),
         )
 
-    def _scrub(self, text: str) -> str:
+    def hide_keys(self, text: str) -> str:
         """The text without keys: a provider may repeat a refused key, but no message may."""
         return self._echoes.blot_text(text)
+
+    def _for_people(self, response: Response) -> Response:
+        """The response without any of the keys, short ones too, in body and headers."""
+        headers = {self.hide_keys(name): self.hide_keys(value) for name, value in response.headers.items()}
+        return replace(response, headers=headers, body=self._echoes.blot(response.body))
 
     def _without_key(self, response: Response, *, is_document: bool) -> Response:
         """The response without keys, before any text is quoted from it.
 
-        Quotations are cut to length, and `_scrub` would not find a key cut in half. A key that is short enough to be
+        Quotations are cut to length, and `hide_keys` would not find a key cut in half. A key that is short enough to be
         part of a price stays in the body, because prices must not change. A long list of prices is searched only for
         plain keys, because a search for every form takes as long as parsing; its texts are scrubbed later.
         """
@@ -412,13 +474,9 @@ class ProviderClient:
         hide = self._echoes.blot_where_plain if is_list else self._echoes.blot_body
         headers = response.headers
         together = "\n".join(headers.values())
-        if self._scrub(together) != together:
-            headers = {name: self._scrub(value) for name, value in headers.items()}
+        if self.hide_keys(together) != together:
+            headers = {name: self.hide_keys(value) for name, value in headers.items()}
         return replace(response, body=hide(response.body), headers=headers)
-
-
-def _echoes_of(keys: Iterable[SecretStr]) -> KeyEchoes:
-    return KeyEchoes(key.get_secret_value() for key in keys)
 
 
 def _target(request: Request) -> bytes:
@@ -439,55 +497,3 @@ _FAULTS = (
     UnknownEncoding,
     BrokenGzip,
 )
-
-
-def _checked_keys(
-    provider: Provider, keys_given: SecretStr | Mapping[str, SecretStr] | None
-) -> dict[str, SecretStr]:
-    if not provider.needs_key:
-        return {}
-    if keys_given is None:
-        keys_given = SecretStr("")
-    keys = {DEFAULT_KEY_NAME: keys_given} if isinstance(keys_given, SecretStr) else dict(keys_given)
-    for key in keys.values():
-        _check_key(provider, key.get_secret_value())
-    return keys
-
-
-def _check_key(provider: Provider, secret: str) -> None:
-    if not secret:
-        raise SettingsError(
-            f"{provider.name} needs an API key, but {key_setting(provider.name)} is not set. "
-            "Set it, or set PRICING_SANDBOX=true to ask the sandbox instead."
-        )
-    if not (secret.isascii() and secret.isprintable()) or " " in secret:
-        # h11 would refuse the header with a message that shows the key.
-        raise SettingsError(
-            f"{key_setting(provider.name)} holds a space or a character that no HTTP header can carry. "
-            "Copy the key again, without quotes or line ends."
-        )
-
-
-def _checked_base_url(provider: Provider, base_url: str, *, sends_key: bool) -> str:
-    """The base URL without a trailing slash. Errors do not repeat it, because it may contain a password."""
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL:
-        raise SettingsError(f"the base URL of {provider.name} is no URL. Write https://HOST/PATH.") from None
-    if url.scheme not in ("http", "https") or not url.host:
-        raise SettingsError(f"the base URL of {provider.name} must begin with https://HOST or http://HOST.")
-    if url.userinfo or url.query or url.fragment:
-        raise SettingsError(
-            f"the base URL of {provider.name} must hold no user, password, query or fragment. "
-            f"The key belongs into {key_setting(provider.name)}."
-        )
-    in_clear = url.scheme == "http" and not (is_literal(url.host) and _is_private(url.host))
-    if sends_key and in_clear:
-        raise SettingsError(
-            f"the base URL of {provider.name} would send its key unencrypted to {url.host}. Use https://."
-        )
-    return str(url).rstrip("/")
-
-
-def _is_private(host: str) -> bool:
-    return host == "localhost" or not is_public(host)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, ProviderClient
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def configured_clients(
             provider, base_url = PROVIDERS[name], base_urls[name]
             address = f"{sandbox_url(settings)}/{name}" if settings.sandbox else base_url
             keys = keys_in_use(settings, name, stored.get(name, {}))
-            clients[name] = stack.enter_context(ProviderClient(provider, address, keys))
+            client = ProviderClient(provider, address, keys, user_agent=settings.user_agent)
+            clients[name] = stack.enter_context(client)
         yield clients
 
 

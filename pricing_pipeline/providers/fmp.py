@@ -34,6 +34,7 @@ from pricing_pipeline.providers.base import (
     validate_rows,
     words_of,
 )
+from pricing_pipeline.providers.canonical import pair_of, share_of, with_suffix
 from pricing_pipeline.providers.fmp_actions import actions_of
 from pricing_pipeline.providers.fmp_documents import documents_of
 from pricing_pipeline.providers.values import (
@@ -139,6 +140,13 @@ class Fmp:
     def accepts(self, symbol: str) -> bool:
         """Capital letters, digits, `.`, `-` and `^`; a comma would part a batch."""
         return _SYMBOL.fullmatch(symbol) is not None
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """BRK.B is BRK-B, VOD:XLON is VOD.L, EUR/USD is EURUSD, BTC/USD is BTCUSD."""
+        if pair := pair_of(symbol, asset_class):
+            return f"{pair.base}{pair.quote}"
+        share = share_of(symbol, asset_class)
+        return with_suffix(share, share.exchange and share.exchange.fmp) if share else symbol
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """100 quotes; everything else is asked one symbol a call.
@@ -256,7 +264,7 @@ class Fmp:
             if gated := _GATED_VALUE.search(words):
                 return _gated(symbols, message, gated[1] or gated[2])
             if _GATED_ENDPOINT.search(words):
-                raise PlanRestricted(f"{message} {_advice(fetcher, symbols)}", is_whole_endpoint=True)
+                raise _gated_endpoint(fetcher, symbols, message)
         raise (
             refusal(self.name, response, now=now, detail=words)
             or drift
@@ -288,13 +296,17 @@ def _gated(symbols: Sequence[str], message: str, parameter: str) -> Answer:
     return Answer(failures=(SymbolFailure(symbols[0], FailureKind.PLAN_RESTRICTED, text),))
 
 
-def _advice(fetcher: Fetcher, symbols: Sequence[str]) -> str:
-    if len(symbols) > 1:
-        return (
-            f"Set batch_size of fmp's {fetcher!s} to 1 in pricing.provider_capabilities, so that {_BATCH} is "
-            "not asked, or change the plan."
-        )
-    return "Change the plan, correct the base URL, or route the data elsewhere."
+def _gated_endpoint(fetcher: Fetcher, symbols: Sequence[str], message: str) -> PlanRestricted:
+    if len(symbols) == 1:
+        advice = "Change the plan, correct the base URL, or route the data elsewhere."
+        return PlanRestricted(f"{message} {advice}", is_whole_endpoint=True)
+    # One symbol is asked for by another path, which the plan may have.
+    error = PlanRestricted(
+        f"{message} `pricing-pipeline provider change fmp --batch-size {fetcher!s}=1` has {_BATCH} not asked any more; "
+        "or change the plan."
+    )
+    error.most_symbols = 1
+    return error
 
 
 def _implausible(symbol: str, fetcher: Fetcher, why: str) -> Answer:

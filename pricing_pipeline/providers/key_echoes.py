@@ -137,7 +137,7 @@ def _in_base64(key: bytes) -> Iterator[str]:
 
 
 def _blotted(text: bytes, forms: list[_Form]) -> bytes:
-    return _without(text, _spans(text, forms, _NESTED))
+    return _without(text, _spans(text, forms, _NESTED)) if forms else text
 
 
 def _spans(text: bytes, forms: list[_Form], nested: int) -> list[Span]:

@@ -87,6 +87,10 @@ class MfApi:
         """Digits only: the code becomes part of the path, where `../` would lead elsewhere."""
         return _SCHEME_CODE.fullmatch(symbol) is not None
 
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """The number of the scheme is its name everywhere."""
+        return symbol
+
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """5000 latest values, which come in a list; the history of one scheme."""
         return MAX_SCHEMES if window is None else 1

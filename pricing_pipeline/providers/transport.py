@@ -20,6 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpcore
+import httpx
+
+from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.providers.base import key_setting
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Host name and port -> IP addresses in the order to try them. Raises OSError."""
@@ -265,3 +269,28 @@ def _within(exchange: Exchange, resolve: Callable[[], Sequence[str]]) -> Sequenc
     if isinstance(outcome[0], OSError):
         raise httpcore.ConnectError(str(outcome[0]))
     return outcome[0]
+
+
+def checked_base_url(provider: str, base_url: str, *, sends_key: bool) -> str:
+    """The base URL without a trailing slash. Errors do not repeat it, because it may contain a password."""
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL:
+        raise SettingsError(f"the base URL of {provider} is no URL. Write https://HOST/PATH.") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise SettingsError(f"the base URL of {provider} must begin with https://HOST or http://HOST.")
+    if url.userinfo or url.query or url.fragment:
+        raise SettingsError(
+            f"the base URL of {provider} must hold no user, password, query or fragment. "
+            f"The key belongs into {key_setting(provider)}."
+        )
+    in_clear = url.scheme == "http" and not (is_literal(url.host) and _is_private_host(url.host))
+    if sends_key and in_clear:
+        raise SettingsError(
+            f"the base URL of {provider} would send its key unencrypted to {url.host}. Use https://."
+        )
+    return str(url).rstrip("/")
+
+
+def _is_private_host(host: str) -> bool:
+    return host == "localhost" or not is_public(host)

@@ -16,11 +16,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
-from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.calls import Response, ShownLimit
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import InvalidRange, ProviderError, SchemaDrift
+from pricing_pipeline.errors import InvalidRange, ProviderError, SchemaDrift, Throttled
 from pricing_pipeline.providers.base import (
     Request,
     Schema,
@@ -32,6 +32,7 @@ from pricing_pipeline.providers.base import (
     validate,
     validate_rows,
 )
+from pricing_pipeline.providers.canonical import share_of
 from pricing_pipeline.providers.flat import FlatRows
 from pricing_pipeline.providers.values import (
     Implausible,
@@ -144,6 +145,13 @@ class TwelveData:
     def accepts(self, symbol: str) -> bool:
         """Printable ASCII of at most 64 characters, without a comma: it separates a batch's symbols."""
         return _SYMBOL.fullmatch(symbol) is not None
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """VOD:XLON is VOD:LSE; classes of shares and pairs are as people write them."""
+        share = share_of(symbol, asset_class)
+        if share is None or share.exchange is None:
+            return symbol
+        return f"{symbol.partition(':')[0]}:{share.exchange.twelvedata}"
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """120; fewer for long windows, so that no answer has more than 50,000 bars."""
@@ -284,9 +292,19 @@ class TwelveData:
         if _kind(status, error.message) is FailureKind.PLAN_RESTRICTED:
             status = 403  # plan gates came with other codes too
         failed = refusal(self.name, replace(response, status=status), now=now, detail=error.message)
+        if isinstance(failed, Throttled):
+            failed.shown = _named_limit(error.message)
         return failed or SchemaDrift(
             f"twelvedata sent an error with code {status}: {safe_words(error.message)}."
         )
+
+
+def _named_limit(message: str) -> ShownLimit | None:
+    """The limit that a refusal for too many credits names."""
+    named = re.search(r"for the (?:current )?(minute|day)\b.*\bcurrent limit being ([0-9]{1,9})\b", message)
+    if named is None or int(named[2]) == 0:
+        return None
+    return int(named[2]), 60 if named[1] == "minute" else 86_400
 
 
 _WHOLE_CALL = frozenset({FailureKind.KEY_REFUSED, FailureKind.THROTTLED, FailureKind.PROVIDER_DOWN})

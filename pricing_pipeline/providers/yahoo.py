@@ -28,7 +28,9 @@ from pricing_pipeline.providers.base import (
     require_fetcher,
     safe_words,
     validate,
+    words_of,
 )
+from pricing_pipeline.providers.canonical import FX, pair_of, share_of, with_suffix
 from pricing_pipeline.providers.values import merge
 from pricing_pipeline.providers.yahoo_series import Series, failed, read_series, unknown
 
@@ -92,6 +94,13 @@ class Yahoo:
     def accepts(self, symbol: str) -> bool:
         """Capitals, digits and ^ . = & _ -, at most 32: it becomes part of a path and of a comma list."""
         return _SYMBOL.fullmatch(symbol) is not None
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """BRK.B is BRK-B, VOD:XLON is VOD.L, EUR/USD is EURUSD=X, BTC/USD is BTC-USD."""
+        if pair := pair_of(symbol, asset_class):
+            return f"{pair.base}{pair.quote}=X" if asset_class == FX else f"{pair.base}-{pair.quote}"
+        share = share_of(symbol, asset_class)
+        return with_suffix(share, share.exchange and share.exchange.yahoo) if share else symbol
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """20 quotes; the bars of one symbol."""
@@ -176,15 +185,29 @@ class Yahoo:
         )
 
     def _refusal(self, response: Response, now: datetime, words: str = "") -> ProviderError | None:
-        """As `base.refusal`; but without a key or a plan, not to be let in is a matter of cookies, and may pass."""
-        error = refusal(self.name, response, now=now, detail=words)
-        if not isinstance(error, KeyRefused | PlanRestricted):
-            return error
-        return KeyRefused(
-            f"yahoo answered {response.status}: {words.rstrip('.') or 'no explanation'}. It may want a cookie and a "
-            "crumb, which this client never sends. Route these data types elsewhere until it lets in without."
-        )
+        """As `base.refusal`; but without a key or a plan, not to be let in is a matter of cookies, and may pass.
 
+        Programs that do not name themselves as browsers are refused with the statuses of other refusals.
+        """
+        error = refusal(self.name, response, now=now, detail=words)
+        if isinstance(error, KeyRefused | PlanRestricted):
+            error = KeyRefused(
+                f"yahoo answered {response.status}: {words.rstrip('.') or 'no explanation'}. It may want a cookie and "
+                "a crumb, which this client never sends. Route these data types elsewhere until it lets in without."
+            )
+        if error is not None and response.status in _REFUSALS_OF_AGENTS:
+            said = (words or words_of(response))[:_MOST_OF_THEIR_WORDS].rstrip(".") or "no explanation"
+            error.if_never_answered = (
+                f"yahoo answered {response.status} ({said}), as it is known to do to programs that do not name "
+                "themselves as browsers. It looks at the User-Agent, so fewer calls do not help. docs/providers.md "
+                "says what PRICING_USER_AGENT can do, and what to use instead of yahoo."
+            )
+        return error
+
+
+_REFUSALS_OF_AGENTS = frozenset({403, 429})
+_MOST_OF_THEIR_WORDS = 150
+"""So that our advice is not what is cut off where such a refusal is kept."""
 
 _STATUS = {
     "bad request": 400,

@@ -16,30 +16,14 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call, Receipt
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import (
-    KeyRefused,
-    PricingError,
-    ProviderDown,
-    ProviderError,
-    SchemaDrift,
-    Throttled,
-)
+from pricing_pipeline.errors import PricingError
 from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.queue import limits
 
-_KEY_REFUSED_PAUSE = 60.0
-_KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
-    (Throttled, FailureKind.THROTTLED),
-    (KeyRefused, FailureKind.KEY_REFUSED),
-    (SchemaDrift, FailureKind.SCHEMA_DRIFT),
-    (ProviderDown, FailureKind.PROVIDER_DOWN),
-)
-"""Errors that are the fault of the provider or its key, and so count for its breaker and pauses."""
 _NO_CLAIM = UUID(int=0)
 
 
@@ -120,6 +104,8 @@ def claim(
         tasks=(),
         claim_token=_NO_CLAIM,
         claimed_at=row.claimed_at,
+        asset_class=row.asset_class,
+        overrides=row.overrides or {},
     )
     return Question(call, row.value_ids, row.symbols)
 
@@ -132,7 +118,13 @@ def put(engine: Engine, client: ProviderClient, question: Question) -> int:
     call = question.call
     try:
         fetched = client.fetch(
-            call.fetcher, question.symbols, call.window, now=call.claimed_at, key_name=call.key_name
+            call.fetcher,
+            question.symbols,
+            call.window,
+            now=call.claimed_at,
+            key_name=call.key_name,
+            asset_class=call.asset_class,
+            overrides=call.overrides,
         )
     except PricingError as error:
         return _note_failure(engine, call, error)
@@ -187,18 +179,15 @@ def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
                 ],
             },
         )
-        receipt = Receipt(fetched.http_status, fetched.wire_bytes, fetched.units_left)
+        receipt = Receipt(
+            fetched.http_status, fetched.wire_bytes, fetched.units_left, shown=fetched.receipt.shown
+        )
         limits.settle(connection, call.id, receipt)
 
 
 def _note_failure(engine: Engine, call: Call, error: PricingError) -> int:
-    kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
-    wire_bytes = getattr(error, "wire_bytes", 0)
     with engine.begin() as connection:
-        connection.execute(query("opinions.fail"), {"call_id": call.id, "failure": str(error)})
-        http_status = getattr(error, "http_status", None)
-        limits.settle(connection, call.id, Receipt(http_status, wire_bytes, kind=kind, error=str(error)))
-        if isinstance(error, Throttled | KeyRefused):
-            pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
-            limits.throttle(connection, call.provider, call.key_name, pause, str(error))
-    return int(wire_bytes)
+        message = limits.message_of(connection, call.provider, error)
+        connection.execute(query("opinions.fail"), {"call_id": call.id, "failure": message})
+        limits.settle_failed(connection, call.id, call.provider, call.key_name, error, message)
+    return int(getattr(error, "wire_bytes", 0))

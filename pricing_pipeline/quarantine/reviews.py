@@ -101,7 +101,7 @@ def _judge_instrument(instrument: actions.Unjudged, connection: Connection) -> l
         values = quarantined_values.of_level(connection, data_type, instrument.symbol)
         for provider in sorted({value.provider for value in values}):
             own = [value for value in values if value.provider == provider]
-            believed, repeated = _judged(connection, own, fetchers[data_type], instrument.until)
+            believed, repeated = _judged(connection, own, fetchers[data_type], instrument)
             decisions += quarantined_values.decide(
                 connection, believed, "released", instrument.by_whom, instrument.why
             )
@@ -112,7 +112,10 @@ def _judge_instrument(instrument: actions.Unjudged, connection: Connection) -> l
 
 
 def _judged(
-    connection: Connection, values: Sequence[QuarantinedValue], fetcher: Fetcher, now: datetime
+    connection: Connection,
+    values: Sequence[QuarantinedValue],
+    fetcher: Fetcher,
+    instrument: actions.Unjudged,
 ) -> tuple[list[int], list[int]]:
     """The ids of the values that are believed now, and of those that repeat stored values in later shares.
 
@@ -121,7 +124,7 @@ def _judged(
     rows = {value.value_id: observation for value in values if (observation := value.observation) is not None}
     if not rows:
         return [], []
-    call = _call(values[0], fetcher, list(rows.values()), now)
+    call = _call(values[0], fetcher, list(rows.values()), instrument)
     verdict = _look(connection, call, Rows(rows.values()))
     believed, repeated = _points(verdict.good), _points(verdict.confirmed)
     return (
@@ -157,7 +160,9 @@ def _points(rows: Iterable[Observation]) -> set[tuple[datetime, Decimal]]:
     return {(row.observed_at, row.close) for row in rows}
 
 
-def _call(value: QuarantinedValue, fetcher: Fetcher, rows: Sequence[Observation], now: datetime) -> Call:
+def _call(
+    value: QuarantinedValue, fetcher: Fetcher, rows: Sequence[Observation], instrument: actions.Unjudged
+) -> Call:
     """A call that could have brought these values, as far as judging needs it: it has no task."""
     days = [row.observed_at.date() for row in rows]
     return Call(
@@ -169,5 +174,6 @@ def _call(value: QuarantinedValue, fetcher: Fetcher, rows: Sequence[Observation]
         window=Window(min(days), max(days)),
         tasks=(),
         claim_token=_NO_CLAIM,
-        claimed_at=now,
+        claimed_at=instrument.until,
+        asset_class=instrument.asset_class,
     )

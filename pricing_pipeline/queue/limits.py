@@ -10,7 +10,25 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Receipt
+from pricing_pipeline.errors import (
+    KeyRefused,
+    PricingError,
+    ProviderDown,
+    ProviderError,
+    SchemaDrift,
+    Throttled,
+)
+
+_KEY_REFUSED_PAUSE = 60.0
+_KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
+    (Throttled, FailureKind.THROTTLED),
+    (KeyRefused, FailureKind.KEY_REFUSED),
+    (SchemaDrift, FailureKind.SCHEMA_DRIFT),
+    (ProviderDown, FailureKind.PROVIDER_DOWN),
+)
+"""Errors that are the fault of the provider or its key, and so count for its breaker and pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +168,23 @@ def _bytes(count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """A limit that a provider has shown to a key, lower than the `units` that are written down.
+
+    `correction` is the command that writes it down, and `words` are the whole sentence.
+    """
+
+    provider: str
+    key_name: str
+    name: str
+    units: int
+    shown_units: int
+    shown_at: datetime
+    words: str
+    correction: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unqueued:
     """Pairs of a data type that are due and not queued, because their provider's quota is used up."""
 
@@ -233,8 +268,30 @@ def settle(
             "kind": receipt.kind if is_owned else None,
             "units_left": receipt.units_left,
             "is_owned": is_owned,
+            **receipt.shown_parameters,
         },
     )
+
+
+def settle_failed(
+    connection: Connection,
+    call_id: int,
+    provider: str,
+    key_name: str,
+    error: PricingError,
+    message: str,
+    *,
+    is_owned: bool = True,
+) -> None:
+    """Close a failed call that has no task, as `settle` does, and pause the key if it was refused."""
+    kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
+    status, wire_bytes = getattr(error, "http_status", None), getattr(error, "wire_bytes", 0)
+    shown = error.shown if isinstance(error, Throttled) else None
+    receipt = Receipt(status, wire_bytes, kind=kind, error=message, shown=shown)
+    settle(connection, call_id, receipt, is_owned=is_owned)
+    if isinstance(error, Throttled | KeyRefused):
+        pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
+        throttle(connection, provider, key_name, pause, message)
 
 
 def note_unannounced(connection: Connection, call_id: int) -> None:
@@ -256,7 +313,7 @@ def add_keys(connection: Connection, provider: str, names: Collection[str]) -> N
 def change_key(
     connection: Connection, provider: str, key_name: str, *, is_active: bool | None, unblock: bool
 ) -> None:
-    """Use a key or stop using it (None = as it is), and end its pause."""
+    """Use a key or stop using it (None = as it is), and end its pause and what was shown of its limits."""
     parameters = {
         "provider": provider,
         "key_name": key_name,
@@ -264,6 +321,9 @@ def change_key(
         "unblock": unblock,
     }
     connection.execute(query("limits.change_key"), parameters)
+    if unblock:
+        names = {"provider": provider, "key_name": key_name}
+        connection.execute(query("limits.forget_shown"), names)
 
 
 def throttle(
@@ -272,6 +332,24 @@ def throttle(
     """Stop all workers' calls with a key for a while; returns the pause in seconds."""
     parameters = {"provider": provider, "key_name": key_name, "retry_after": retry_after, "reason": reason}
     return float(connection.execute(query("limits.throttle"), parameters).scalar_one())
+
+
+def heed_batch(connection: Connection, call_id: int, most: int) -> None:
+    """Remember that a call had more symbols than its provider takes: the next ones have `most` at most."""
+    connection.execute(query("limits.heed_batch"), {"call_id": call_id, "most": most})
+
+
+def message_of(connection: Connection, provider: str, error: PricingError) -> str:
+    """The message of a failed call. Some refusals mean something else while a provider has never answered."""
+    better = error.if_never_answered if isinstance(error, ProviderError) else None
+    if better is None:
+        return str(error)
+    return str(error) if has_answered(connection, provider) else better
+
+
+def has_answered(connection: Connection, provider: str) -> bool:
+    """Whether a provider has answered a call of the last weeks, as long as the log of calls is kept."""
+    return bool(connection.execute(query("limits.has_answered"), {"provider": provider}).scalar_one())
 
 
 def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:
@@ -294,6 +372,11 @@ def standings(connection: Connection, providers: Collection[str]) -> list[Standi
 def keys(connection: Connection) -> list[Key]:
     """The keys of each active provider; one named `default` if it has no row."""
     return [Key(**row) for row in connection.execute(query("limits.keys")).mappings()]
+
+
+def shown(connection: Connection) -> list[Shown]:
+    """Limits that providers have shown to be lower than what is written down."""
+    return [Shown(**row) for row in connection.execute(query("limits.shown")).mappings()]
 
 
 def unqueued(connection: Connection) -> list[Unqueued]:

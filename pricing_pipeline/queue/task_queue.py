@@ -89,6 +89,7 @@ def finish(
         "kind": receipt.kind.value if receipt.kind is not None and is_owned else None,
         "units_left": receipt.units_left,
         "is_owned": is_owned,
+        **receipt.shown_parameters,
     }
     ((done,),) = driver_rows(connection, driver_query("queue.finish"), parameters)
     return set(done)
@@ -255,6 +256,8 @@ def _call(
     window_end: date | None,
     claim_token: UUID,
     claimed_at: datetime,
+    asset_class: str,
+    overrides: Mapping[str, str] | None,
     *tasks: Sequence[Any],
 ) -> Call:
     return Call(
@@ -267,4 +270,6 @@ def _call(
         tasks=tuple(map(Task, *tasks)),
         claim_token=claim_token,
         claimed_at=claimed_at,
+        asset_class=asset_class,
+        overrides=overrides or {},
     )

@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline.db.engine import KeptSession, autocommitting
-from pricing_pipeline.db.errors import LOCKED_PAGE, is_locked
+from pricing_pipeline.db.errors import LOCKED_PAGE, is_locked, raise_interruption
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.demand import backfills, staleness, viewers
@@ -257,6 +257,7 @@ class Refresher:
             except ReadReplica:
                 raise  # the server was demoted: waiting would never end
             except (DatabaseError, OperationalError) as error:
+                raise_interruption(error)
                 # The database will be back. Leases recover the claimed tasks.
                 _LOG.warning("the database does not answer, trying again in %.0f s: %s", pause, error)
                 time.sleep(pause)
@@ -463,7 +464,13 @@ class Refresher:
         client = self._clients[call.provider]
         try:
             fetched = client.fetch(
-                call.fetcher, call.symbols, call.window, now=call.claimed_at, key_name=call.key_name
+                call.fetcher,
+                call.symbols,
+                call.window,
+                now=call.claimed_at,
+                key_name=call.key_name,
+                asset_class=call.asset_class,
+                overrides=call.overrides,
             )
         except ProviderError as error:
             failure = error

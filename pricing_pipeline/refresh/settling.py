@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 
 from sqlalchemy import Connection, Engine
@@ -295,13 +296,17 @@ def _unless_locked(connection: Connection, work: Callable[[], object], otherwise
 
 def _fail(call: Call, error: ProviderError, connection: Connection) -> None:
     kind = _kind_of_error(call, error) or FailureKind.CLIENT_FAULT
+    message = limits.message_of(connection, call.provider, error)
     owned = task_queue.lock_owned(connection, call)
     # The provider's rows are locked after all others: see the order of locks in functions/queue/queue.sql.
-    limits.settle(connection, call.id, _receipt_of_failure(call, error), is_owned=bool(owned))
+    receipt = replace(_receipt_of_failure(call, error), error=message)
+    limits.settle(connection, call.id, receipt, is_owned=bool(owned))
+    if owned and error.most_symbols is not None:
+        limits.heed_batch(connection, call.id, error.most_symbols)
     pause: float | None = None
     if owned and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
         retry_after = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
-        pause = limits.throttle(connection, call.provider, call.key_name, retry_after, str(error))
+        pause = limits.throttle(connection, call.provider, call.key_name, retry_after, message)
     # In a batch, one symbol may have spoiled the call for the others: they get another try.
     blames_all = kind in (FailureKind.MISCONFIGURED, FailureKind.ENDPOINT_RESTRICTED)
     is_permanent = kind.is_permanent and (len(call.tasks) == 1 or blames_all)
@@ -310,7 +315,7 @@ def _fail(call: Call, error: ProviderError, connection: Connection) -> None:
         call.task_ids,
         call.claim_token,
         kind,
-        str(error),
+        message,
         is_permanent=is_permanent,
         retry_after=pause,
     )
@@ -325,7 +330,8 @@ def _kind_of_error(call: Call, error: ProviderError) -> FailureKind | None:
 
 def _receipt_of_failure(call: Call, error: ProviderError) -> Receipt:
     kind = _kind_of_error(call, error)
-    return Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error))
+    shown = error.shown if isinstance(error, Throttled) else None
+    return Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error), shown=shown)
 
 
 def _counted(call: Call, wire_bytes: int, tally: Tally) -> Tally:

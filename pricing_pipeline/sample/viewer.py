@@ -11,7 +11,7 @@ from pricing_pipeline.demand.subscriptions import SubscriptionManager
 from pricing_pipeline.settings import load_settings
 
 WATCHED = {
-    "equity_quote": ("AAPL", "MSFT", "IBM", "GOOG", "FB"),
+    "equity_quote": ("AAPL", "MSFT", "IBM", "GOOG", "META"),
     "equity_daily": ("AAPL", "MSFT"),
     "fx_rate": ("EUR/USD", "GBP/USD"),
     "mf_nav": ("118632", "125497"),

@@ -18,7 +18,7 @@ from pricing_pipeline.sandbox.series import Bar
 from pricing_pipeline.sandbox.units import CENT
 
 _MONTHS = (2, 5, 8, 11)
-_PAYS_NOTHING = frozenset({"FB", "GOOG"})
+_PAYS_NOTHING = frozenset({"META", "GOOG"})
 """Shares of the recording that paid nothing in it."""
 
 

@@ -80,7 +80,7 @@ class Instrument:
 
 _LISTED = {
     "AAPL": ("Apple Inc.", NASDAQ),
-    "FB": ("Facebook, Inc.", NASDAQ),
+    "META": ("Meta Platforms, Inc.", NASDAQ),
     "GOOG": ("Google Inc.", NASDAQ),
     "IBM": ("International Business Machines Corp", NYSE),
     "MSFT": ("Microsoft Corporation", NASDAQ),

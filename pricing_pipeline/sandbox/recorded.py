@@ -15,7 +15,9 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 
-SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
+SYMBOLS = ("AAPL", "GOOG", "IBM", "META", "MSFT")
+_TODAY = {"FB": "META"}
+"""Symbols of shares that were called otherwise when they were recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ def recorded_bars() -> dict[str, tuple[RecordedBar, ...]]:
     packed = files("bokeh_sampledata").joinpath("_data/stocks.csv.gz").read_bytes()
     rows: dict[str, list[dict[str, str]]] = {symbol: [] for symbol in SYMBOLS}
     for row in csv.DictReader(io.StringIO(gzip.decompress(packed).decode("ascii"), newline="")):
-        rows[row["Ticker"]].append(row)
+        rows[_TODAY.get(row["Ticker"], row["Ticker"])].append(row)
     return {symbol: _with_splits(own) for symbol, own in rows.items()}
 
 

@@ -70,7 +70,7 @@ class Sandbox:
         try:
             if self.settings.latency_ms:
                 await asyncio.sleep(self.settings.latency_ms / 1000)
-            reply = admission.refusal
+            reply, recorded = admission.refusal, None
             if reply is None:
                 faults = self.behaviours.drawn(provider.name, call)
                 if faults:
@@ -86,9 +86,11 @@ class Sandbox:
             headers = {
                 "Date": format_datetime(call.now, usegmt=True),
                 "Content-Type": reply.content_type,
-                **admission.headers,
+                # What a recorded answer says of limits is as it was.
+                **({} if reply is recorded else admission.headers),
                 **reply.headers,
             }
+            headers = {name.lower(): value for name, value in headers.items()}
             for fault in faults:
                 if fault.kind == "drip":
                     return StreamingResponse(_drops(reply.body, fault.seconds or 0), reply.status, headers)

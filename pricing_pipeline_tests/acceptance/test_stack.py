@@ -23,7 +23,7 @@ pytestmark = GROUP
 
 DAILY = ["price_history", "equity_daily"]
 FIRST, LAST = date(2000, 3, 1), date(2013, 2, 28)
-SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
+SYMBOLS = ("AAPL", "GOOG", "IBM", "META", "MSFT")
 
 NODES = """
 { assetNodes { assetKey { path } isPartitioned
@@ -211,7 +211,7 @@ def _source(first: date = FIRST, last: date = LAST) -> Bars:
         day = date.fromisoformat(row["Date"])
         if first <= day <= last:
             opened, high, low, close = (Decimal(row[name]) for name in ("Open", "High", "Low", "Close"))
-            bars[row["Ticker"]][day] = (opened, high, low, close, int(row["Volume"]))
+            bars[row["Ticker"].replace("FB", "META")][day] = (opened, high, low, close, int(row["Volume"]))
     return bars
 
 

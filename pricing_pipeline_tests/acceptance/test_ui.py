@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from pricing_pipeline_tests.fixtures.stack import GROUP, PATIENCE, Stack
 from pricing_pipeline_tests.support.chromium import CHROMIUM, FLAGS, needs_chromium
 
-SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
+SYMBOLS = ("AAPL", "META", "GOOG", "IBM", "MSFT")
 
 pytestmark = [GROUP, needs_chromium]
 

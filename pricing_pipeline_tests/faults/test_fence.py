@@ -300,7 +300,7 @@ def test_b10_a_claim_waits_for_the_other_claim_of_its_provider_only(core: Core) 
 def test_b12_calls_that_end_together_are_booked_without_waiting_for_each_other(core: Core) -> None:
     """One row for all was locked until its transaction was on the disk, and every other worker waited for that."""
     core.lift_limits(batch_size=1)
-    core.enqueue(QUOTE, "AAPL", "FB", "IBM")
+    core.enqueue(QUOTE, "AAPL", "META", "IBM")
     settle = text("SELECT pricing.settle_call(:id, 'failed', 500, :bytes)")
     slow, quick, late = (core.claim_one().id for _ in range(3))
     with core.engine.begin() as first:

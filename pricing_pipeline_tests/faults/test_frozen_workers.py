@@ -27,7 +27,7 @@ def test_fault_27_a_worker_frozen_at_any_point_stops_nobody_and_its_late_finish_
     core: Core, clock: Clock, database_url: str, sandbox: RunningSandbox, data_type: str, point: str
 ) -> None:
     """Behind the fence it holds locks in an open transaction: the server ends its session, and its lease runs out."""
-    symbols = ["AAPL", "FB", "IBM"]
+    symbols = ["AAPL", "META", "IBM"]
     core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 600")
     core.heartbeat("ann", *((data_type, symbol) for symbol in symbols))
     arguments: dict[str, Any] = {"url": database_url, "sandbox": sandbox.url, "halt": point, "idle": "500ms"}

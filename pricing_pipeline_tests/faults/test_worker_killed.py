@@ -17,7 +17,7 @@ from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.support.workers import Worker
 from pricing_pipeline_tests.tools.audit import audit
 
-SYMBOLS = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
+SYMBOLS = ["AAPL", "META", "GOOG", "IBM", "MSFT"]
 LEASE = 61
 
 

@@ -24,7 +24,7 @@ from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, in_zone
 from pricing_pipeline_tests.fixtures.database import Clock
 
-FIVE = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
+FIVE = ["AAPL", "GOOG", "IBM", "META", "MSFT"]
 DAY = timedelta(days=1)
 
 
@@ -85,7 +85,7 @@ def test_g6_a_plan_for_some_symbols_asks_for_these_only(core: Core, refresher: R
 
 def test_g6_a_plan_leaves_out_instruments_that_are_not_fetched(core: Core, refresher: Refresher) -> None:
     core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol = 'AAPL'")
-    core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = 'FB'")
+    core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = 'META'")
     assert plan(refresher, "2010-01-01", "2010-12-31").tasks == 3
 
 
@@ -135,14 +135,14 @@ def test_g6_only_what_is_not_covered_is_asked_for(core: Core, refresher: Refresh
     cover(core, "2010-04-01", "2010-06-30", "AAPL")
     cover(core, "2010-06-15", "2010-07-31", "AAPL")
     cover(core, "2010-10-01", "2010-10-01", "AAPL")
-    assert plan(refresher, "2010-01-01", "2010-12-31", "AAPL", "IBM", "FB").tasks == 6
+    assert plan(refresher, "2010-01-01", "2010-12-31", "AAPL", "IBM", "META").tasks == 6
     assert spans(core, "AAPL") == [
         ("2010-01-01", "2010-02-28"),
         ("2010-08-01", "2010-09-30"),
         ("2010-10-02", "2010-12-31"),
     ]
     assert spans(core, "IBM") == [("2010-01-01", "2010-02-28"), ("2010-04-01", "2010-12-31")]
-    assert spans(core, "FB") == [("2010-01-01", "2010-12-31")]
+    assert spans(core, "META") == [("2010-01-01", "2010-12-31")]
 
 
 def test_g6_adjacent_coverage_becomes_one_span(core: Core) -> None:

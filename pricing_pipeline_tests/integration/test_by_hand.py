@@ -323,8 +323,8 @@ def test_b1_tasks_of_a_retired_type_are_cancelled_and_not_fetched(core: Core) ->
     assert {task.failure_kind for task in core.tasks() if task.data_type == QUOTE} == {"retired"}
     assert core.complete(running) == set()
     assert core.claim() == []
-    assert core.enqueue(QUOTE, "FB") == 0, "nor is anything of it queued"
-    assert core.tasks("FB") == []
+    assert core.enqueue(QUOTE, "META") == 0, "nor is anything of it queued"
+    assert core.tasks("META") == []
     core.rows("UPDATE pricing.data_type_registry SET is_active = true")
     core.rows("SELECT pricing.repair_demand()")
     assert core.enqueue_due() == 2, "back in use, its viewers are served again"

@@ -63,7 +63,7 @@ def test_f1_tasks_share_calls_up_to_the_batch_size(core: Core) -> None:
 def test_f1_a_call_holds_one_data_type_and_one_span_only(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM")
     core.enqueue(FX, "EUR/USD")
-    core.enqueue(DAILY, "FB", days=SPRING)
+    core.enqueue(DAILY, "META", days=SPRING)
     core.enqueue(DAILY, "GOOG", days=SPRING)
     core.enqueue(DAILY, "NFLX", days=(SPRING[0] - timedelta(days=1), SPRING[1]))
     core.enqueue(DAILY, "MSFT")
@@ -71,7 +71,7 @@ def test_f1_a_call_holds_one_data_type_and_one_span_only(core: Core) -> None:
     assert seen == {
         (QUOTE, None, ("AAPL", "IBM")),
         (FX, None, ("EUR/USD",)),
-        (DAILY, Window(*SPRING), ("FB", "GOOG")),
+        (DAILY, Window(*SPRING), ("GOOG", "META")),
         (DAILY, Window(SPRING[0] - timedelta(days=1), SPRING[1]), ("NFLX",)),
         (DAILY, None, ("MSFT",)),
     }
@@ -186,14 +186,14 @@ def test_a6_a_claim_of_its_own_is_given_out_when_it_is_on_the_disk_and_not_befor
         "CREATE OR REPLACE FUNCTION pricing.await_disk() RETURNS void LANGUAGE plpgsql AS"
         " $$ BEGIN RAISE 'the disk is away'; END $$"
     )
-    core.enqueue(QUOTE, "FB")
+    core.enqueue(QUOTE, "META")
     with alone.connect() as connection, pytest.raises(DBAPIError, match="the disk is away"):
         task_queue.claim(connection, TWELVEDATA, "w", 1, None)
-    assert core.task("FB").status == "processing", "its lease brings it back"
+    assert core.task("META").status == "processing", "its lease brings it back"
 
 
 def test_a6_a_call_is_in_the_log_before_it_is_made(core: Core) -> None:
-    core.enqueue(QUOTE, "AAPL", "IBM", "FB")
+    core.enqueue(QUOTE, "AAPL", "IBM", "META")
     with core.engine.begin() as connection:
         (call,) = task_queue.claim(connection, TWELVEDATA, "drain 7", 1, "run 5")
     (logged,) = core.rows(

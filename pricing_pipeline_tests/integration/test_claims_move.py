@@ -92,6 +92,7 @@ def test_a2_units_are_saved_for_a_task_that_needs_more_than_come_free_at_a_time(
 
 
 def test_b8_units_are_not_saved_for_what_a_day_does_not_allow_any_more(core: Core, clock: Clock) -> None:
+    clock.set(core.clock().replace(hour=12))  # far from the end of the day
     core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE provider = 'twelvedata'")
     core.rows(
         "INSERT INTO pricing.provider_limits (provider, name, units, day_timezone)"
@@ -130,10 +131,10 @@ def test_a2_a_viewers_task_that_cannot_be_called_leaves_backfills_their_turn(cor
 
 
 def test_b8_tasks_of_a_provider_that_was_switched_off_fail_in_words(core: Core) -> None:
-    core.enqueue(DAILY, "FB", days=SPRING, priority=-2)
+    core.enqueue(DAILY, "META", days=SPRING, priority=-2)
     core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'")
     core.call("SELECT pricing.fail_impossible_tasks()")
-    (task,) = core.tasks("FB")
+    (task,) = core.tasks("META")
     assert (task.status, task.failure_kind) == ("failed", "misconfigured")
     assert task.errors[-1]["message"].startswith(
         "twelvedata is switched off, and no other provider serves equity_daily"
@@ -148,7 +149,7 @@ def test_b8_a_key_with_more_room_saves_what_is_too_dear_for_the_others(core: Cor
         "INSERT INTO pricing.provider_key_limits (provider, key_name, name, units)"
         " VALUES ('twelvedata', 'large', 'minute', 20)"
     )
-    core.enqueue(QUOTE, "AAPL", "IBM", "FB")
+    core.enqueue(QUOTE, "AAPL", "IBM", "META")
     assert core.call("SELECT pricing.fail_impossible_tasks()") == 0
     (call,) = core.claim(max_calls=5)
     assert (call.key_name, len(call.tasks)) == ("large", 2)

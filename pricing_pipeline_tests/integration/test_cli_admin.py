@@ -25,7 +25,7 @@ def test_b9_the_queue_is_listed_by_status(cli: CommandLine, core: Core) -> None:
     core.complete(core.claim_one())
     core.enqueue(QUOTE, "IBM")
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "never heard of it")
-    core.enqueue(QUOTE, "FB")
+    core.enqueue(QUOTE, "META")
     core.enqueue(QUOTE, "GOOG", priority=5)
 
     def listed(*options: str) -> list[tuple[str, str]]:
@@ -33,7 +33,7 @@ def test_b9_the_queue_is_listed_by_status(cli: CommandLine, core: Core) -> None:
         return [(task["symbol"], task["status"]) for task in tasks]
 
     # In the order in which they are taken; what is done shows only on demand.
-    assert listed() == [("GOOG", "pending"), ("FB", "pending"), ("IBM", "failed")]
+    assert listed() == [("GOOG", "pending"), ("META", "pending"), ("IBM", "failed")]
     assert listed("--limit", "1") == [("GOOG", "pending")]
     assert listed("--status", "failed") == [("IBM", "failed")]
     assert listed("--status", "completed", "--status", "failed") == [("IBM", "failed"), ("AAPL", "completed")]

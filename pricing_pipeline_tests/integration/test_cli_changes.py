@@ -225,7 +225,8 @@ def test_the_size_of_a_call_is_changed(cli: CommandLine, core: Core) -> None:
         ("quote", 2, "is not a whole number"),
         ("=3", 2, "names no fetcher"),
         ("quote=-1", 2, "is not a whole number"),
-        ("quote=0", 1, "at least one symbol shares a call"),
+        ("quote=0", 1, "batch_from is at most batch_size"),
+        ("quote=121", 1, "one call to twelvedata for quote takes 120 symbols at most, and 121 are wanted"),
         ("nav=3", 1, "twelvedata cannot be asked for 'nav'"),
     ],
 )
@@ -274,6 +275,37 @@ def test_a_refused_key_is_used_again_at_once(cli: CommandLine, core: Core) -> No
     assert told["before"]["blocked_until"] is not None
     assert told["after"] == {"is_active": True, "blocked_until": None, "blocked_reason": None}
     assert core.claim_one().symbols == ["AAPL"]
+
+
+def test_what_was_shown_of_a_refused_key_or_an_old_one_is_forgotten(cli: CommandLine, core: Core) -> None:
+    core.rows("SELECT pricing.register_keys('twelvedata', ARRAY['second'])")
+
+    def show() -> None:
+        core.rows(
+            "INSERT INTO pricing.shown_limits (provider, key_name, name, shown_units, shown_at)"
+            " VALUES ('twelvedata', 'second', 'minute', 8, pricing.clock())"
+        )
+
+    show()
+    assert cli("key", "change", TWELVEDATA, "--name", "second", "--unblock").exit_code == 0
+    assert core.rows("SELECT * FROM pricing.shown_limits") == []
+    show()
+    assert cli("key", "set", TWELVEDATA, "--name", "second", stdin="another-plan-0123456789").exit_code == 0
+    assert core.rows("SELECT * FROM pricing.shown_limits") == []
+
+
+def test_a_provider_without_keys_is_not_switched_off_by_one(cli: CommandLine, core: Core) -> None:
+    assert "yahoo needs no key" in cli("key", "change", "yahoo", "--inactive").error
+    assert core.rows("SELECT * FROM pricing.provider_keys WHERE provider = 'yahoo'") == []
+
+
+def test_a_stored_key_in_the_user_agent_reaches_no_provider(cli: CommandLine, core: Core) -> None:
+    """Not those that have no key, either: each of them would learn it."""
+    assert cli("key", "set", TWELVEDATA, stdin="one-of-ours-0123456789").exit_code == 0
+    agent = {"sandbox": "false", "user_agent": "Mozilla one-of-ours-0123456789"}
+    error = cli("provider", "use", "yahoo", **agent).error
+    assert "PRICING_USER_AGENT contains an API key" in error
+    assert "one-of-ours" not in error
 
 
 def test_a_key_of_the_environment_is_switched_off_before_a_worker_registers_it(
@@ -362,6 +394,6 @@ def test_all_instruments_of_a_scheduled_type_are_queued_now(cli: CommandLine, co
         core.call("SELECT count(*) FROM pricing.api_call_queue_live WHERE data_type = 'mf_nav'")
         == instruments
     )
-    assert "Nothing new of mf_nav could be queued yet" in cli("type", "refresh", NAV).stdout
+    assert "Nothing new of mf_nav is queued" in cli("type", "refresh", NAV).stdout
     assert "equity_quote has no schedule" in cli("type", "refresh", QUOTE).error
     assert "there is no active data type 'nothing'" in cli("type", "refresh", "nothing").error

@@ -64,9 +64,9 @@ def test_several_symbols_are_shown_each_with_its_prices(cli: CommandLine, core: 
     told = cli("price", "show", "ibm", "AAPL", "--json").json
     assert told["symbols"] == ["IBM", "AAPL"]
     assert [one["symbol"] for one in told["prices"]] == ["IBM", "AAPL"]
-    table = cli("price", "show", "IBM", "AAPL", "FB")
+    table = cli("price", "show", "IBM", "AAPL", "META")
     assert [line.split()[0] for line in table.stdout.splitlines()[2:]] == ["IBM", "AAPL"]
-    assert "FB has no price yet" in table.stderr
+    assert "META has no price yet" in table.stderr
     assert "no equity instrument is called EUR/USD" in cli("price", "show", "EUR/USD", "--type", QUOTE).error
 
 
@@ -101,7 +101,7 @@ LISTINGS = [
 def test_tables_fit_80_columns_or_say_what_they_leave_out(cli: CommandLine, core: Core, words: str) -> None:
     two_prices(core)
     core.hold("somebody with a long name", (QUOTE, "AAPL"))
-    core.enqueue(QUOTE, "FB")
+    core.enqueue(QUOTE, "META")
     core.rows("SELECT pricing.plan_backfill('equity_daily', '2013-01-01', '2013-02-28', NULL, NULL)")
     narrow = cli(*words.split())
     for rule in (line for line in narrow.stdout.splitlines() if set(line) == {"─"}):

@@ -27,6 +27,7 @@ KEYS = {
         "queue",
         "quota",
         "budget",
+        "shown_limits",
         "warnings",
         "quarantine",
         "urls",
@@ -112,7 +113,7 @@ def test_b10_a_quota_that_is_spent_is_said_to_be(cli: CommandLine, core: Core) -
     spent = cli("status", "--json").json["quota"]["twelvedata"]
     assert (spent["is_spent"], spent["stop"]) == (True, "twelvedata: its quota of bytes is spent")
     assert "its quota of bytes is spent, of which even viewers leave 5 %" in cli("status").stdout
-    core.enqueue(QUOTE, "FB")
+    core.enqueue(QUOTE, "META")
     assert core.claim() == []
 
 
@@ -161,7 +162,7 @@ def test_g5_the_first_price_counts_from_the_start_and_only_from_a_run(
         fetch("IBM", None)
         assert first_price() is None
         clock.advance(10)
-        fetch("FB", "a run")
+        fetch("META", "a run")
         seconds = first_price()
         assert seconds is not None
         assert 15 <= seconds < 25

@@ -293,8 +293,8 @@ def test_what_cannot_be_watched_is_said_in_one_sentence(
 def test_b5_unsubscribe_ends_what_is_watched(cli: CommandLine, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.heartbeat("bob", (QUOTE, "AAPL"))
-    said = cli("subscription", "end", "AAPL", "IBM", "FB", "--type", QUOTE, "--user", "ann", "--json")
-    assert said.json == {"user": "ann", "data_type": QUOTE, "symbols": ["AAPL", "IBM", "FB"], "ended": 2}
+    said = cli("subscription", "end", "AAPL", "IBM", "META", "--type", QUOTE, "--user", "ann", "--json")
+    assert said.json == {"user": "ann", "data_type": QUOTE, "symbols": ["AAPL", "IBM", "META"], "ended": 2}
     assert watchers(core) == [("bob", QUOTE, "AAPL")]
     assert (
         "nothing has changed" in cli("subscription", "end", "AAPL", "--type", QUOTE, "--user", "ann").stdout

@@ -90,7 +90,9 @@ class ClockMachine(RuleBasedStateMachine):
     # What happens
 
     @rule(
-        symbols=st.lists(st.sampled_from(["AAPL", "FB", "IBM", "KO", "PEP", "XOM"]), min_size=1, unique=True)
+        symbols=st.lists(
+            st.sampled_from(["AAPL", "META", "IBM", "KO", "PEP", "XOM"]), min_size=1, unique=True
+        )
     )
     def watch(self, symbols: list[str]) -> None:
         self._one("SELECT pricing.heartbeat('ann', %s, %s)", [[QUOTE] * len(symbols), symbols])

@@ -163,7 +163,7 @@ def test_b5_a_symbol_no_provider_could_know_is_refused(core: Core, symbol: str) 
 def test_b5_users_see_to_their_own_subscriptions_only(core: Core) -> None:
     core.heartbeat("ann", AAPL, IBM)
     core.heartbeat("bob", AAPL)
-    assert core.unsubscribe("bob", AAPL, IBM, (QUOTE, "FB")) == 1
+    assert core.unsubscribe("bob", AAPL, IBM, (QUOTE, "META")) == 1
     left = core.rows("SELECT user_id, symbol FROM pricing.active_subscriptions ORDER BY 2")
     assert [tuple(row) for row in left] == [("ann", "AAPL"), ("ann", "IBM")]
 
@@ -293,7 +293,7 @@ def counts(core: Core, data_type: str = QUOTE) -> tuple[int, int, int, int, int]
 
 def test_g2_freshness_tells_fresh_due_late_and_refused_apart(core: Core, clock: Clock) -> None:
     assert counts(core) == (0, 0, 0, 0, 0)
-    core.heartbeat("ann", AAPL, IBM, (QUOTE, "FB"))
+    core.heartbeat("ann", AAPL, IBM, (QUOTE, "META"))
     assert counts(core) == (3, 0, 3, 0, 0)
     core.refresh()
     assert counts(core) == (3, 3, 0, 0, 0)

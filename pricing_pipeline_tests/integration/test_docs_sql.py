@@ -73,18 +73,14 @@ def test_b2_what_an_administrator_runs_keeps_people_from_what_harms_the_whole_se
         server.drop(database)
 
 
-def remedy(part: str) -> str:
-    """The first block of the runbook that holds this text."""
-    return next(block for block in blocks(RUNBOOK, "sql") if part in block)
-
-
-def test_the_runbooks_release_lets_a_blocked_provider_be_called(
-    core: Core, connection: psycopg.Connection[Any]
-) -> None:
+def test_the_runbooks_command_lets_a_blocked_provider_be_called(core: Core, cli: CommandLine) -> None:
     core.enqueue(QUOTE, "AAPL")
     core.throttle("twelvedata", 600)
     assert core.claim() == []
-    connection.execute(remedy("SET blocked_until = NULL").encode())
+    (command,) = re.findall(
+        r"^ *pricing-pipeline (key change .* --unblock)$", RUNBOOK.read_text(), re.MULTILINE
+    )
+    assert cli(*command.split()).exit_code == 0
     assert core.claim_one().symbols == ["AAPL"]
 
 

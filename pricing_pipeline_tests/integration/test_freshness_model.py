@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.outage_world import GRACE, START, TROUBLE, TTL, OutageWorld, freeze
 
-PAIRS = ("AAPL", "FB", "IBM")
+PAIRS = ("AAPL", "META", "IBM")
 SECOND = timedelta(seconds=1)
 
 

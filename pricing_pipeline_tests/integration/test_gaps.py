@@ -397,7 +397,7 @@ def test_f10_what_would_be_refused_is_said(cli: CommandLine, core: Core) -> None
     assert said.json["providers"][0]["provider"] is None
     assert "no active provider serves equity_daily of 5 symbols" in said.stderr
     assert core.tasks() == []
-    cover(core, "2026-03-01", "2026-03-31", "AAPL", "IBM", "MSFT", "GOOG", "FB")
+    cover(core, "2026-03-01", "2026-03-31", "AAPL", "IBM", "MSFT", "GOOG", "META")
     said = cli(
         "backfill", "start", "--type", DAILY, "--from", "2026-03-02", "--to", "2026-03-20", "--dry-run"
     )
@@ -428,7 +428,7 @@ def test_g6_backfills_are_listed_and_called_off(cli: CommandLine, core: Core) ->
     assert core.claim() == []
     assert listed() == {"state": "cancelled", "tasks": 5, "done": 1, "failed": 0, "cancelled": 4, "open": 0}
     assert cli("backfill", "cancel", str(backfill)).stdout.startswith("nothing to do: it was cancelled at ")
-    assert plan(core, symbols=["AAPL", "IBM", "MSFT", "GOOG", "FB"]) != []
+    assert plan(core, symbols=["AAPL", "IBM", "MSFT", "GOOG", "META"]) != []
     assert "there is no backfill" in cli("backfill", "cancel", str(uuid4())).error
     said = cli("backfill", "cancel", "999")
     assert (said.exit_code, said.error.partition(".")[0]) == (

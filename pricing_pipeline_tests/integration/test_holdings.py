@@ -110,7 +110,7 @@ def test_a7_the_background_ttl_is_the_types_and_a_change_counts_at_once(core: Co
 def test_a7_what_is_released_is_forgotten(core: Core, clock: Clock) -> None:
     core.hold("ann", AAPL, IBM)
     core.hold("bob", IBM)
-    assert core.end_holding("ann", AAPL, IBM, (QUOTE, "FB")) == 2
+    assert core.end_holding("ann", AAPL, IBM, (QUOTE, "META")) == 2
     assert core.end_holding("ann", AAPL) == 0
     tick(core, clock, 61)
     assert core.demand_of(*AAPL) is None
@@ -233,7 +233,7 @@ def test_a7_the_commands_hold_and_release(cli: CommandLine, core: Core) -> None:
         in cli("holding", "open", "AAPL", "--type", QUOTE, "--user", "bob").stdout
     )
     assert (
-        cli("holding", "close", "AAPL", "FB", "--type", QUOTE, "--user", "ann", "--json").json["ended"] == 1
+        cli("holding", "close", "AAPL", "META", "--type", QUOTE, "--user", "ann", "--json").json["ended"] == 1
     )
     assert "was not holding" in cli("holding", "close", "AAPL", "--type", QUOTE, "--user", "ann").stdout
     assert (

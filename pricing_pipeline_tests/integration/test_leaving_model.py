@@ -21,7 +21,7 @@ from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
 
 USERS = ("ann", "bob")
-PAIRS = tuple((QUOTE, symbol) for symbol in ("AAPL", "FB", "IBM"))
+PAIRS = tuple((QUOTE, symbol) for symbol in ("AAPL", "META", "IBM"))
 SILENCE, ROUND = timedelta(minutes=5), timedelta(minutes=1)
 Some = st.sets(st.sampled_from(PAIRS), min_size=1)
 Whoever = st.sampled_from(USERS)

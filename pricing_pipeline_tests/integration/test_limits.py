@@ -110,6 +110,20 @@ def test_a6_a_day_is_one_of_the_providers_zone(core: Core, clock: Clock) -> None
     assert core.allowance().units_left == 93
 
 
+def test_a6_a_call_of_dear_symbols_asks_for_as_many_as_the_units_pay_for(core: Core, clock: Clock) -> None:
+    """Beside symbols that cost one unit, which would be claimed in larger numbers."""
+    free_plan(core)
+    clock.set(NOON)
+    core.rows(
+        "UPDATE pricing.provider_capabilities SET units_per_symbol = 3"
+        " WHERE (provider, fetcher) = ('twelvedata', 'daily_bars')"
+    )
+    core.enqueue(DAILY, *symbols(5))
+    call = core.claim_one()
+    assert len(call.tasks) == 2
+    assert core.allowance().units_left == 8 - 2 * 3
+
+
 def test_a6_calls_cost_what_their_provider_counts(core: Core) -> None:
     """mfapi counts calls, four a second; failed and refused ones count like others."""
     core.enqueue(NAV, *symbols(9, "1"))

@@ -130,6 +130,9 @@ def test_f6_a_provider_that_refuses_is_paused_as_by_any_call(
         "SELECT blocked_until > pricing.clock() FROM pricing.provider_keys WHERE provider = 'yahoo'"
     )
     told = cli("quarantine", "show", value_id, "--ask", "--json", sandbox_url=sandbox.url).json
+    assert "yahoo has answered none of our calls so far" in told["not_asked"]
+    core.rows("UPDATE pricing.collector_call_log SET outcome = 'ok' WHERE provider = 'yahoo'")
+    told = cli("quarantine", "show", value_id, "--ask", "--json", sandbox_url=sandbox.url).json
     assert "yahoo has refused calls for speed" in told["not_asked"]
 
 

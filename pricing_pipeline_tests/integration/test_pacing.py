@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from pricing_pipeline.registry import calendars
-from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.free_plan import charged, free_plan, symbols, why
 
@@ -48,6 +49,70 @@ def test_a6_a_day_is_spread_over_the_session_of_what_is_watched(core: Core, cloc
     assert units_left(core, clock, OPEN + (LAST - OPEN) / 2) == 400, "half of the session, half of the day's"
     assert units_left(core, clock, LAST - timedelta(seconds=1)) == 719
     assert units_left(core, clock, LAST) == 800, "the last tenth comes after the close"
+
+
+def watch_many(core: Core, count: int) -> None:
+    """So many quotes of New York are watched."""
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) SELECT 'equity', 'W' || n FROM generate_series(1, :n) n",
+        n=count,
+    )
+    core.rows(
+        "INSERT INTO pricing.demand (data_type, symbol, due_at)"
+        " SELECT 'equity_quote', 'W' || n, pricing.clock() FROM generate_series(1, :n) n",
+        n=count,
+    )
+
+
+def note_calendars(core: Core) -> None:
+    assert "note_watched_calendars" in core.call("SELECT pricing.run_duties()")
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_a_claim_does_not_read_all_that_is_watched(core: Core, clock: Clock) -> None:
+    """While duties run; half a second at each claim with 100,000 pairs otherwise."""
+    watch_many(core, 5000)
+    clock.set(OPEN)
+    note_calendars(core)
+    core.rows("ANALYZE pricing.demand, pricing.instruments")
+    with core.owner.begin() as connection:
+        allowed = "SELECT sum(units_left) FROM pricing.key_allowances('twelvedata', pricing.clock())"
+        before = rows_read(connection)
+        assert connection.execute(text(allowed)).scalar_one() == 80
+        assert rows_read(connection) - before < 500
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_what_is_noted_follows_what_is_watched(core: Core, clock: Clock) -> None:
+    noted = "SELECT string_agg(calendar, ' ' ORDER BY calendar) FROM pricing.watched_calendars"
+    found = "SELECT string_agg(c, ' ' ORDER BY c) FROM pricing.watched_calendars_of('twelvedata') c"
+    note_calendars(core)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert (core.one(noted), core.one(found)) == (None, "XNYS"), "nothing noted is looked at anew"
+    clock.advance(61)
+    note_calendars(core)
+    assert core.one(noted) == "XNYS"
+    core.heartbeat("ann", (FX, "EUR/USD"))
+    assert core.one(found) == "XNYS"
+    clock.advance(61)
+    note_calendars(core)
+    assert core.one(found) == core.one(noted) == "FX XNYS"
+    core.unsubscribe("ann", (QUOTE, "AAPL"))
+    core.rows("DELETE FROM pricing.demand WHERE symbol = 'AAPL'")
+    clock.advance(61)
+    note_calendars(core)
+    assert core.one(found) == core.one(noted) == "FX"
+
+
+@pytest.mark.usefixtures("plan")
+def test_a6_what_was_noted_long_ago_is_not_believed(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    note_calendars(core)
+    core.rows("UPDATE pricing.watched_calendars SET calendar = '24/7'")
+    noted = "SELECT pricing.watched_calendars_of('twelvedata')"
+    assert core.one(noted) == "24/7"
+    clock.advance(121)
+    assert core.one(noted) == "XNYS"
 
 
 @pytest.mark.usefixtures("plan")

@@ -83,6 +83,7 @@ def test_a6_one_command_makes_the_free_plan_work(core: Core, cli: CommandLine) -
     )
     again = use(cli, TWELVEDATA, "--plan", "free", "--json").json
     assert (again["changes"], again["key_stored"]) == ([], False)
+    assert again["is_checked"] is False, "it answers already, so another call would say nothing new"
 
 
 @pytest.mark.usefixtures("service")
@@ -165,6 +166,9 @@ def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine
         "SELECT units_needed, units_allowed FROM pricing.budget() WHERE provider = 'twelvedata'"
     )[0]
     assert needed <= allowed
+    assert "warning" not in cli("status", sandbox="false").stdout, (
+        "nor before the first answers tell the calendars"
+    )
 
 
 @pytest.mark.usefixtures("service")

@@ -25,8 +25,8 @@ def test_a1_what_is_pending_or_processing_is_not_queued_again(core: Core) -> Non
     assert core.enqueue(QUOTE, "AAPL", "IBM") == 2
     assert core.enqueue(QUOTE, "AAPL", "IBM") == 0
     call = core.claim_one()
-    assert core.enqueue(QUOTE, "AAPL", "IBM", "FB") == 1
-    assert core.statuses() == {"AAPL": "processing", "IBM": "processing", "FB": "pending"}
+    assert core.enqueue(QUOTE, "AAPL", "IBM", "META") == 1
+    assert core.statuses() == {"AAPL": "processing", "IBM": "processing", "META": "pending"}
     core.complete(call)
     assert core.enqueue(QUOTE, "AAPL") == 1
 
@@ -129,7 +129,7 @@ def test_a5_without_a_route_a_task_dies_at_once_and_says_so(core: Core) -> None:
 
 def test_b22_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM", priority=4)
-    core.enqueue(DAILY, "FB", days=SPRING, priority=-2)
+    core.enqueue(DAILY, "META", days=SPRING, priority=-2)
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
     core.enqueue(QUOTE, "MSFT", priority=2)
     clock.advance(30)
@@ -141,7 +141,7 @@ def test_b22_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
     assert 29 < depth[QUOTE, "pending"]["oldest_seconds"] < 60
     assert [(row["symbol"], row["status"], row["window_start"]) for row in listed] == [
         ("MSFT", "pending", None),
-        ("FB", "pending", SPRING[0]),
+        ("META", "pending", SPRING[0]),
         ("AAPL", "failed", None),
         ("IBM", "failed", None),
     ]

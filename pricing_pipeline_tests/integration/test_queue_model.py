@@ -26,7 +26,7 @@ from psycopg.rows import namedtuple_row
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, TWELVEDATA
 
 CADENCES = {QUOTE: 1, DAILY: 1440}
-SYMBOLS = ("AAPL", "FB", "IBM")
+SYMBOLS = ("AAPL", "META", "IBM")
 PRIORITIES = (-1, 1, 2)
 BATCH = 2
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)

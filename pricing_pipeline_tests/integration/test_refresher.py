@@ -31,7 +31,7 @@ from pricing_pipeline_tests.support.refreshing import Reports, calls, holding, i
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 from pricing_pipeline_tests.tools.audit import audit
 
-FIVE = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
+FIVE = ("AAPL", "META", "GOOG", "IBM", "MSFT")
 THIRTEEN_YEARS = Window(date(2000, 3, 1), date(2013, 2, 28))
 
 
@@ -244,7 +244,7 @@ def recorded() -> dict[str, dict[date, dict[str, str]]]:
     for row in csv.DictReader(io.StringIO(gzip.decompress(packed).decode("ascii"), newline="")):
         day = date.fromisoformat(row["Date"])
         if THIRTEEN_YEARS.start <= day <= THIRTEEN_YEARS.end:
-            found[row["Ticker"]][day] = row
+            found[row["Ticker"].replace("FB", "META")][day] = row
     return found
 
 
@@ -294,19 +294,21 @@ def test_g6_a_backfill_costs_symbols_times_pages(
     core: Core, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
     core.rows("UPDATE pricing.provider_capabilities SET max_window_days = 1000 WHERE fetcher = 'daily_bars'")
-    planned = refresher.plan_backfill(DAILY, THIRTEEN_YEARS, ["AAPL", "FB"])
+    planned = refresher.plan_backfill(DAILY, THIRTEEN_YEARS, ["AAPL", "META"])
     assert planned.tasks == 2 * 5
     assert refresher.backfill(planned).failed == 0
     assert (len(sandbox.calls()), sum(call["units"] for call in sandbox.calls())) == (5, 10), (
         "both in each call"
     )
     source = recorded()
-    for symbol in ("AAPL", "FB"):
+    for symbol in ("AAPL", "META"):
         bars = core.history(symbol, DAILY, THIRTEEN_YEARS.start, THIRTEEN_YEARS.end)
         assert {bar.observed_at.date(): bar.close for bar in bars} == {
             day: Decimal(row["Close"]) for day, row in source[symbol].items()
         }
-    assert core.one("SELECT count(*) FROM pricing.price_history WHERE symbol = 'FB'") < 250, "listed in 2012"
+    assert core.one("SELECT count(*) FROM pricing.price_history WHERE symbol = 'META'") < 250, (
+        "listed in 2012"
+    )
 
 
 def test_g6_a_backfill_reports_what_failed_and_fetches_the_rest(

@@ -293,8 +293,8 @@ def test_b8_a_batch_beyond_the_providers_limit_says_at_once_where_it_is_set(
         ("failed", 1, "misconfigured")
     }
     assert tasks[0].errors[0]["message"] == (
-        "twelvedata takes at most 120 symbols in such a call for quote, and 300 were to share one. Lower batch_size of"
-        " pricing.provider_capabilities, where provider = 'twelvedata' and fetcher = 'quote'."
+        "twelvedata takes at most 120 symbols in such a call for quote, and 300 were to share one."
+        " `pricing-pipeline provider change twelvedata --batch-size quote=120` lowers it."
     )
     assert core.task("118632").status == "completed"
     outcomes = core.rows(

@@ -97,7 +97,7 @@ def test_b28_without_wake_ups_a_drain_looks_by_itself(
 def test_b28_one_wake_up_for_a_batch_and_only_when_a_provider_had_nothing_pending(
     core: Core, heard: Callable[[], int]
 ) -> None:
-    core.enqueue(QUOTE, "AAPL", "IBM", "FB")
+    core.enqueue(QUOTE, "AAPL", "IBM", "META")
     assert heard() == 1
     core.enqueue(QUOTE, "MSFT")
     core.enqueue(QUOTE, "AAPL", priority=7)

@@ -26,7 +26,7 @@ from pricing_pipeline_tests.fixtures.dagster import Stage, a_run, move, plain, s
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
 
-SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
+SYMBOLS = ("AAPL", "META", "GOOG", "IBM", "MSFT")
 FIRST, LAST = date(2000, 3, 1), date(2013, 2, 28)
 
 
@@ -37,7 +37,7 @@ def source() -> dict[str, list[tuple[Any, ...]]]:
     for row in csv.DictReader(io.StringIO(gzip.decompress(packed).decode())):
         if FIRST <= (day := date.fromisoformat(row["Date"])) <= LAST:
             prices = [Decimal(row[name]) for name in ("Open", "High", "Low", "Close", "Volume")]
-            bars[row["Ticker"]].append((day, *prices))
+            bars[row["Ticker"].replace("FB", "META")].append((day, *prices))
     return {symbol: sorted(rows) for symbol, rows in bars.items()}
 
 

@@ -164,7 +164,7 @@ def test_g6_what_takes_long_to_count_in_all_is_counted_when_the_drain_ends(
 def test_g6_a_drain_that_ends_a_backfill_paints_its_months_as_filled(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
-    for symbol in ("AAPL", "FB", "GOOG", "IBM", "MSFT"):
+    for symbol in ("AAPL", "META", "GOOG", "IBM", "MSFT"):
         core.enqueue(DAILY, symbol, priority=-2, days=(date(2010, 1, 1), date(2010, 3, 5)))
     assert stage.drain(DAILY, partition="2010-03-01").success
     months = by_month(stage, DAILY)

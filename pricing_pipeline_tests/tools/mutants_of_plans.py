@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pricing_pipeline_tests.tools.mutant import Mutant
 
-_LIMITS = "pricing_pipeline/db/functions/queue/limits.sql"
+_PACING_SQL = "pricing_pipeline/db/functions/queue/pacing.sql"
 _PLANS = "pricing_pipeline/registry/plans.py"
 _PACING = "pricing_pipeline_tests/integration/test_pacing.py"
 _PROVIDER_PLANS = "pricing_pipeline_tests/integration/test_provider_plans.py"
@@ -12,7 +12,7 @@ _PROVIDER_PLANS = "pricing_pipeline_tests/integration/test_provider_plans.py"
 MUTANTS = (
     Mutant(
         "the units of a day are not spread",
-        _LIMITS,
+        _PACING_SQL,
         "paced_units",
         "floor(units * pricing.paced_share(hours, since, until, now_))",
         "units",
@@ -20,7 +20,7 @@ MUTANTS = (
     ),
     Mutant(
         "no unit is kept for closing prices",
-        _LIMITS,
+        _PACING_SQL,
         "paced_share",
         "THEN 0.9 ELSE 0.8 END",
         "THEN 0.9 ELSE 0.9 END",
@@ -28,7 +28,7 @@ MUTANTS = (
     ),
     Mutant(
         "units used before the session stop it",
-        _LIMITS,
+        _PACING_SQL,
         "paced_units",
         "THEN used.units + 1 ELSE paced END",
         "THEN paced ELSE paced END",

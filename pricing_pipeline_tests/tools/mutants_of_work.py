@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     Mutant(
         "bytes in flight are not reserved",
-        f"{_FUNCTIONS}/queue/limits.sql",
+        f"{_FUNCTIONS}/queue/quota.sql",
         "bytes_used",
         "SELECT sum(c.reserved_bytes)",
         "SELECT 0 * sum(c.reserved_bytes)",
@@ -212,7 +212,7 @@ MUTANTS = (
     ),
     Mutant(
         "the quota has no margin",
-        f"{_FUNCTIONS}/queue/limits.sql",
+        f"{_FUNCTIONS}/queue/quota.sql",
         "quota_for",
         "ELSE 95 END",
         "ELSE 100 END",
@@ -222,7 +222,7 @@ MUTANTS = (
     ),
     Mutant(
         "a producer waits for nobody who fills the same room",
-        f"{_FUNCTIONS}/queue/limits.sql",
+        f"{_FUNCTIONS}/queue/quota.sql",
         "take_room",
         "NOT pricing.take_turn('queue_room ' || wanted_provider)",
         "false",
@@ -304,8 +304,15 @@ MUTANTS = (
                 "IF false THEN",
             ),
             ("no backfill is ever lifted", "pick_for_claim", "claims % 10 = 9", "false"),
-            ("a call asks for more units than are left", "fitting_tasks", "tasks[:most]", "tasks"),
         )
+    ),
+    Mutant(
+        "a call asks for more units than are left",
+        f"{_FUNCTIONS}/queue/claim.sql",
+        "fitting_tasks",
+        "tasks[:most]",
+        "tasks",
+        (f"{_LIMITS}::test_a6_a_call_of_dear_symbols_asks_for_as_many_as_the_units_pay_for",),
     ),
     *(
         Mutant(
@@ -366,7 +373,7 @@ MUTANTS = (
         "require_primary",
         "IF pg_is_in_recovery() THEN",
         "IF false THEN",
-        (f"{_CONTRACTS}::test_contract_10_a_read_replica_is_refused",),
+        (f"{_TESTS}/integration/test_read_replica.py",),
     ),
     Mutant(
         "the breaker waits for a hundred faults",
@@ -375,6 +382,22 @@ MUTANTS = (
         "faults >= 10 THEN",
         "faults >= 100 THEN",
         (f"{_CONTRACTS}::test_contract_15_the_breaker_opens_on_retries_before_anything_has_died",),
+    ),
+    Mutant(
+        "a limit that a provider has shown is forgotten by the next claim",
+        f"{_FUNCTIONS}/queue/limits.sql",
+        "units_in_force",
+        "RETURN least(pricing.units_written(wanted, key), pricing.shown_units(wanted, key, now_));",
+        "RETURN pricing.units_written(wanted, key);",
+        (f"{_TESTS}/integration/test_shown_limits_model.py",),
+    ),
+    Mutant(
+        "a limit that was shown once is kept to for ever",
+        f"{_FUNCTIONS}/queue/limits.sql",
+        "shown_units",
+        "AND s.shown_at > now_ - interval '1 day'",
+        "AND s.shown_at > '-infinity'",
+        (f"{_TESTS}/integration/test_shown_limits_model.py",),
     ),
     Mutant(
         "any number of calls is made at once",

@@ -17,6 +17,7 @@ SHARED = frozenset(
     {
         "__init__",
         "base",
+        "canonical",
         "client",
         "configured",
         "currencies",
@@ -24,6 +25,7 @@ SHARED = frozenset(
         "noise",
         "splits",
         "key_echoes",
+        "sent",
         "transport",
         "unpacking",
         "values",
@@ -50,6 +52,7 @@ _IMPORTS = frozenset(
         "pricing_pipeline.errors",
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.noise"),
         *(
+            "pricing_pipeline.providers.canonical",
             "pricing_pipeline.providers.exchange_days",
             "pricing_pipeline.providers.flat",
             "pricing_pipeline.providers.splits",

@@ -63,6 +63,27 @@ def test_a_call_sends_what_was_built_with_the_key_in_a_header() -> None:
     assert fetched.http_status == 200
 
 
+def test_c3_the_user_agent_of_the_settings_goes_out_and_never_with_a_key() -> None:
+    agent = "prices-of-ann/1.0 (ann@example.com)"
+    with (
+        ScriptedServer(lambda c: c.answer(QUOTE)) as server,
+        ProviderClient(PROVIDERS["twelvedata"], server.url, SecretStr(KEY), user_agent=agent) as client,
+    ):
+        client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW)
+        with pytest.raises(SettingsError) as late:
+            client.replace_keys({"default": SecretStr("ann@example.com")})
+    assert server.requests[0].lower().count(b"user-agent:") == 1
+    assert f"User-Agent: {agent}\r\n".encode() in server.requests[0]
+    with pytest.raises(SettingsError) as early:
+        ProviderClient(PROVIDERS["twelvedata"], server.url, SecretStr(KEY), user_agent=f"a {KEY.upper()}")
+    ProviderClient(
+        PROVIDERS["twelvedata"], server.url, SecretStr("pipeline")
+    ).close()  # in our own, by chance
+    for refusal in (early, late):
+        assert str(refusal.value).startswith("PRICING_USER_AGENT contains an API key")
+        assert KEY not in str(refusal.value).lower()
+
+
 def test_a_provider_without_key_is_sent_none() -> None:
     with ScriptedServer(lambda c: c.answer(NAV)) as server:
         with ProviderClient(PROVIDERS["mfapi"], server.url, SecretStr(KEY)) as client:
@@ -135,7 +156,7 @@ def test_b8_a_symbol_that_cannot_be_sent_does_not_stop_the_others() -> None:
             Fetcher.QUOTE,
             121,
             0,
-            "at most 120 symbols in such a call for quote, and 121 .* Lower batch_size",
+            "at most 120 symbols in such a call for quote, and 121 .* --batch-size quote=120` lowers it",
         ),
         (
             "twelvedata",
@@ -144,8 +165,8 @@ def test_b8_a_symbol_that_cannot_be_sent_does_not_stop_the_others() -> None:
             5000,
             "at most 10 .* Lower window_batch_size or window_days_per_call",
         ),
-        ("yahoo", Fetcher.DAILY_BARS, 2, 0, "at most 1 .*provider = 'yahoo' and fetcher = 'daily_bars'"),
-        ("fmp", Fetcher.QUOTE, 101, 0, "at most 100 .* of pricing.provider_capabilities"),
+        ("yahoo", Fetcher.DAILY_BARS, 2, 0, "at most 1 .*provider change yahoo --batch-size daily_bars=1"),
+        ("fmp", Fetcher.QUOTE, 101, 0, "at most 100 .*provider change fmp --batch-size quote=100"),
         ("mfapi", Fetcher.NAV, 5001, 0, "at most 5000 "),
     ],
 )

@@ -209,13 +209,13 @@ def test_b29_refusals_are_told_apart_by_their_words(status: int, body: object, c
     check(lambda: parse(body, status=status))
 
 
-def test_b29_only_the_wording_of_the_endpoint_retires_a_batch_and_says_how_to_do_without() -> None:
-    with pytest.raises(PlanRestricted, match="batch_size of fmp's quote to 1") as caught:
+def test_b29_only_the_wording_of_the_endpoint_retires_batches_and_says_how_to_do_without() -> None:
+    with pytest.raises(PlanRestricted, match="provider change fmp --batch-size quote=1") as caught:
         parse(ENDPOINT_GATE, ["AAPL", "IBM"], status=402)
-    assert caught.value.is_whole_endpoint
+    assert (caught.value.is_whole_endpoint, caught.value.most_symbols) == (False, 1)
     with pytest.raises(PlanRestricted, match="which of 2 symbols") as caught:
         parse(SYMBOL_GATE, ["AAPL", "IBM"], status=402)
-    assert not caught.value.is_whole_endpoint
+    assert (caught.value.is_whole_endpoint, caught.value.most_symbols) == (False, None)
 
 
 def test_c1_a_wait_that_it_asks_for_is_obeyed() -> None:

@@ -15,6 +15,8 @@ RELEASED = {
     "0047_words.sql": "c0455cc85a7da2e2",
     "0048_quarantined.sql": "7e2c5941b73bb4fd",
     "0049_provider_plans.sql": "11f3ca2593d6fe2b",
+    "0050_provider_symbols.sql": "6544f09cd6e35c9f",
+    "0051_shown_limits.sql": "53cb60472451cdc8",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

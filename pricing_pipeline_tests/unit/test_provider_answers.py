@@ -7,7 +7,6 @@ fails; a new provider gets its rows by writing them. What the parsers are to do 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,14 +15,11 @@ import pytest
 
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import check_answer
 from pricing_pipeline.validation.knowledge import Known
 from pricing_pipeline.validation.plausibility import judge
-from pricing_pipeline_tests.support.recordings import FOLDER, recorded, recorded_files
+from pricing_pipeline_tests.support.recordings import FOLDER, in_words, recorded, recorded_files
 
 PAGE = Path(__file__).parents[2] / "docs" / "provider-answers.md"
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
@@ -65,39 +61,7 @@ def read(row: Row) -> tuple[Fetcher, list[str], Answer]:
 
 def outcome(row: Row) -> str:
     """What the row's file leads to, in the words of the page."""
-    try:
-        _, asked, answer = read(row)
-    except ProviderError as error:
-        return f"call: {_words(type(error).__name__)}"
-    return "; ".join(_about(symbol, check_answer(row.provider, asked, answer)) for symbol in asked)
-
-
-def _about(symbol: str, answer: Answer) -> str:
-    found = [
-        f"{one.close} {one.currency or 'without currency'} of {_time(one.observed_at)}"
-        + (" (splits)" if one.adjustment is Adjustment.SPLITS else "")
-        for one in answer.observations
-        if one.symbol == symbol
-    ]
-    documents = sum(one.symbol == symbol for one in answer.documents)
-    refused = sum(one.symbol == symbol for one in answer.rejected)
-    parts = [*_ends(found), *([f"{documents} document{'s' * (documents > 1)}"] if documents else [])]
-    parts += [one.kind for one in answer.failures if one.symbol == symbol]
-    parts += ["empty"] if symbol in answer.empty else []
-    parts += [f"{refused} refused"] if refused else []
-    return f"{symbol}: {', '.join(parts)}"
-
-
-def _ends(found: Sequence[str]) -> list[str]:
-    return list(found) if len(found) < 2 else [f"{len(found)} values, {found[0]} to {found[-1]}"]
-
-
-def _time(at: datetime) -> str:
-    return str(at.date()) if at.hour == at.minute == at.second == 0 else f"{at:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _words(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return in_words(row.provider, lambda: read(row)[1:])
 
 
 @pytest.mark.parametrize(

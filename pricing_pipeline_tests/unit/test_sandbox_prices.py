@@ -24,7 +24,7 @@ from pricing_pipeline.sandbox.recorded import recorded_bars
 from pricing_pipeline.sandbox.units import decimal_text, units_of
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
-SYMBOLS = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
+SYMBOLS = ["AAPL", "META", "GOOG", "IBM", "MSFT"]
 WEDNESDAY = datetime(2026, 11, 18, 15, 30, 20, tzinfo=UTC)
 SATURDAY = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def source() -> dict[str, list[dict[str, str]]]:
     packed = files("bokeh_sampledata").joinpath("_data/stocks.csv.gz").read_bytes()
     rows: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in csv.DictReader(io.StringIO(gzip.decompress(packed).decode())):
-        rows[row["Ticker"]].append(row)
+        rows[row["Ticker"].replace("FB", "META")].append(row)
     return rows
 
 
@@ -62,7 +62,7 @@ def test_splits_are_found_in_the_recording():
         "MSFT": [("2003-02-18", 2)],
         "IBM": [],
         "GOOG": [],
-        "FB": [],
+        "META": [],
     }
 
 
@@ -276,7 +276,7 @@ def test_time_travel_into_the_recording_knows_nothing_of_its_future():
     assert asked.bars("IBM")[-1]["datetime"] == "2010-07-02"
     quote = parsed(asked.twelvedata("quote", symbol="IBM"))
     assert quote["previous_close"] == "121.86000"
-    assert asked.twelvedata("quote", symbol="FB").status == 404  # listed in 2012
+    assert asked.twelvedata("quote", symbol="META").status == 404  # listed in 2012
 
 
 @pytest.mark.parametrize("symbol", ["TSLA", "EUR/USD"])

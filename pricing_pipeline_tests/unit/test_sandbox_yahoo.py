@@ -177,7 +177,7 @@ def test_adjusted_closes_lack_what_later_dividends_paid() -> None:
         paid = found["events"]["dividends"][str(at)]["amount"]
         ratios = [one / close for one, close in zip(adjusted, closes, strict=True)]
         assert ratios[here - 1] / ratios[here] == pytest.approx(1 - paid / closes[here - 1], rel=1e-6)
-    facebook = series(asked, "FB", period1=epoch("2024-01-01"), period2=epoch("2026-11-18"))["indicators"]
+    facebook = series(asked, "META", period1=epoch("2024-01-01"), period2=epoch("2026-11-18"))["indicators"]
     assert facebook["adjclose"][0]["adjclose"] == facebook["quote"][0]["close"], "it pays nothing"
 
 

@@ -224,3 +224,44 @@ def test_c3_what_a_home_was_made_for_is_never_guessed(folder: Path) -> None:
     (folder / ".pricing" / "prices-from").write_text("")
     with pytest.raises(SettingsError, match="is damaged"):
         load_settings()
+
+
+# --- User-Agent ----------------------------------------------------------------------------------
+
+
+def test_c3_the_user_agent_is_a_setting() -> None:
+    assert load_settings().user_agent is None
+    os.environ["PRICING_USER_AGENT"] = "prices-of-ann/1.0 (ann@example.com)"
+    assert load_settings().user_agent == "prices-of-ann/1.0 (ann@example.com)"
+
+
+@pytest.mark.parametrize(
+    "agent", ["a" * 201, "a\nX-Other: b", "a\rb", "a\tb", " agent7", "préis", "a\x7fb", "a\x00b"]
+)
+def test_c3_a_user_agent_that_no_header_can_carry_is_refused(agent: str) -> None:
+    os.environ["PRICING_USER_AGENT"] = agent
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value).startswith("PRICING_USER_AGENT: ")
+    assert "one line of at most 200 printable ASCII characters" in str(caught.value)
+    assert agent not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TWELVEDATA_API_KEY", "canary-0123"),
+        ("FMP_API_KEYS", "second=canary-0123"),
+        ("MASTER_KEY", "main:canary-0123"),
+        ("UI_TOKEN", "canary-0123"),
+        ("DATABASE_URL", "postgresql://ann:canary%2D0123@127.0.0.1/x"),
+        ("OWNER_URL", "postgresql://127.0.0.1/x?password=canary-0123"),
+    ],
+)
+def test_c3_a_user_agent_with_a_secret_is_refused_without_being_shown(name: str, value: str) -> None:
+    os.environ |= {f"PRICING_{name}": value, "PRICING_USER_AGENT": "prices (CANARY-0123)"}
+    with pytest.raises(
+        SettingsError, match=f"PRICING_USER_AGENT contains a secret of PRICING_{name}"
+    ) as caught:
+        load_settings()
+    assert "canary-0123" not in str(caught.value).lower()

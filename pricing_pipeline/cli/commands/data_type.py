@@ -194,7 +194,7 @@ def change(
 
 @noun.command()
 def refresh(name: TypeName, as_json: Json = False) -> None:
-    """Queue all instruments of a type with a schedule now, behind what is watched and held.
+    """Queue the instruments of a type with a schedule now, behind what is watched and held; not what is fresh.
 
     \b
     Example: pricing-pipeline type refresh mf_nav

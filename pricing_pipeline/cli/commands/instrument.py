@@ -22,7 +22,7 @@ from pricing_pipeline.cli.options import (
 )
 from pricing_pipeline.cli.style import listing, zoned
 
-noun = typer.Typer(help="Look at instruments; add, change, pause, resume or remove them.")
+noun = typer.Typer(help="Look at instruments; find, add, change, spell, pause, resume or remove them.")
 
 NewName = Annotated[str | None, typer.Option("--name", metavar="TEXT", help="For people.")]
 NewCurrency = Annotated[
@@ -80,6 +80,38 @@ def show(symbol: Symbol, asset_class: Class = None, as_json: Json = False) -> No
     from pricing_pipeline.cli import instrument
 
     instrument.show(symbol, asset_class, as_json=as_json)
+
+
+@noun.command()
+@listing
+def find(
+    words: Annotated[list[str], typer.Argument(metavar="WORD", help="Parts of a name, or a ticker.")],
+    provider: Annotated[
+        str | None,
+        typer.Option("--provider", metavar="PROVIDER", help="Whom to ask: twelvedata, fmp or mfapi."),
+    ] = None,
+    data_type: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="Only for this data type, asked of its first provider."),
+    ] = None,
+    chosen: Annotated[
+        str | None, typer.Option("--add", metavar="N[,M]", help="Add what has these numbers.")
+    ] = None,
+    limit: Limit = 30,
+    as_json: Json = False,
+) -> None:
+    """Search for instruments at a provider, and add those that you choose. On a terminal it asks which.
+
+    It is one call of one unit, within the provider's limits.
+
+    \b
+    Example: pricing-pipeline instrument find vodafone --provider twelvedata --add 1
+    """
+    if not 0 < len(" ".join(words).strip()) <= 100:
+        raise typer.BadParameter("name what to search for in at most 100 characters, such as vodafone")
+    from pricing_pipeline.cli import instrument_find
+
+    instrument_find.find(words, provider, data_type, chosen, limit, as_json=as_json)
 
 
 @noun.command()
@@ -172,6 +204,31 @@ def change(
     if not (known or bounds or as_type):
         raise typer.BadParameter("say what changes, such as --currency USD")
     instrument.change(symbol, asset_class, data_type, known, bounds, as_type=as_type, as_json=as_json)
+
+
+@noun.command()
+def spell(
+    symbol: Symbol,
+    provider: Annotated[str, typer.Option("--at", metavar="PROVIDER", help="A provider of `provider list`.")],
+    spelling: Annotated[
+        str | None, typer.Option("--as", metavar="SPELLING", help="What the provider calls it.")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Have the provider's rule spell it again.")] = False,
+    asset_class: Class = None,
+    as_json: Json = False,
+) -> None:
+    """Say how a provider spells an instrument, where its rule is wrong. `instrument show` tells each spelling.
+
+    What failed of it is asked for again. It needs the owner's URL, as `type add` does.
+
+    \b
+    Example: pricing-pipeline instrument spell BRK.B --at yahoo --as BRK-B
+    """
+    if undo == (spelling is not None):
+        raise typer.BadParameter("give the spelling with --as, or take it back with --undo")
+    from pricing_pipeline.cli import instrument
+
+    instrument.spell(symbol, asset_class, provider, spelling, as_json=as_json)
 
 
 @noun.command()

@@ -71,7 +71,10 @@ def change(
         bool | None, typer.Option("--active/--inactive", help="Whether calls are made with it at all.")
     ] = None,
     unblock: Annotated[
-        bool, typer.Option("--unblock", help="Use it again at once, though the provider has refused it.")
+        bool,
+        typer.Option(
+            "--unblock", help="Use it again at once, and fully, though the provider has refused it."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import Json, Provider
+from pricing_pipeline.cli.options import Json, Provider, Symbols
 from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Look at the sources of prices, choose those to be asked, and say how.")
@@ -60,8 +61,12 @@ def use(
         typer.Option("--day", metavar="UNITS", min=1, help="What your plan allows in a day of UTC."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Try the key with one call first.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--check/--no-check",
+            help="Try the key with one call first; else only while nothing was answered.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Ask a provider from now on, within a plan: its limits, batches, data types and TTLs are written.
@@ -87,6 +92,32 @@ def undo(name: Provider, as_json: Json = False) -> None:
     from pricing_pipeline.cli import provider_plan
 
     provider_plan.undo(name, as_json=as_json)
+
+
+@noun.command()
+def record(
+    name: Provider,
+    symbols: Symbols,
+    types: Annotated[
+        list[str], typer.Option("--type", metavar="TYPE", help="A data type of `type list`; repeatable.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Where the files go, in a folder of the provider.")
+    ] = Path("recordings"),
+    force: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make one call for each data type, and keep what was asked and answered in files, without your keys.
+
+    The calls count and keep to the limits, as those of workers do. Refusals are recorded, too; no price is stored.
+    `sandbox --recordings FOLDER` replays the files. It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline provider record yahoo AAPL --type equity_quote
+    """
+    from pricing_pipeline.cli import provider_record
+
+    provider_record.record(name, symbols, types, out, is_forced=force, as_json=as_json)
 
 
 @noun.command()

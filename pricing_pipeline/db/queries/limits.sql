@@ -1,11 +1,19 @@
 -- name: settle
 -- Close a call and book its wire bytes, once; what it says about its provider counts if its claim still owned a task.
 SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :wire_bytes, CAST(:error AS text), CAST(:kind AS text)),
-       CASE WHEN :is_owned THEN pricing.judge_call(:call_id, CAST(:units_left AS integer)) END;
+       CASE WHEN :is_owned THEN pricing.judge_call(:call_id, CAST(:units_left AS integer), CAST(:shown_units AS integer), CAST(:shown_seconds AS integer)) END;
 
 -- name: throttle
 -- Stop all calls with a key for a while; returns the pause in seconds.
 SELECT extract(epoch FROM pricing.throttle(:provider, :key_name, make_interval(secs => CAST(:retry_after AS float8)), :reason))::float8;
+
+-- name: heed_batch
+-- Remember that a call had more symbols than its provider takes.
+SELECT pricing.heed_batch_size(:call_id, CAST(:most AS integer));
+
+-- name: has_answered
+-- Whether a provider has ever answered a call.
+SELECT pricing.has_answered(:provider);
 
 -- name: register_keys
 -- Say which keys a worker holds; returns how many are new.
@@ -28,8 +36,14 @@ UPDATE pricing.provider_keys
 SET is_active = coalesce(CAST(:is_active AS boolean), is_active),
     blocked_until = CASE WHEN :unblock THEN NULL ELSE blocked_until END,
     blocked_reason = CASE WHEN :unblock THEN NULL ELSE blocked_reason END,
-    throttles = CASE WHEN :unblock THEN 0 ELSE throttles END
+    throttles = CASE WHEN :unblock THEN 0 ELSE throttles END,
+    foreign_units = CASE WHEN :unblock THEN 0 ELSE foreign_units END,
+    foreign_until = CASE WHEN :unblock THEN NULL ELSE foreign_until END
 WHERE provider = :provider AND key_name = :key_name;
+
+-- name: forget_shown
+-- Forget what a provider has shown of a key's limits.
+DELETE FROM pricing.shown_limits WHERE provider = :provider AND key_name = :key_name;
 
 -- name: quota
 -- Per provider: bytes used of the 30-day allowance, units left now over all keys, and why it is not called, if so.
@@ -81,8 +95,7 @@ SELECT p.provider, w.state,
        EXISTS (SELECT FROM pricing.provider_capabilities c WHERE c.provider = p.provider AND c.units_per_symbol > 0) AS is_in_credits,
        (SELECT jsonb_agg(jsonb_build_object('used', u.used, 'units', u.units, 'window_seconds', u.window_seconds) ORDER BY u.window_seconds NULLS LAST)
         FROM (SELECT l.window_seconds,
-                     (SELECT sum(coalesce(own.units, l.units)) FROM pricing.key_allowances(p.provider, n.at) k
-                      LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
+                     (SELECT sum(pricing.units_in_force(l, k.key_name, n.at)) FROM pricing.key_allowances(p.provider, n.at) k
                       WHERE k.is_active) AS units,
                      (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                       WHERE c.provider = p.provider AND c.counted_at > pricing.limit_start(l, n.at)) AS used
@@ -92,3 +105,7 @@ FROM (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN pricing.data_collectors p
 CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
 WHERE p.provider = ANY (CAST(:providers AS text[])) ORDER BY 1;
+
+-- name: shown
+-- Limits that providers have shown to be lower than what is written down.
+SELECT provider, key_name, name, units, shown_units, shown_at, sentence AS words, correction FROM pricing.limits_shown();

@@ -9,8 +9,10 @@ FROM pricing.quarantined_values q WHERE q.value_id = :value_id;
 
 -- name: claim
 -- Take one call about quarantined values, or learn why nobody may be asked now.
-SELECT refusal, key_name, call_id, data_type, fetcher, day, claimed_at, value_ids, symbols
-FROM pricing.claim_opinions(:provider, :worker, CAST(:keys AS text[]), CAST(:run_id AS text), CAST(:only_value AS bigint));
+SELECT c.refusal, c.key_name, c.call_id, c.data_type, c.fetcher, c.day, c.claimed_at, c.value_ids, c.symbols,
+       (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = c.data_type) AS asset_class,
+       pricing.overrides_of(:provider, c.data_type, c.symbols) AS overrides
+FROM pricing.claim_opinions(:provider, :worker, CAST(:keys AS text[]), CAST(:run_id AS text), CAST(:only_value AS bigint)) c;
 
 -- name: note
 -- Keep what another provider said.

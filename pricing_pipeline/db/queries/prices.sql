@@ -28,7 +28,7 @@ COPY pricing.price_history (data_type, symbol, observed_at, amount, open_amount,
 -- Store the latest prices of a call, finish its tasks and settle it; no row when a task was lost.
 SELECT added, revised FROM pricing.settle_prices(
     CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes, CAST(:units_left AS integer),
-    :data_type, :provider, :call_id,
+    CAST(:shown_units AS integer), CAST(:shown_seconds AS integer), :data_type, :provider, :call_id,
     CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
     CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]),
     CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]), CAST(:adjustments AS text[]));

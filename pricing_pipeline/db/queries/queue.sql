@@ -1,7 +1,14 @@
 -- name: claim
 -- Take what the provider allows now, as calls; commit before making them, and if that does not wait for the disk, wait.
-SELECT call_id, key_name, data_type, fetcher, window_start, window_end, claim_token, claimed_at, ids, symbols, priorities, attempts
-FROM pricing.claim_calls(:provider, :worker, :max_calls, :run_id, CAST(:keys AS text[]), :is_waited_for);
+SELECT c.call_id, c.key_name, c.data_type, c.fetcher, c.window_start, c.window_end, c.claim_token, c.claimed_at,
+       (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = c.data_type),
+       pricing.overrides_of(:provider, c.data_type, c.symbols),
+       c.ids, c.symbols, c.priorities, c.attempts
+FROM pricing.claim_calls(:provider, :worker, :max_calls, :run_id, CAST(:keys AS text[]), :is_waited_for) c;
+
+-- name: claim_search
+-- Take one call of a provider's search, or learn why it may not be asked now.
+SELECT refusal, key_name, call_id, claimed_at FROM pricing.claim_search(:provider, :worker, CAST(:keys AS text[]), :data_type);
 
 -- name: await_disk
 -- Wait until all that was committed is on the disk.
@@ -14,7 +21,8 @@ SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 -- name: finish
 -- Finish tasks that this claim still owns and settle their call; returns the tasks' ids.
 SELECT pricing.finish_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes,
-                           CAST(:kind AS text), CAST(:units_left AS integer), :is_owned);
+                           CAST(:kind AS text), CAST(:units_left AS integer), :is_owned,
+                           CAST(:shown_units AS integer), CAST(:shown_seconds AS integer));
 
 -- name: fail
 -- Record why tasks brought nothing; retried, snoozed or dead. Returns the ids that the claim still owns.

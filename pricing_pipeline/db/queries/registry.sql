@@ -123,12 +123,11 @@ ORDER BY l.provider, l.name, k.key_name NULLS FIRST;
 
 -- name: uses_of_limit
 -- How much of a limit each key has used, and what it may use.
-SELECT k.key_name, coalesce(own.units, l.units) AS units,
+SELECT k.key_name, pricing.units_in_force(l, k.key_name, n.at) AS units,
        (SELECT coalesce(sum(c.units), 0)::integer FROM pricing.counted_calls c
         WHERE c.provider = l.provider AND c.key_name = k.key_name AND c.counted_at > pricing.limit_start(l, n.at)) AS used
 FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.provider_limits l
 CROSS JOIN LATERAL pricing.key_allowances(l.provider, n.at) k
-LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
 WHERE l.provider = :provider AND l.name = :name ORDER BY 1;
 
 -- name: set_units
@@ -183,7 +182,7 @@ SELECT fetcher, batch_size FROM pricing.provider_capabilities WHERE provider = :
 
 -- name: set_batch_size
 -- Change the most symbols of one call; no row where the provider cannot be asked for this.
-UPDATE pricing.provider_capabilities SET batch_size = :size, batch_from = least(batch_from, :size)
+UPDATE pricing.provider_capabilities SET batch_size = :size
 WHERE provider = :provider AND fetcher = :fetcher RETURNING fetcher;
 
 -- name: probe

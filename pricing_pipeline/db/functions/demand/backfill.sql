@@ -221,9 +221,8 @@ BEGIN
         SELECT max(greatest(ceil(spent.units::numeric / greatest(room.units, 1)) - 1, 0) * coalesce(l.window_seconds, 86400)) AS seconds
         FROM pricing.provider_limits l
         CROSS JOIN LATERAL (
-            SELECT sum(coalesce(o.units, l.units)) AS units
+            SELECT sum(pricing.units_in_force(l, coalesce(k.key_name, 'default'), now_)) AS units
             FROM (VALUES (a.provider)) AS x (provider) LEFT JOIN pricing.provider_keys k ON k.provider = x.provider AND k.is_active
-            LEFT JOIN pricing.provider_key_limits o ON (o.provider, o.name, o.key_name) = (l.provider, l.name, coalesce(k.key_name, 'default'))
         ) room
         WHERE l.provider = a.provider) waits
     ORDER BY 1;

@@ -49,10 +49,12 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('no_key', 'no key of %1$s is active. `pricing-pipeline key set %1$s` stores one'),
         ('key_refused', '%1$s does not accept the key (%2$s); it is asked again at %3$s. `pricing-pipeline key set %1$s` stores another one'),
         ('throttled', '%s has refused calls for speed (%s) and is left alone until %s. If that keeps coming back, lower its limit with `pricing-pipeline limit set`'),
+        ('refused_always', '%s has answered none of our calls so far (%s) and is left alone until %s'),
         ('no_quota', 'the quota of %s is spent: %s of the %s bytes that such work may use in 30 days are used, and it needs %s. They come back hour by hour; raise the quota with `pricing-pipeline provider change` if your plan allows it'),
         ('window_used', '%s allows %s in %s, and %s are used; the next comes at %s'),
         ('day_used', '%s allows %s in a day, and %s are used; the next come at %s. `pricing-pipeline status` says whether what is watched fits'),
         ('day_paced', '%s allows %s in a day: %s are used, and the others are spread over the rest of the trading hours; the next comes at %s'),
+        ('limit_shown', '%s has shown a limit of %s in %s for key %s at %s; the limit "%s" says %s. Correct it: %s'),
         ('units_used', 'the limits of %s are used up for the moment; the next call is made within a minute'),
         ('units_reported_used', '%s says that nothing is left of its limit; the next call is made as soon as a minute has passed. If that keeps coming back, others use the key, or the limit is lower than `pricing-pipeline limit list` says'),
         -- Of its task.

@@ -1,10 +1,19 @@
 -- Why a price is as old as it is: one answer for a pair, the most specific cause first. It only reads.
 
+CREATE OR REPLACE FUNCTION pricing.has_answered(wanted_provider text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT EXISTS (SELECT FROM pricing.collector_call_log c WHERE c.provider = wanted_provider AND c.outcome = 'ok')
+$$;
+COMMENT ON FUNCTION pricing.has_answered(text) IS
+    'Whether a provider has ever answered a call, as far as the log of calls reaches. One that never has may refuse this client whatever it asks for.';
+
+
 CREATE OR REPLACE FUNCTION pricing.why_no_key(wanted_provider text, OUT state text, OUT sentence text, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     keys record;
+    refusal record;
 BEGIN
     SELECT bool_or(k.is_active) AS some_active, min(k.blocked_until) FILTER (WHERE k.is_active) AS free_at,
            bool_and(coalesce(k.blocked_until > now_, false)) FILTER (WHERE k.is_active) AS all_blocked,
@@ -14,15 +23,21 @@ BEGIN
         state := 'key_refused';
         sentence := pricing.why_sentence('no_key', wanted_provider);
     ELSIF keys.all_blocked THEN
+        SELECT c.failure_kind, logged.http_status INTO refusal
+        FROM pricing.counted_calls c JOIN pricing.collector_call_log logged USING (call_id)
+        WHERE c.provider = wanted_provider AND c.counted_at > now_ - interval '2 hours' AND c.failure_kind IN ('key_refused', 'throttled')
+        ORDER BY c.counted_at DESC LIMIT 1;
         state := 'throttled';
-        IF 'key_refused' = (SELECT c.failure_kind FROM pricing.counted_calls c
-                            WHERE c.provider = wanted_provider AND c.counted_at > now_ - interval '2 hours'
-                              AND c.failure_kind IN ('key_refused', 'throttled')
-                            ORDER BY c.counted_at DESC LIMIT 1) THEN
+        IF refusal.failure_kind = 'key_refused' THEN
             state := 'key_refused';
         END IF;
         next_at := keys.free_at;
         sentence := pricing.why_sentence(state, wanted_provider, pricing.without_full_stop(keys.reason), pricing.format_time(next_at));
+        -- 401 is about the key, whether or not another one was accepted before.
+        IF refusal.http_status IN (403, 429) AND NOT pricing.has_answered(wanted_provider) THEN
+            sentence := pricing.why_sentence(
+                'refused_always', wanted_provider, pricing.without_full_stop(keys.reason), pricing.format_time(next_at));
+        END IF;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_no_key(text) IS
@@ -39,9 +54,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         CROSS JOIN pricing.provider_limits l
         CROSS JOIN (SELECT 'default' AS key_name WHERE NOT EXISTS (SELECT FROM pricing.provider_keys x WHERE x.provider = wanted_provider)
                     UNION ALL SELECT x.key_name FROM pricing.provider_keys x WHERE x.provider = wanted_provider AND x.is_active) k
-        LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
-        CROSS JOIN LATERAL (SELECT coalesce(own.units, l.units)::bigint AS units,
-                                   pricing.paced_units(l, k.key_name, coalesce(own.units, l.units), n.at) AS paced) plan
+        CROSS JOIN LATERAL (SELECT pricing.units_in_force(l, k.key_name, n.at)::bigint AS units OFFSET 0) force
+        CROSS JOIN LATERAL (SELECT force.units, pricing.paced_units(l, k.key_name, force.units, n.at) AS paced) plan
         CROSS JOIN LATERAL (SELECT coalesce(sum(c.units), 0)::bigint AS units, min(c.counted_at) AS oldest_at FROM pricing.counted_calls c
                             WHERE c.provider = wanted_provider AND c.key_name = k.key_name
                               AND c.counted_at > pricing.limit_start(l, n.at)) used
@@ -62,6 +76,44 @@ COMMENT ON FUNCTION pricing.limit_in_force(text) IS
     'The limit that keeps a provider from being called now: how much of it is used, and when the next unit comes. NULL = none of ours does.';
 
 
+CREATE OR REPLACE FUNCTION pricing.correction_of(wanted pricing.provider_limits, key text, shown integer) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    is_one_of_several boolean := (SELECT count(*) > 1 FROM pricing.provider_keys k WHERE k.provider = wanted.provider AND k.is_active)
+        OR EXISTS (SELECT FROM pricing.provider_key_limits o WHERE (o.provider, o.name, o.key_name) = (wanted.provider, wanted.name, key));
+    command text;
+BEGIN
+    -- With the other limit, which the plan may leave to people.
+    SELECT pg_catalog.format('pricing-pipeline provider use %s --plan %s --symbols %s', p.provider, p.plan, p.symbols)
+           || string_agg(pg_catalog.format(' --%s %s', l.name, pricing.units_in_force(l, key, pricing.clock())), '' ORDER BY l.name DESC)
+    INTO command FROM pricing.provider_plans p JOIN pricing.provider_limits l USING (provider)
+    WHERE p.provider = wanted.provider AND NOT is_one_of_several
+      AND ((l.name = 'minute' AND l.window_seconds = 60) OR (l.name = 'day' AND l.day_timezone = 'UTC'))
+    GROUP BY p.provider, p.plan, p.symbols HAVING bool_or(l.name = wanted.name);
+    RETURN coalesce(command, pg_catalog.format('pricing-pipeline limit set %s %s %s', wanted.provider, wanted.name, shown)
+                             || CASE WHEN is_one_of_several THEN ' --key ' || key ELSE '' END);
+END $$;
+COMMENT ON FUNCTION pricing.correction_of(pricing.provider_limits, text, integer) IS
+    'The command that writes down a limit as its provider has shown it to a key: `provider use` where a plan is in use, else `limit set`.';
+
+
+CREATE OR REPLACE FUNCTION pricing.limits_shown(only_provider text DEFAULT NULL)
+RETURNS TABLE (provider text, key_name text, name text, units integer, shown_units integer, shown_at timestamptz, sentence text, correction text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT s.provider, s.key_name, s.name, w.units, s.shown_units, s.shown_at,
+           pricing.why_sentence('limit_shown', s.provider, s.shown_units || CASE s.shown_units WHEN 1 THEN ' unit' ELSE ' units' END,
+                                coalesce(pricing.format_span(make_interval(secs => l.window_seconds)), 'a day'), s.key_name,
+                                pricing.format_time(s.shown_at), s.name, w.units::text, w.correction),
+           w.correction
+    FROM pricing.shown_limits s JOIN pricing.provider_limits l USING (provider, name)
+    CROSS JOIN LATERAL (SELECT pricing.units_written(l, s.key_name) AS units, pricing.correction_of(l, s.key_name, s.shown_units) AS correction) w
+    WHERE (only_provider IS NULL OR s.provider = only_provider) AND pricing.shown_units(l, s.key_name, pricing.clock()) < w.units
+    ORDER BY 1, 2, 3
+$$;
+COMMENT ON FUNCTION pricing.limits_shown(text) IS
+    'The limits that providers, or one of them, have shown to be lower than what is written down: a sentence about each, and the command that corrects it.';
+
+
 CREATE OR REPLACE FUNCTION pricing.why_not_called(
     wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -71,6 +123,7 @@ DECLARE
     provider_ pricing.provider_state;
     used bigint;
     allowed bigint;
+    shown text := (SELECT coalesce(string_agg('. ' || l.sentence, ''), '') FROM pricing.limits_shown(wanted_provider) l);
 BEGIN
     SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = wanted_provider;
     SELECT * INTO provider_ FROM pricing.provider_state s WHERE s.provider = wanted_provider;
@@ -91,6 +144,7 @@ BEGIN
     END IF;
     SELECT w.state, w.sentence, w.next_at INTO state, sentence, next_at FROM pricing.why_no_key(wanted_provider) w;
     IF state IS NOT NULL THEN
+        sentence := sentence || CASE state WHEN 'throttled' THEN shown ELSE '' END;
         RETURN;
     END IF;
     used := pricing.bytes_used(wanted_provider, now_);
@@ -106,7 +160,7 @@ BEGIN
             WHERE k.provider = wanted_provider AND (k.foreign_until > now_ OR k.reported_left = 0)) THEN
             sentence := pricing.why_sentence('units_reported_used', wanted_provider);
         END IF;
-        sentence := coalesce(sentence, pricing.why_sentence('units_used', wanted_provider));
+        sentence := coalesce(sentence, pricing.why_sentence('units_used', wanted_provider)) || shown;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS

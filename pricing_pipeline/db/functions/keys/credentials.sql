@@ -13,6 +13,7 @@ BEGIN
     ON CONFLICT ON CONSTRAINT provider_keys_pkey
         DO UPDATE SET is_active = true, blocked_until = NULL, blocked_reason = NULL, throttles = 0, reported_left = NULL, reported_at = NULL,
                       foreign_units = 0, foreign_until = NULL;
+    DELETE FROM pricing.shown_limits s WHERE (s.provider, s.key_name) = (wanted_provider, wanted_key);
     INSERT INTO pricing.provider_credentials AS c
         (provider, key_name, row_version, master_key_id, key_nonce, wrapped_key, secret_nonce, ciphertext, created_at, sealed_at)
     VALUES (wanted_provider, wanted_key, version, store_credential.master_key_id, nonce_of_key, key_wrapped, nonce_of_secret, secret_sealed, now_, now_)

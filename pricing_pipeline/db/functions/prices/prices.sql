@@ -301,7 +301,7 @@ COMMENT ON FUNCTION pricing.verify_instruments(text, text[], text[]) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.settle_prices(
-    ids bigint[], token uuid, http_status integer, wire_bytes bigint, stated_left integer,
+    ids bigint[], token uuid, http_status integer, wire_bytes bigint, stated_left integer, shown_units integer, shown_seconds integer,
     wanted_type text, from_provider text, from_call bigint,
     symbols text[], times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
     scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[])
@@ -322,10 +322,11 @@ BEGIN
         RAISE EXCEPTION 'the price of % is older than the one that is stored', late
             USING HINT = 'Store the others without it.', ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    PERFORM pricing.finish_call(from_call, owned, token, http_status, wire_bytes, stated_left => stated_left);
+    PERFORM pricing.finish_call(from_call, owned, token, http_status, wire_bytes, stated_left => stated_left,
+                                shown_units => shown_units, shown_seconds => shown_seconds);
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION pricing.settle_prices(bigint[], uuid, integer, bigint, integer, text, text, bigint, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[]) IS
+COMMENT ON FUNCTION pricing.settle_prices(bigint[], uuid, integer, bigint, integer, integer, integer, text, text, bigint, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[]) IS
     'All that becomes of a call for latest prices of which every one is believed: stored, its tasks finished, the call settled. Returns how many values were added and revised; no row, with nothing changed, when the claim has lost any task.';
 
 

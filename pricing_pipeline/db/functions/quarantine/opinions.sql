@@ -204,8 +204,8 @@ BEGIN
     SELECT t.value_ids, t.symbols INTO value_ids, symbols FROM pricing.asked_together(
         first_, wanted_provider, day,
         -- A list of all symbols is too much for an opinion.
-        CASE WHEN only_value IS NOT NULL THEN 1 WHEN day IS NOT NULL THEN able.window_batch_size
-             WHEN able.batch_from > 1 THEN 1 ELSE able.batch_size END) t;
+        CASE WHEN only_value IS NOT NULL OR (day IS NULL AND able.batch_from > 1) THEN 1
+             ELSE pricing.batch_of(able, coalesce(day, '-infinity'), coalesce(day, 'infinity')) END) t;
     -- The lock makes looking at the allowance and taking from it one step, as for claims.
     SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     now_ := pricing.clock();

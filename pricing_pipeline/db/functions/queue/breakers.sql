@@ -9,7 +9,8 @@ COMMENT ON FUNCTION pricing.is_provider_fault(text) IS
     'Whether a failed call counts against its provider. Not: a wrong key, symbol, plan or request, which are ours, and single values that cannot be true.';
 
 
-CREATE OR REPLACE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.judge_call(
+    judged bigint, stated_left integer DEFAULT NULL, shown_units integer DEFAULT NULL, shown_seconds integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '500ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -26,7 +27,7 @@ BEGIN
     LEFT JOIN pricing.provider_keys k ON (k.provider, k.key_name) = (c.provider, c.key_name)
     WHERE c.call_id = judged;
     is_fault := pricing.is_provider_fault(call.failure_kind);
-    IF call.probe_call IS DISTINCT FROM judged AND NOT is_fault AND NOT call.is_noted AND stated_left IS NULL
+    IF call.probe_call IS DISTINCT FROM judged AND NOT is_fault AND NOT call.is_noted AND stated_left IS NULL AND shown_units IS NULL
        AND call.throttles IS NOT DISTINCT FROM 0 THEN
         RETURN;
     END IF;
@@ -56,20 +57,20 @@ BEGIN
         IF call.is_noted THEN
             PERFORM pricing.note_outage(judged);
         END IF;
+        -- Before provider_keys, as everybody locks them, and before what is left, which is counted against the limit.
+        PERFORM pricing.heed_shown_limit(call.provider, call.key_name, shown_units, shown_seconds, now_);
         IF call.outcome = 'ok' AND call.throttles > 0 THEN
             UPDATE pricing.provider_keys k SET throttles = 0, blocked_reason = NULL
             WHERE (k.provider, k.key_name) = (call.provider, call.key_name) AND k.throttles > 0 AND k.blocked_until <= now_;
         END IF;
-        IF stated_left IS NOT NULL THEN
-            PERFORM pricing.heed_units_left(call.provider, call.key_name, stated_left, now_);
-        END IF;
+        PERFORM pricing.heed_units_left(call.provider, call.key_name, stated_left, now_);
     EXCEPTION WHEN lock_not_available THEN
         -- The answer is worth more than what it says of its provider, and the next call says it again.
         PERFORM pricing.warn('judge_call', call.provider, 'its state or keys are locked by another session, and a call says nothing', '55P03');
     END;
 END $$;
-COMMENT ON FUNCTION pricing.judge_call(bigint, integer) IS
-    'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key''s pauses, heeds the units that the provider says are left. Only for calls whose claim was still owned. If another session keeps the provider locked, it says nothing.';
+COMMENT ON FUNCTION pricing.judge_call(bigint, integer, integer, integer) IS
+    'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key''s pauses, heeds the limit that the provider shows and the units that it says are left. Only for calls whose claim was still owned. If another session keeps the provider locked, it says nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.calls_that_count(wanted_provider text, after timestamptz, OUT faults integer, OUT calls integer)
@@ -150,6 +151,41 @@ COMMENT ON FUNCTION pricing.throttle(text, text, interval, text) IS
     'Stops all workers'' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider''s keys is free, or this one if none is active.';
 
 
+CREATE OR REPLACE FUNCTION pricing.heed_shown_limit(
+    wanted_provider text, wanted_key text, shown integer, seconds integer, now_ timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    wanted pricing.provider_limits;
+    known pricing.shown_limits;
+BEGIN
+    IF coalesce(shown, 0) <= 0 THEN
+        RETURN;
+    END IF;
+    -- A limit that names no window is mostly one of a minute. Taken for that of a day, it would stop nearly all work.
+    SELECT l.* INTO wanted FROM pricing.provider_limits l
+    WHERE l.provider = wanted_provider
+      AND CASE WHEN seconds IS NULL THEN l.window_seconds <= 3600 ELSE coalesce(l.window_seconds, 86400) = seconds END
+    ORDER BY l.window_seconds DESC NULLS LAST, l.units, l.name LIMIT 1;
+    IF wanted.name IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT * INTO known FROM pricing.shown_limits s WHERE (s.provider, s.key_name, s.name) = (wanted_provider, wanted_key, wanted.name);
+    IF shown >= pricing.units_written(wanted, wanted_key) THEN
+        DELETE FROM pricing.shown_limits s WHERE known.name IS NOT NULL
+           AND (s.provider, s.key_name, s.name) = (wanted_provider, wanted_key, wanted.name);
+    -- To the minute is exact enough, and most answers need not wait for each other here.
+    ELSIF known.shown_units IS DISTINCT FROM shown OR known.shown_at NOT BETWEEN now_ - interval '1 minute' AND now_ THEN
+        INSERT INTO pricing.shown_limits AS s (provider, key_name, name, shown_units, shown_at)
+        VALUES (wanted_provider, wanted_key, wanted.name, shown, now_)
+        ON CONFLICT ON CONSTRAINT shown_limits_pkey DO UPDATE SET shown_units = excluded.shown_units, shown_at = excluded.shown_at;
+    END IF;
+EXCEPTION WHEN foreign_key_violation THEN
+    NULL; -- a person has just removed the limit
+END $$;
+COMMENT ON FUNCTION pricing.heed_shown_limit(text, text, integer, integer, timestamptz) IS
+    'The provider has shown how many units a key may use in so many seconds (86400 = also a calendar day; NULL = in its longest window of up to an hour). Fewer than are written are remembered. The last showing counts, so a higher one forgets a lower one; none ever raises what is written.';
+
+
 CREATE OR REPLACE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -157,12 +193,14 @@ DECLARE
     unseen integer := 0;
     known pricing.provider_keys;
 BEGIN
-    SELECT pricing.limit_window(l.window_seconds), coalesce(own.units, l.units) - stated_left - (
+    IF stated_left IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT pricing.limit_window(l.window_seconds), pricing.units_in_force(l, wanted_key, now_) - stated_left - (
                SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                WHERE c.provider = l.provider AND c.key_name = wanted_key AND c.counted_at > now_ - pricing.limit_window(l.window_seconds))
     INTO span, unseen
     FROM pricing.provider_limits l
-    LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, wanted_key)
     WHERE l.provider = wanted_provider AND l.window_seconds IS NOT NULL
     ORDER BY l.window_seconds DESC LIMIT 1;
     SELECT * INTO known FROM pricing.provider_keys k WHERE (k.provider, k.key_name) = (wanted_provider, wanted_key);
@@ -182,6 +220,32 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.heed_units_left(text, text, integer, timestamptz) IS
     'The provider said how many units are left. If fewer than we believed, somebody else uses the key: the difference is taken off for a window. Five or fewer double the delay between calls.';
+
+
+CREATE OR REPLACE FUNCTION pricing.heed_batch_size(refused bigint, most integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '500ms' AS $$
+DECLARE
+    call record;
+BEGIN
+    SELECT c.provider, k.fetcher, c.window_end <> 'infinity' AS is_of_days, cardinality(c.symbols) AS size INTO call
+    FROM pricing.collector_call_log c JOIN pricing.data_type_registry k USING (data_type) WHERE c.call_id = refused;
+    IF coalesce(most, 0) < 1 OR coalesce(call.size, 0) <= most THEN
+        RETURN;
+    END IF;
+    -- Of calls that were under way together the smallest counts.
+    INSERT INTO pricing.shown_batches AS s (provider, fetcher, is_of_days, shown_size, shown_at)
+    VALUES (call.provider, call.fetcher, call.is_of_days, most, pricing.clock())
+    ON CONFLICT ON CONSTRAINT shown_batches_pkey DO UPDATE
+    SET shown_size = CASE WHEN s.shown_at > pricing.clock() - interval '1 day' THEN least(s.shown_size, excluded.shown_size) ELSE excluded.shown_size END,
+        shown_at = excluded.shown_at;
+    PERFORM pricing.warn('heed_batch_size', call.provider, pg_catalog.format(
+        'it refused a call for %s symbols as too many. Calls of %s ask for %s at most for a day. If it goes on, `pricing-pipeline provider change --batch-size` lowers it',
+        call.size, call.fetcher, most), '22023');
+EXCEPTION WHEN lock_not_available OR foreign_key_violation THEN
+    NULL; -- the next refusal says it again
+END $$;
+COMMENT ON FUNCTION pricing.heed_batch_size(bigint, integer) IS
+    'A provider has refused a call because it had too many symbols: the next calls of its fetcher have so many at most, for a day or until a person writes its batch. Never more than they had.';
 
 
 CREATE OR REPLACE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer

@@ -1,5 +1,5 @@
--- What a person, or a change of the registry, does to tasks: retry, cancel, retire. Lock order: see queue.sql; dead
--- tasks come after demand and before live ones.
+-- What a person, or a change of the registry, does to tasks: retry, cancel, retire; and a person's own calls. Lock order:
+-- see queue.sql; dead tasks come after demand and before live ones.
 
 CREATE OR REPLACE FUNCTION pricing.end_backoff(wanted_type text, symbols text[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -267,3 +267,48 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.fetch_now(text, text[]) IS
     'Queues what people watch or hold of a data type, or those symbols of it (one that is no instrument is refused), however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those that were live before included.';
+
+
+CREATE OR REPLACE FUNCTION pricing.claim_by_hand(
+    wanted_provider text, wanted_type text, wanted_fetcher text, wanted_symbols text[], keys text[], who text,
+    OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamptz)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    last_call timestamptz;
+    needed_units integer;
+    needed_bytes bigint;
+BEGIN
+    SELECT c.units_per_call + c.units_per_symbol * cardinality(wanted_symbols) INTO needed_units
+    FROM pricing.provider_capabilities c WHERE (c.provider, c.fetcher) = (wanted_provider, wanted_fetcher);
+    needed_bytes := cardinality(wanted_symbols) * coalesce(
+        (SELECT r.estimated_data_size_bytes FROM pricing.data_type_registry r WHERE r.data_type = wanted_type), 50000);
+    -- The lock makes looking at the allowance and taking from it one step, as for claims.
+    SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
+    claimed_at := pricing.clock();
+    -- Whoever looks at a provider before using it finds it switched off, and whoever looks at a broken one its breaker open.
+    SELECT coalesce(k.sentence, CASE WHEN w.state NOT IN ('provider_off', 'breaker_open') THEN w.sentence END) INTO refusal
+    FROM pricing.why_not_called(wanted_provider, 1, needed_bytes) w CROSS JOIN pricing.why_no_key(wanted_provider) k;
+    -- Of those two why_not_called speaks before it looks at the quota.
+    IF refusal IS NULL AND pricing.bytes_used(wanted_provider, claimed_at) + needed_bytes > (
+           SELECT pricing.quota_for(p.quota_bytes, 1) FROM pricing.data_collectors p WHERE p.provider = wanted_provider) THEN
+        refusal := pg_catalog.format('the quota of %s has no room for about %s bytes', wanted_provider, needed_bytes);
+    END IF;
+    IF refusal IS NOT NULL THEN
+        RETURN;
+    END IF;
+    SELECT a.key_name INTO key_name FROM pricing.key_to_ask(wanted_provider, keys, needed_units, last_call, claimed_at) a;
+    IF key_name IS NULL THEN
+        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room for %s units. Try again in a minute',
+                                     wanted_provider, needed_units);
+        RETURN;
+    END IF;
+    INSERT INTO pricing.collector_call_log AS c
+        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, worker, started_at)
+    VALUES (wanted_provider, claim_by_hand.key_name, wanted_type, wanted_symbols, '-infinity', 'infinity', needed_units, needed_bytes, who,
+            claimed_at)
+    RETURNING c.call_id INTO call_id;
+    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = claim_by_hand.claimed_at WHERE s.provider = wanted_provider;
+END $$;
+COMMENT ON FUNCTION pricing.claim_by_hand(text, text, text, text[], text[], text) IS
+    'Takes one call of a provider for latest prices that a person makes, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. A provider that is switched off, or whose breaker is open, may be called so, too.';

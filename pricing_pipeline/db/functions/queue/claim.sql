@@ -143,12 +143,11 @@ DECLARE
     waiting record;
 BEGIN
     -- Hours and days are not waited for: nothing would be called meanwhile.
-    SELECT min(pricing.paced_units(l, allowed.key_name, coalesce(own.units, l.units), now_) - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
+    SELECT min(pricing.paced_units(l, allowed.key_name, pricing.units_in_force(l, allowed.key_name, now_), now_) - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                                                WHERE (c.provider, c.key_name) = (wanted_provider, allowed.key_name)
                                                  AND c.counted_at > pricing.limit_start(l, now_)))
     INTO longer_left
     FROM pricing.provider_limits l
-    LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, allowed.key_name)
     WHERE l.provider = wanted_provider AND coalesce(l.window_seconds, 86400) > 60;
     SELECT (-first.priority) AS urgency, first.cadence_minutes, first.id INTO waiting
     FROM (SELECT q.* FROM pricing.api_call_queue_live q
@@ -293,21 +292,26 @@ COMMENT ON FUNCTION pricing.pick_for_list(text, pricing.call_allowance, pricing.
 
 
 CREATE OR REPLACE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    -- A day, as for shown_units.
+    shown integer := (SELECT s.shown_size FROM pricing.shown_batches s
+                      WHERE (s.provider, s.fetcher, s.is_of_days) = (able.provider, able.fetcher, last_day <> 'infinity')
+                        AND s.shown_at > pricing.clock() - interval '1 day');
 BEGIN
     IF last_day = 'infinity' THEN
-        RETURN able.batch_size;
+        RETURN least(able.batch_size, shown);
     END IF;
-    RETURN greatest(1, least(able.window_batch_size, able.window_days_per_call / (last_day - first_day + 1)));
+    RETURN greatest(1, least(able.window_batch_size, able.window_days_per_call / (last_day - first_day + 1), shown));
 END $$;
 COMMENT ON FUNCTION pricing.batch_of(pricing.provider_capabilities, date, date) IS
-    'How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.';
+    'How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may. Never more than the provider has shown within a day to take.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cut_calls(
     able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer)
 RETURNS TABLE (from_task integer, to_task integer)
-LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     least_size integer := CASE WHEN last_day = 'infinity' THEN able.batch_from ELSE 1 END;
     size integer := greatest(1, pricing.batch_of(able, first_day, last_day) / parts);
@@ -429,3 +433,41 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.batch_parts(jsonb) IS
     'By how much smaller the calls of a task are after its failures. A refusal of a whole batch does not say which symbol it means: each one makes the next call ten times smaller, so that the third asks for one symbol, and only what is refused alone is refused for good.';
+
+
+CREATE OR REPLACE FUNCTION pricing.claim_search(
+    wanted_provider text, worker_name text, keys text[], wanted_type text,
+    OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamptz)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    -- Searches list at most some hundred instruments.
+    bytes_ constant bigint := 100000;
+    last_call timestamptz;
+    now_ timestamptz;
+    day date;
+BEGIN
+    -- The lock makes looking at the allowance and taking from it one step, as for claims.
+    SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
+    now_ := pricing.clock();
+    SELECT w.sentence INTO refusal FROM pricing.why_not_called(wanted_provider, 0, bytes_) w;
+    IF refusal IS NOT NULL THEN
+        RETURN;
+    END IF;
+    PERFORM pricing.await_claims();
+    SELECT k.key_name INTO key_name FROM pricing.key_to_ask(wanted_provider, keys, 1, last_call, now_) k;
+    IF key_name IS NULL THEN
+        refusal := 'its limits leave no room at this moment. Try again in a minute';
+        RETURN;
+    END IF;
+    -- As a span of one day: what it brings says nothing about the size of latest prices.
+    day := (now_ AT TIME ZONE 'UTC')::date;
+    INSERT INTO pricing.collector_call_log AS c
+        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, worker, started_at)
+    VALUES (wanted_provider, claim_search.key_name, wanted_type, '{}', day, day, 1, bytes_, worker_name, now_)
+    RETURNING c.call_id INTO call_id;
+    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = now_ WHERE s.provider = wanted_provider;
+    claimed_at := now_;
+END $$;
+COMMENT ON FUNCTION pricing.claim_search(text, text, text[], text) IS
+    'Takes one call of a provider''s search for a person, within its limits and quota, and logs it as open, of a unit and a data type that the provider serves: commit before making it. Or says in a sentence why not now.';

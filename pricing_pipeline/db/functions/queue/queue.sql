@@ -1,7 +1,7 @@
 -- The life of a task but for its claim, which is in claim.sql, and for what people do to it, which is in by_hand.sql:
 -- enqueue, complete, fail, snooze, extend, return, promote, recover.
--- Lock order everywhere: live tasks, the call or prices, api_data_usage, provider_state, outages, provider_keys; rows of one
--- table in key order. A claim locks provider_state first, and then waits half a second at most for its turn.
+-- Lock order everywhere: live tasks, the call or prices, api_data_usage, provider_state, outages, shown_limits, provider_keys,
+-- shown_batches; rows of one table in key order. A claim locks provider_state first, and then waits half a second at most for its turn.
 -- Workers wait for nobody's demand: they move on what is free, and repair_demand makes due what another session has locked.
 -- Only follow_clock and what people do (by_hand.sql, pauses.sql, triggers) wait for demand, and they take it before tasks.
 -- A fence waits a second at most. An answer that is settled part by part locks the tasks of a part after the prices of the one
@@ -323,18 +323,18 @@ COMMENT ON FUNCTION pricing.complete_tasks(bigint[], uuid) IS
 
 CREATE OR REPLACE FUNCTION pricing.finish_call(
     finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL, stated_left integer DEFAULT NULL,
-    is_owned boolean DEFAULT true) RETURNS bigint[]
+    is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL, shown_seconds integer DEFAULT NULL) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     done bigint[] := pricing.finish_tasks(ids, token, finished);
 BEGIN
     PERFORM pricing.settle_call(finished, 'ok', status, bytes, NULL, kind);
     IF is_owned THEN
-        PERFORM pricing.judge_call(finished, stated_left);
+        PERFORM pricing.judge_call(finished, stated_left, shown_units, shown_seconds);
     END IF;
     RETURN done;
 END $$;
-COMMENT ON FUNCTION pricing.finish_call(bigint, bigint[], uuid, integer, bigint, text, integer, boolean) IS
+COMMENT ON FUNCTION pricing.finish_call(bigint, bigint[], uuid, integer, bigint, text, integer, boolean, integer, integer) IS
     'Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.';
 
 

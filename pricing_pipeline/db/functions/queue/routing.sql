@@ -234,3 +234,12 @@ BEGIN
     RETURN moved;
 END $$;
 COMMENT ON FUNCTION pricing.reroute_waiting() IS 'Gives what waits to the provider that is to be asked now. Returns how many tasks it has touched.';
+
+
+CREATE OR REPLACE FUNCTION pricing.overrides_of(wanted_provider text, wanted_type text, symbols text[]) RETURNS jsonb
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT jsonb_object_agg(s.symbol, s.spelling) FROM pricing.provider_symbols s JOIN pricing.data_type_registry r USING (asset_class)
+    WHERE s.provider = wanted_provider AND r.data_type = wanted_type AND s.symbol = ANY (overrides_of.symbols)
+$$;
+COMMENT ON FUNCTION pricing.overrides_of(text, text, text[]) IS
+    'The spellings at a provider that people have given for symbols of a data type, by symbol; NULL = none.';

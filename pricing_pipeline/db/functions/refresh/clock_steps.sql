@@ -204,11 +204,17 @@ BEGIN
         probed_at = pricing.moved_back(o.probed_at, now_, step), answered_at = pricing.moved_back(o.answered_at, now_, step)
     FROM (SELECT x.outage_id FROM pricing.outages x ORDER BY 1 FOR UPDATE) mine
     WHERE o.outage_id = mine.outage_id;
+    UPDATE pricing.shown_limits s SET shown_at = pricing.moved_back(s.shown_at, now_, step)
+    FROM (SELECT x.provider, x.key_name, x.name FROM pricing.shown_limits x ORDER BY 1, 2, 3 FOR UPDATE) mine
+    WHERE (s.provider, s.key_name, s.name) = (mine.provider, mine.key_name, mine.name);
     UPDATE pricing.provider_keys k
     SET blocked_until = pricing.moved_back(k.blocked_until, now_, step), reported_at = pricing.moved_back(k.reported_at, now_, step),
         foreign_until = pricing.moved_back(k.foreign_until, now_, step)
     FROM (SELECT x.provider, x.key_name FROM pricing.provider_keys x ORDER BY 1, 2 FOR UPDATE) mine
     WHERE (k.provider, k.key_name) = (mine.provider, mine.key_name);
+    UPDATE pricing.shown_batches s SET shown_at = pricing.moved_back(s.shown_at, now_, step)
+    FROM (SELECT x.provider, x.fetcher, x.is_of_days FROM pricing.shown_batches x ORDER BY 1, 2, 3 FOR UPDATE) mine
+    WHERE (s.provider, s.fetcher, s.is_of_days) = (mine.provider, mine.fetcher, mine.is_of_days);
     DELETE FROM pricing.limit_counts;
 END $$;
 COMMENT ON FUNCTION pricing.move_providers(timestamptz, interval) IS

@@ -137,7 +137,8 @@ BEGIN
         SELECT v.name FROM (VALUES
             ('recover_tasks', interval '10 seconds'), ('lift_marks', interval '10 seconds'), ('expire_calls', interval '15 seconds'),
             ('repair_demand', interval '1 minute'), ('reconcile_demand', interval '1 minute'), ('retire_tasks', interval '1 minute'),
-            ('fail_impossible_tasks', interval '1 minute'), ('adopt_pairs', interval '1 minute'), ('resolve_tasks', interval '1 minute'),
+            ('fail_impossible_tasks', interval '1 minute'), ('adopt_pairs', interval '1 minute'), ('note_watched_calendars', interval '1 minute'),
+            ('resolve_tasks', interval '1 minute'),
             ('forget_views', interval '1 hour'), ('warn_frozen', interval '1 hour'),
             ('refetch_history', interval '10 minute'), ('close_believed', interval '10 minute'), ('prune', interval '1 hour'), ('thin_history', interval '1 minute'), ('sample_freshness', interval '5 minute'),
             -- Late, because add_demand cannot add what this has deleted until the round ends.

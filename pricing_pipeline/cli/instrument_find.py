@@ -1,0 +1,170 @@
+"""`instrument find`: ask a provider's search, and make what it finds known."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import typer
+from sqlalchemy import Connection, Engine
+
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.database import open_engine
+from pricing_pipeline.cli.output import listed, print_json, print_table
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand.instruments import NewInstrument
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.keys import credentials
+from pricing_pipeline.keys.clients import open_clients
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.searches import SEARCHES, Listing
+from pricing_pipeline.queue import searches
+from pricing_pipeline.registry import data_type_registry, provider_rules
+from pricing_pipeline.settings import load_settings
+
+
+def find(
+    words: Sequence[str],
+    provider: str | None,
+    data_type: str | None,
+    chosen: str | None,
+    at_most: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what a provider's search has for some words, and add what is chosen.
+
+    Raises UnknownProvider and UnknownDataType, and PricingError if no provider can be asked now.
+    """
+    numbers = None if chosen is None else _numbers(chosen)
+    settings = load_settings()
+    with open_engine(settings) as engine, open_clients(settings, engine) as clients:
+        with engine.connect() as connection:
+            asset_class = reads.any_data_type(connection, data_type)["asset_class"] if data_type else None
+            name, type_ = _whom(connection, clients, provider, data_type)
+        worker = f"{socket.gethostname()}:{os.getpid()}"
+        found = searches.search(engine, clients[name], type_, " ".join(words), worker)
+        found = [one for one in found if asset_class in (None, one.asset_class)][:at_most]
+        known = _known(engine, found)
+        if not as_json:
+            _print(name, found, known)
+            if numbers is None and found and sys.stdin.isatty() and sys.stdout.isatty():
+                numbers = _numbers(
+                    typer.prompt("Numbers to add, such as 1,3", default="", show_default=False)
+                )
+        added = _add(engine, found, numbers or [])
+    if as_json:
+        print_json(
+            {
+                "provider": name,
+                "found": [
+                    {"number": number, **asdict(one), "known": (one.asset_class, one.symbol) in known}
+                    for number, one in enumerate(found, 1)
+                ],
+                "added": [asdict(one) | {"new": is_new} for one, is_new in added],
+            }
+        )
+        return
+    for one, is_new in added:
+        typer.echo(f"{one.symbol} ({one.asset_class}) {'is added' if is_new else 'was known already'}.")
+    if found and not added:
+        hint("nothing is added; --add 1,3 adds what has these numbers.")
+
+
+def _numbers(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts):
+        raise typer.BadParameter(f"{text!r} is no list of numbers, such as 1,3")
+    return [int(part) for part in parts]
+
+
+def _whom(
+    connection: Connection, clients: Mapping[str, ProviderClient], provider: str | None, data_type: str | None
+) -> tuple[str, str]:
+    """The provider that is asked, and a data type that it serves."""
+    if provider is not None:
+        credentials.require_provider(connection, provider)
+        if provider not in SEARCHES:
+            raise PricingError(f"{provider} has no search; {listed(list(SEARCHES))} have one.")
+        candidates = [provider]
+    elif data_type is not None:
+        routes = provider_rules.routes(connection, data_type)
+        candidates = [route.provider for route in routes if route.symbol is None and route.is_active]
+    else:
+        candidates = list(SEARCHES)
+    for name in candidates:
+        if name not in SEARCHES or name not in clients or not clients[name].has_key:
+            continue
+        served = data_type or _served(connection, name)
+        if served is not None:
+            return name, served
+    raise PricingError(
+        f"no provider with a search can be asked: {listed(list(SEARCHES))} have one. It must be switched on "
+        "(`pricing-pipeline provider list`) and have its key (`pricing-pipeline key list`)."
+    )
+
+
+def _served(connection: Connection, provider: str) -> str | None:
+    """A data type that a provider serves, or at least could."""
+    (about,) = provider_rules.providers(connection, provider)
+    able = [
+        kind.data_type
+        for kind in data_type_registry.active_data_types(connection)
+        if kind.fetcher in about.fetchers
+    ]
+    return next(iter((*about.data_types, *able)), None)
+
+
+def _known(engine: Engine, found: Sequence[Listing]) -> set[tuple[str, str]]:
+    if not found:
+        return set()
+    with engine.connect() as connection:
+        symbols = [one.symbol for one in found]
+        return {
+            (one.asset_class, one.symbol)
+            for one in instruments.listed(connection, symbols, None, 10 * len(symbols))
+        }
+
+
+def _print(provider: str, found: Sequence[Listing], known: set[tuple[str, str]]) -> None:
+    if not found:
+        typer.echo(f"{provider} has found nothing. It searches names and beginnings of tickers.")
+        return
+    print_table(
+        ["number", "symbol", "name", "exchange", "currency", "class", ""],
+        [
+            (
+                number,
+                one.symbol,
+                one.name,
+                one.exchange,
+                one.currency,
+                one.asset_class,
+                "known" if (one.asset_class, one.symbol) in known else "",
+            )
+            for number, one in enumerate(found, 1)
+        ],
+        right=["number"],
+        spare=["exchange", "currency"],
+        long="name",
+    )
+
+
+def _add(
+    engine: Engine, found: Sequence[Listing], numbers: Sequence[int]
+) -> list[tuple[NewInstrument, bool]]:
+    strange = [str(number) for number in numbers if not 1 <= number <= len(found)]
+    if strange:
+        raise PricingError(
+            f"{listed(strange)} is no number of this search, which has found {len(found)}. Nothing is added."
+        )
+    chosen = [found[number - 1] for number in dict.fromkeys(numbers)]
+    wanted = [NewInstrument(one.asset_class, one.symbol, one.name or None, one.currency) for one in chosen]
+    if not wanted:
+        return []
+    with engine.begin() as connection:
+        return instruments.add(connection, wanted)

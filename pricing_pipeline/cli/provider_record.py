@@ -1,0 +1,205 @@
+"""`provider record`: make a call as a worker would, and keep what was asked and answered in files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import typer
+from sqlalchemy import Engine
+
+from pricing_pipeline.cli.database import open_owner
+from pricing_pipeline.cli.output import print_json
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.provider_access import access_to
+from pricing_pipeline.cli.recording import Recording
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.errors import PricingError, SettingsError, UnknownDataType
+from pricing_pipeline.keys import credentials
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import Provider, Request, key_setting
+from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
+from pricing_pipeline.queue import limits
+from pricing_pipeline.registry import data_type_registry, plans, spellings
+from pricing_pipeline.settings import Settings, load_settings
+
+_WHO = "provider record"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A call that is to be recorded."""
+
+    provider: Provider
+    data_type: str
+    fetcher: Fetcher
+    symbols: list[str]
+    recording: Recording
+
+
+def record(
+    provider: str,
+    symbols: Sequence[str],
+    types: Sequence[str],
+    folder: Path,
+    *,
+    is_forced: bool,
+    as_json: bool,
+) -> None:
+    """Make one call for each data type and record it. Raises PricingError before the first call if one cannot be."""
+    settings = load_settings()
+    with open_owner(settings) as engine:
+        wanted = [
+            _wanted(engine, provider, name, list(dict.fromkeys(symbols)), folder)
+            for name in dict.fromkeys(types)
+        ]
+        for one in wanted:
+            one.recording.check_room(is_forced=is_forced)
+        access = access_to(engine, settings, provider)
+        if PROVIDERS[provider].needs_key and not access.keys:
+            raise SettingsError(
+                f"{provider} needs an API key, and none is stored or set. Store one with `pricing-pipeline key set "
+                f"{provider}`, or set {key_setting(provider)}."
+            )
+        service, agent = PROVIDERS[provider], settings.user_agent
+        # Each answer is searched for keys in every form.
+        most = MAX_DOCUMENT_BYTES if service.needs_key else MAX_BYTES
+        with ProviderClient(
+            service, access.base_url, access.keys, max_bytes=most, user_agent=agent
+        ) as client:
+            if client.hide_keys(" ".join(symbols)) != " ".join(symbols):
+                raise PricingError("a symbol contains the API key. Nobody was asked.")
+            for one in wanted:
+                one.recording.make_folder()
+            done = []
+            for one in wanted:
+                done.append(_record(engine, settings, client, one))
+                if not as_json:
+                    _tell(provider, done[-1])
+    if as_json:
+        print_json({"provider": provider, "recordings": done})
+        return
+    if settings.sandbox:
+        hint("with PRICING_SANDBOX on, the sandbox was asked, and not the real service.")
+    keys = "your keys are blotted out. " if PROVIDERS[provider].needs_key else ""
+    hint(f"{keys}Look through the files of {folder} before you give them to anybody.")
+
+
+def _tell(provider: str, facts: Mapping[str, object]) -> None:
+    typer.echo(f"{provider} answered HTTP {facts['http_status']}, {facts['bytes']} bytes: {facts['file']}")
+    if facts["error"]:
+        typer.echo(f"It reads as a failure: {facts['error']}")
+
+
+def _wanted(engine: Engine, name: str, data_type: str, symbols: list[str], folder: Path) -> _Wanted:
+    """A call that the provider can serve. Raises PricingError with what to change."""
+    with engine.connect() as connection:
+        credentials.require_provider(connection, name)
+        known = data_type_registry.about(connection, data_type)
+        fetcher_name, asset_class = (
+            (known["fetcher"], known["asset_class"]) if known is not None else _planned(data_type)
+        )
+        fetcher = Fetcher(fetcher_name)
+        provider = PROVIDERS.get(name)
+        if provider is None:
+            raise PricingError(f"this version has no client of {name}.")
+        batch = connection.execute(
+            query("by_hand.batch"), {"provider": name, "fetcher": fetcher.value}
+        ).one_or_none()
+        # As the provider spells them, since that is what its answer and the replay name.
+        symbols = [spellings.at(connection, name, asset_class, symbol) for symbol in symbols]
+    if batch is None or fetcher not in provider.fetchers:
+        raise PricingError(f"{name} cannot be asked for {data_type}.")
+    most = min(batch.batch_size, provider.batch_limit(fetcher, None))
+    if len(symbols) > most or 1 < len(symbols) < batch.batch_from:
+        most = most if len(symbols) > most and batch.batch_from == 1 else 1
+        raise PricingError(
+            f"one call to {name} for {data_type} takes {most} symbol{'s' * (most > 1)}, and {len(symbols)} are named."
+        )
+    for symbol in symbols:
+        if not provider.accepts(symbol):
+            raise PricingError(f"{name} has no symbols spelled like {symbol!r}, so it was not asked.")
+    recording = Recording.of(folder, name, data_type, symbols)
+    return _Wanted(provider, data_type, fetcher, symbols, recording)
+
+
+def _planned(data_type: str) -> tuple[str, str]:
+    """The fetcher and the asset class of a data type that a plan would add."""
+    try:
+        known = plans.known_type(data_type)
+        return known.fetcher, known.asset_class
+    except KeyError:
+        raise UnknownDataType(
+            f"there is no data type {data_type!r}. `pricing-pipeline type list` shows those there are."
+        ) from None
+
+
+def _record(engine: Engine, settings: Settings, client: ProviderClient, wanted: _Wanted) -> dict[str, object]:
+    """Make one call, logged before and settled after, and write its files. Raises PricingError without an answer."""
+    call_id, key_name, at = _claim(engine, client, wanted)
+    seen: list[tuple[Request, Response]] = []
+    error: PricingError | None = None
+    try:
+        fetched = client.fetch(
+            wanted.fetcher,
+            wanted.symbols,
+            now=at,
+            key_name=key_name,
+            witness=lambda request, response: seen.append((request, response)),
+        )
+        with engine.begin() as connection:
+            limits.settle(connection, call_id, fetched.receipt)
+        message = "; ".join(failure.message for failure in fetched.answer.failures)
+    except PricingError as failed:
+        error = failed
+        with engine.begin() as connection:
+            message = limits.message_of(connection, client.provider.name, error)
+            limits.settle_failed(connection, call_id, client.provider.name, key_name, error, message)
+    if not seen:
+        raise PricingError(f"{message.rstrip('. ')}. Nothing was recorded.") from error
+    ((request, response),) = seen
+    wanted.recording.write(
+        wanted.provider,
+        request,
+        response,
+        asked={
+            "data_type": wanted.data_type,
+            "fetcher": wanted.fetcher.value,
+            "symbols": wanted.symbols,
+            "at": at.isoformat(),
+        },
+        kind="sandbox" if settings.sandbox else "recorded",
+        hide=client.hide_keys,
+    )
+    return {
+        "data_type": wanted.data_type,
+        "file": str(wanted.recording.body_of(response)),
+        "meta": str(wanted.recording.meta),
+        "http_status": response.status,
+        "bytes": len(response.body),
+        "error": message or None,
+    }
+
+
+def _claim(engine: Engine, client: ProviderClient, wanted: _Wanted) -> tuple[int, str, datetime]:
+    """Take one call within the provider's limits: its id, its key and its time. Raises PricingError if none is left."""
+    with engine.begin() as connection:
+        limits.register_keys(connection, client.provider.name, client.key_names)
+        row = connection.execute(
+            query("by_hand.claim"),
+            {
+                "provider": client.provider.name,
+                "data_type": wanted.data_type,
+                "fetcher": wanted.fetcher.value,
+                "symbols": wanted.symbols,
+                "keys": sorted(client.key_names),
+                "who": _WHO,
+            },
+        ).one()
+    if row.refusal is not None:
+        raise PricingError(f"{wanted.data_type} is not recorded: {row.refusal}.")
+    return row.call_id, row.key_name, row.claimed_at

@@ -1,0 +1,27 @@
+-- name: at_providers
+-- Providers that can be asked for instruments of a class, and the spelling of a symbol that a person has given for each.
+SELECT c.provider, s.spelling FROM pricing.data_collectors c
+LEFT JOIN pricing.provider_symbols s ON (s.provider, s.asset_class, s.symbol) = (c.provider, :asset_class, :symbol)
+WHERE EXISTS (SELECT FROM pricing.provider_capabilities k JOIN pricing.data_type_registry r USING (fetcher)
+              WHERE k.provider = c.provider AND r.asset_class = :asset_class)
+ORDER BY 1;
+
+-- name: others
+-- The other symbols of a class for which nobody has given a spelling at a provider.
+SELECT i.symbol FROM pricing.instruments i
+WHERE i.asset_class = :asset_class AND i.symbol <> :symbol AND i.is_active AND NOT EXISTS (
+    SELECT FROM pricing.provider_symbols s WHERE (s.provider, s.asset_class, s.symbol) = (:provider, i.asset_class, i.symbol))
+ORDER BY 1;
+
+-- name: give
+-- Have a provider asked for a symbol in this spelling.
+INSERT INTO pricing.provider_symbols (provider, asset_class, symbol, spelling) VALUES (:provider, :asset_class, :symbol, :spelling)
+ON CONFLICT (provider, asset_class, symbol) DO UPDATE SET spelling = excluded.spelling;
+
+-- name: take_back
+-- Have a provider asked for a symbol by its rule again; returns what is taken back.
+DELETE FROM pricing.provider_symbols WHERE (provider, asset_class, symbol) = (:provider, :asset_class, :symbol) RETURNING spelling;
+
+-- name: holder
+-- The symbol of a class for which a person has given this spelling at a provider.
+SELECT symbol FROM pricing.provider_symbols WHERE (provider, asset_class, spelling) = (:provider, :asset_class, :spelling);

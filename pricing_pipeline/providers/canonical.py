@@ -1,0 +1,64 @@
+"""Canonical symbols: what people call an instrument, whoever is asked for it. Each provider's `spell` starts here.
+
+    BRK.B      equity     the class of shares stands after the dot: A, B or C
+    VOD:XLON   equity     the exchange stands after the colon, by its MIC; without one it is one of the United States
+    EUR/USD    fx
+    BTC/USD    crypto
+    118632     fund       the number of its scheme
+
+No exchange is known by A, B or C alone, so VOD.L and 7203.T are no classes of shares.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from pricing_pipeline.domain.exchanges import Exchange, exchanges
+
+EQUITY, FX, CRYPTO = "equity", "fx", "crypto"
+_SHARE = re.compile(r"([A-Z0-9]+)(?:\.([ABC]))?(?::([A-Z0-9]{4}))?")
+_PAIR = re.compile(r"([A-Z0-9]+)/([A-Z0-9]+)")
+
+
+class Share(NamedTuple):
+    """A share: its ticker, its class if it has several, and its exchange outside the United States."""
+
+    ticker: str
+    share_class: str | None
+    exchange: Exchange | None
+
+
+class Pair(NamedTuple):
+    """A currency or a coin, and what it is priced in."""
+
+    base: str
+    quote: str
+
+
+def share_of(symbol: str, asset_class: str) -> Share | None:
+    """The share of a canonical symbol; None for anything else, and for an exchange that is not known."""
+    parts = _SHARE.fullmatch(symbol) if asset_class == EQUITY else None
+    if parts is None:
+        return None
+    ticker, share_class, mic = parts.groups()
+    exchange = None if mic is None else exchanges().get(mic)
+    return None if mic is not None and exchange is None else Share(ticker, share_class, exchange)
+
+
+def pair_of(symbol: str, asset_class: str) -> Pair | None:
+    """The pair of a canonical symbol; None for anything else."""
+    parts = _PAIR.fullmatch(symbol) if asset_class in (FX, CRYPTO) else None
+    return None if parts is None else Pair(parts[1], parts[2])
+
+
+def exchange_named(provider: str, name: str | None) -> Exchange | None:
+    """The exchange that a provider calls so, or whose MIC this is."""
+    of_provider = Exchange._fields.index(provider)
+    return next((one for one in exchanges().values() if name in (one.mic, one[of_provider])), None)
+
+
+def with_suffix(share: Share, suffix: str | None) -> str:
+    """A share as Yahoo and FMP spell it: BRK-B, VOD.L."""
+    spelled = share.ticker if share.share_class is None else f"{share.ticker}-{share.share_class}"
+    return spelled if suffix is None else f"{spelled}.{suffix}"

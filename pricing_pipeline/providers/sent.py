@@ -1,0 +1,54 @@
+"""Checks of what goes into the header of every call: the keys and the User-Agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import SecretStr
+
+from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.providers.base import Provider, key_setting
+from pricing_pipeline.providers.key_echoes import KeyEchoes
+
+DEFAULT_KEY_NAME = "default"
+
+
+def checked_keys(
+    provider: Provider, keys_given: SecretStr | Mapping[str, SecretStr] | None
+) -> dict[str, SecretStr]:
+    """The keys by name, none for a provider without. Raises SettingsError for one that no header can carry."""
+    if not provider.needs_key:
+        return {}
+    if keys_given is None:
+        keys_given = SecretStr("")
+    keys = {DEFAULT_KEY_NAME: keys_given} if isinstance(keys_given, SecretStr) else dict(keys_given)
+    for key in keys.values():
+        _check_key(provider, key.get_secret_value())
+    return keys
+
+
+def _check_key(provider: Provider, secret: str) -> None:
+    if not secret:
+        raise SettingsError(
+            f"{provider.name} needs an API key, but {key_setting(provider.name)} is not set. "
+            "Set it, or set PRICING_SANDBOX=true to ask the sandbox instead."
+        )
+    if not (secret.isascii() and secret.isprintable()) or " " in secret:
+        # h11 would refuse the header with a message that shows the key.
+        raise SettingsError(
+            f"{key_setting(provider.name)} holds a space or a character that no HTTP header can carry. "
+            "Copy the key again, without quotes or line ends."
+        )
+
+
+def echoes_of(keys: Iterable[SecretStr]) -> KeyEchoes:
+    """What finds these keys in a text."""
+    return KeyEchoes(key.get_secret_value() for key in keys)
+
+
+def check_agent(agent: str | None, echoes: KeyEchoes) -> None:
+    """Raise SettingsError, without the text, for a chosen User-Agent with a key in it: all providers get it."""
+    if agent is not None and echoes.blot_text(agent) != agent:
+        raise SettingsError(
+            "PRICING_USER_AGENT contains an API key. Take it out: it is sent to every provider."
+        )

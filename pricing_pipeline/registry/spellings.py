@@ -1,0 +1,96 @@
+"""How providers spell an instrument: by their rules, and where people have given another spelling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import PricingError, UnknownRule
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.spellings import NO_OVERRIDES, spelling_of
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A provider's spelling of a symbol. `by` is rule or override; `is_possible` is False if it can have no such."""
+
+    provider: str
+    spelling: str
+    by: str
+    is_possible: bool
+
+
+def of(connection: Connection, asset_class: str, symbol: str) -> list[Spelled]:
+    """How each provider that serves a class spells one of its symbols."""
+    parameters = {"asset_class": asset_class, "symbol": symbol}
+    return [
+        _spelled(row.provider, asset_class, symbol, row.spelling)
+        for row in connection.execute(query("spellings.at_providers"), parameters)
+    ]
+
+
+def at(connection: Connection, provider: str, asset_class: str, symbol: str) -> str:
+    """How one provider spells a symbol: as a person has said, else by its rule."""
+    spelled = {row.provider: row.spelling for row in of(connection, asset_class, symbol)}
+    return spelled.get(provider) or _by_rule(provider, asset_class, symbol)
+
+
+def give(connection: Connection, provider: str, asset_class: str, symbol: str, spelling: str) -> Spelled:
+    """Have a provider asked for a symbol in this spelling.
+
+    Raises PricingError for one that the provider cannot have, or that another instrument has there by rule; the
+    database refuses one that another instrument has by an override.
+    """
+    _require_possible(provider, spelling)
+    parameters = {"provider": provider, "asset_class": asset_class, "symbol": symbol}
+    for other in connection.execute(query("spellings.others"), parameters).scalars():
+        if _by_rule(provider, asset_class, other) == spelling:
+            raise _shared(provider, other, spelling)
+    connection.execute(query("spellings.give"), {**parameters, "spelling": spelling})
+    return _spelled(provider, asset_class, symbol, spelling)
+
+
+def take_back(connection: Connection, provider: str, asset_class: str, symbol: str) -> Spelled:
+    """Have a provider asked for a symbol by its rule again.
+
+    Raises UnknownRule if nobody has given a spelling, and PricingError if another symbol is spelled so now.
+    """
+    parameters = {"provider": provider, "asset_class": asset_class, "symbol": symbol}
+    if connection.execute(query("spellings.take_back"), parameters).one_or_none() is None:
+        raise UnknownRule(
+            f"nobody has given a spelling of {symbol} ({asset_class}) at {provider}; its rule holds already."
+        )
+    spelled = _spelled(provider, asset_class, symbol, None)
+    holder = {"provider": provider, "asset_class": asset_class, "spelling": spelled.spelling}
+    other = connection.execute(query("spellings.holder"), holder).scalar_one_or_none()
+    if other is not None:
+        raise _shared(provider, other, spelled.spelling)
+    return spelled
+
+
+def _shared(provider: str, other: str, spelling: str) -> PricingError:
+    return PricingError(
+        f"{provider} is asked for {other} as {spelling}: two symbols would get one answer. "
+        f"`pricing-pipeline instrument spell {other} --at {provider} --as SPELLING` gives {other} another one."
+    )
+
+
+def _require_possible(provider: str, spelling: str) -> None:
+    known = PROVIDERS.get(provider)
+    if known is not None and not known.accepts(spelling):
+        raise PricingError(f"{provider} has no symbols spelled like {spelling!r}. Nothing has changed.")
+
+
+def _by_rule(provider: str, asset_class: str, symbol: str) -> str:
+    """The rule's spelling; a provider without a class in this version has no rules."""
+    known = PROVIDERS.get(provider)
+    return symbol if known is None else spelling_of(known, symbol, asset_class, NO_OVERRIDES)
+
+
+def _spelled(provider: str, asset_class: str, symbol: str, override: str | None) -> Spelled:
+    spelling = override or _by_rule(provider, asset_class, symbol)
+    known = PROVIDERS.get(provider)
+    is_possible = known is None or known.accepts(spelling)
+    return Spelled(provider, spelling, "override" if override else "rule", is_possible)

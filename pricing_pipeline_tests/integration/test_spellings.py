@@ -1,0 +1,229 @@
+"""Providers are asked in their own spelling, by rule or as a person has said; what is stored has canonical symbols."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from pydantic import SecretStr
+
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.errors import ProviderError
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.server import ScriptedServer
+from pricing_pipeline_tests.support.recordings import recorded
+from pricing_pipeline_tests.support.refreshing import is_idle, work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.tools.audit import audit
+from pricing_pipeline_tests.unit.test_spellings import canonical_symbols
+
+NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
+SHARES = ("BRK.B", "VOD:XLON")
+
+
+@pytest.fixture
+def yahoo_stands_in(core: Core, sandbox: RunningSandbox) -> None:
+    """Twelve Data refuses its endpoint, and Yahoo is next on the route."""
+    core.rows(
+        "UPDATE pricing.provider_capabilities SET batch_size = 1 WHERE (provider, fetcher) = ('twelvedata', 'quote')"
+    )
+    core.rows(
+        "INSERT INTO pricing.provider_routing (data_type, provider, rank)"
+        " VALUES ('equity_quote', 'yahoo', 2), ('fx_rate', 'yahoo', 2)"
+    )
+    sandbox.behave("status", status=403, provider=TWELVEDATA)
+
+
+def paths(sandbox: RunningSandbox, provider: str) -> list[str]:
+    return [call["path"].rpartition("/")[2] for call in sandbox.calls(provider)]
+
+
+@pytest.mark.usefixtures("yahoo_stands_in")
+def test_a5_the_next_provider_is_asked_in_its_own_spelling(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in SHARES), (FX, "EUR/USD"))
+    work_until(refresher, is_idle(core))
+    found = core.rows("SELECT data_type, symbol, provider, currency FROM pricing.latest_prices")
+    assert {tuple(row) for row in found} == {
+        (QUOTE, "BRK.B", "yahoo", "USD"),
+        (QUOTE, "VOD:XLON", "yahoo", "GBP"),
+        (FX, "EUR/USD", "yahoo", "USD"),
+    }
+    assert core.rows("SELECT FROM pricing.route_refusals WHERE provider = 'yahoo'") == []
+    assert {row.symbol for row in core.rows("SELECT symbol FROM pricing.price_history")} == {
+        *SHARES,
+        "EUR/USD",
+    }
+    audit(core, acknowledged=3)
+
+
+@pytest.mark.usefixtures("yahoo_stands_in")
+def test_an_override_wins_over_the_rule_until_it_is_taken_back(
+    core: Core, cli: CommandLine, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "BRK.B"))
+    assert cli("instrument", "spell", "brk.b", "--at", "yahoo", "--as", "GME").stdout == (
+        "yahoo is asked for BRK.B (equity) as GME.\n"
+    )
+    work_until(refresher, is_idle(core))
+    assert paths(sandbox, "yahoo") == ["GME"]
+    assert core.one("SELECT symbol FROM pricing.latest_prices WHERE provider = 'yahoo'") == "BRK.B"
+    said = cli("instrument", "spell", "BRK.B", "--at", "yahoo", "--undo").stdout
+    assert said == "yahoo is asked for BRK.B (equity) as BRK-B, by its rule.\n"
+    core.enqueue(QUOTE, "BRK.B")
+    work_until(refresher, is_idle(core))
+    assert paths(sandbox, "yahoo")[1:] == ["BRK-B"]
+
+
+@pytest.mark.usefixtures("yahoo_stands_in")
+def test_a_new_spelling_makes_what_failed_due_at_once(
+    core: Core, cli: CommandLine, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "NOPE.A"))
+    work_until(refresher, is_idle(core))
+    task = core.task("NOPE.A")
+    assert (task.status, task.failure_kind) == ("failed", "endpoint_restricted")
+    (refused,) = (entry for entry in task.errors if entry["kind"] == "unknown_symbol")
+    assert refused["message"].startswith("yahoo knows no NOPE.A (asked as NOPE-A)")
+    cli("instrument", "spell", "NOPE.A", "--at", "yahoo", "--as", "GME")
+    demand = core.demand_of(QUOTE, "NOPE.A")
+    assert demand is not None
+    assert demand.backoff_until is None
+    assert core.rows("SELECT FROM pricing.route_refusals WHERE symbol = 'NOPE.A'") == []
+
+
+def test_every_instrument_of_the_sandbox_is_found_where_it_is(sandbox: RunningSandbox) -> None:
+    """Metals are futures at Yahoo, and the sandbox's FMP has shares only."""
+    key = SecretStr(sandbox.key)
+    with ExitStack() as stack:
+        twelvedata, yahoo, fmp, mfapi = (
+            stack.enter_context(ProviderClient(PROVIDERS[name], f"{sandbox.url}/{name}", key))
+            for name in ("twelvedata", "yahoo", "fmp", "mfapi")
+        )
+        for asset_class, symbols in canonical_symbols().items():
+            answer = twelvedata.fetch(Fetcher.QUOTE, symbols, asset_class=asset_class).answer
+            assert answer.observations.symbols() == set(symbols)
+            at_yahoo = [symbol for symbol in symbols if symbol[:3] not in ("XAG", "XAU", "XPD", "XPT")]
+            for start in range(0, len(at_yahoo), 20):
+                some = at_yahoo[start : start + 20]
+                answer = yahoo.fetch(Fetcher.QUOTE, some, asset_class=asset_class).answer
+                assert answer.observations.symbols() == set(some)
+        for share in canonical_symbols()["equity"]:
+            answer = fmp.fetch(Fetcher.PROFILE, [share], asset_class="equity").answer
+            assert [document.symbol for document in answer.documents] == [share]
+        answer = mfapi.fetch(Fetcher.NAV, ["118632"], asset_class="fund").answer
+        assert answer.observations.symbols() == {"118632"}
+
+
+def test_a_recorded_answer_about_a_rate_is_read_under_its_symbol() -> None:
+    body = recorded("yahoo", "chart_EURUSD_fx_london_tz.json").body
+    with (
+        ScriptedServer(lambda connection: connection.answer(body)) as server,
+        ProviderClient(PROVIDERS["yahoo"], server.url) as yahoo,
+    ):
+        answer = yahoo.fetch(Fetcher.QUOTE, ["EUR/USD"], asset_class="fx", now=NOON).answer
+        assert b"/v8/finance/chart/EURUSD=X" in server.connections[0].request
+    (row,) = answer.observations
+    assert (row.symbol, row.currency, row.close) == ("EUR/USD", "USD", Decimal("1.0436"))
+
+
+def test_what_a_provider_cannot_spell_is_not_sent(sandbox: RunningSandbox) -> None:
+    with ProviderClient(PROVIDERS["yahoo"], sandbox.yahoo_url) as yahoo:
+        answer = yahoo.fetch(Fetcher.QUOTE, ["SHOP:XTSE"], asset_class="equity").answer
+        assert "yahoo has no symbols spelled like 'SHOP:XTSE'" in answer.failures[0].message
+        sandbox.behave("html", provider="yahoo")
+        with pytest.raises(ProviderError):
+            yahoo.fetch(Fetcher.QUOTE, ["BRK.B"], asset_class="equity")
+    assert len(sandbox.calls("yahoo")) == 1
+
+
+@pytest.mark.parametrize(
+    ("symbol", "currency", "reason"),
+    [
+        ("SAP:XETR", None, "it is in USD, and this instrument in EUR"),
+        ("VOD:XLON", "GBP", "it is in USD, and this instrument in GBP"),
+    ],
+)
+def test_a_price_in_another_currency_than_its_exchanges_is_quarantined(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher, symbol: str, currency: str | None, reason: str
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES ('equity', :symbol, :currency)",
+        symbol=symbol,
+        currency=currency,
+    )
+    sandbox.behave("currency", value="USD")
+    core.heartbeat("ann", (QUOTE, symbol))
+    work_until(refresher, is_idle(core))
+    assert core.latest(symbol) is None
+    assert [row.reason for row in core.rows("SELECT reason FROM pricing.quarantined_values")] == [reason]
+
+
+def test_an_instrument_of_an_exchange_trades_when_it_does(core: Core) -> None:
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in ("VOD:XLON", "SAP:XETR", "BHP:XASX", "NPN:XJSE")))
+    found = core.rows("SELECT symbol, calendar FROM pricing.instruments WHERE symbol LIKE '%:%'")
+    assert {row.symbol: row.calendar for row in found} == {
+        "BHP:XASX": "XASX",
+        "NPN:XJSE": None,
+        "SAP:XETR": "XETR",
+        "VOD:XLON": "XLON",
+    }
+
+
+def test_show_tells_each_spelling_and_who_has_given_it(core: Core, cli: CommandLine) -> None:
+    core.heartbeat("ann", (QUOTE, "BRK.B"), (QUOTE, "SHOP:XTSE"))
+    cli("instrument", "spell", "BRK.B", "--at", "fmp", "--as", "BRKB")
+    assert "BRKB at fmp (override), BRK.B at twelvedata (rule), BRK-B at yahoo (rule)" in " ".join(
+        cli("instrument", "show", "BRK.B").stdout.split()
+    )
+    (known,) = cli("instrument", "show", "BRK.B", "--json").json["instruments"]
+    assert known["spellings"][0] == {
+        "provider": "fmp",
+        "spelling": "BRKB",
+        "by": "override",
+        "is_possible": True,
+    }
+    assert "SHOP:XTSE at yahoo (which has no such symbols)" in " ".join(
+        cli("instrument", "show", "SHOP:XTSE").stdout.split()
+    )
+    cli("instrument", "remove", "BRK.B")
+    assert core.rows("TABLE pricing.provider_symbols") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["BRK.B", "--at", "yahoo"], 2, "give the spelling with --as, or take it back with --undo"),
+        (["BRK.B", "--at", "yahoo", "--as", "X", "--undo"], 2, "give the spelling with --as"),
+        (["BRK.B", "--at", "nobody", "--as", "X"], 1, "no provider is called 'nobody'"),
+        (["NONE", "--at", "yahoo", "--as", "X"], 1, "no instrument is called NONE"),
+        (["BRK.B", "--at", "yahoo", "--as", "a b"], 1, "yahoo has no symbols spelled like 'a b'"),
+        (["BRK.B", "--at", "yahoo", "--as", "AAPL"], 1, "yahoo is asked for AAPL as AAPL"),
+        (["BRK.B", "--at", "yahoo", "--as", "I-B-M"], 1, "another symbol of this class is spelled so"),
+        (["BRK.B", "--at", "yahoo", "--undo"], 1, "nobody has given a spelling of BRK.B (equity) at yahoo"),
+    ],
+)
+def test_what_is_no_spelling_is_refused(
+    core: Core, cli: CommandLine, words: list[str], code: int, sentence: str
+) -> None:
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in ("AAPL", "BRK.B", "IBM")))
+    cli("instrument", "spell", "IBM", "--at", "yahoo", "--as", "I-B-M")
+    said = cli("instrument", "spell", *words)
+    assert (said.exit_code, sentence in " ".join(said.error.split())) == (code, True), said.error
+    assert core.one("SELECT symbol FROM pricing.provider_symbols") == "IBM"
+
+
+def test_a_spelling_is_not_taken_back_while_another_symbol_has_it(core: Core, cli: CommandLine) -> None:
+    """AAPL is given another one, IBM takes AAPL's: by its rule AAPL would get IBM's answers."""
+    assert cli("instrument", "spell", "AAPL", "--at", "yahoo", "--as", "APPL").exit_code == 0
+    assert cli("instrument", "spell", "IBM", "--at", "yahoo", "--as", "AAPL").exit_code == 0
+    said = cli("instrument", "spell", "AAPL", "--at", "yahoo", "--undo")
+    assert "yahoo is asked for IBM as AAPL: two symbols would get one answer" in said.error
+    assert core.one("SELECT spelling FROM pricing.provider_symbols WHERE symbol = 'AAPL'") == "APPL"
