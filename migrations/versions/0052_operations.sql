@@ -19,6 +19,7 @@ COMMENT ON COLUMN pricing.operation_types.first_pause IS 'Pause after the first 
 COMMENT ON COLUMN pricing.operation_types.is_active IS 'False = queued ones wait, and new ones are refused.';
 
 CREATE SEQUENCE pricing.operation_id_seq;
+COMMENT ON SEQUENCE pricing.operation_id_seq IS 'Numbers side effects.';
 CREATE TABLE pricing.async_operations (
     id              bigint NOT NULL DEFAULT nextval('pricing.operation_id_seq'),
     operation_type  text NOT NULL,
@@ -74,6 +75,18 @@ CREATE TABLE pricing.async_operations_completed PARTITION OF pricing.async_opera
 COMMENT ON TABLE pricing.async_operations_completed IS 'Operations that have happened; pruning deletes them after 14 days.';
 CREATE INDEX operations_completed_at ON pricing.async_operations_completed (finished_at);
 COMMENT ON INDEX pricing.operations_completed_at IS 'What pruning deletes.';
+
+CREATE VIEW pricing.operation_status AS
+SELECT o.operation_type, o.status, count(*) AS operations, min(o.enqueued_at) AS oldest_at, max(o.enqueued_at) AS newest_at,
+       round(avg(o.attempt), 2) AS average_attempts
+FROM pricing.async_operations o GROUP BY 1, 2;
+COMMENT ON VIEW pricing.operation_status IS 'Operations by type and status: how many, since when, and how many attempts they took.';
+COMMENT ON COLUMN pricing.operation_status.operation_type IS 'What is to happen.';
+COMMENT ON COLUMN pricing.operation_status.status IS 'pending, processing, completed, failed or cancelled.';
+COMMENT ON COLUMN pricing.operation_status.operations IS 'How many.';
+COMMENT ON COLUMN pricing.operation_status.oldest_at IS 'When the first of them was queued.';
+COMMENT ON COLUMN pricing.operation_status.newest_at IS 'When the last of them was queued.';
+COMMENT ON COLUMN pricing.operation_status.average_attempts IS 'Attempts begun, in the mean.';
 
 INSERT INTO pricing.operation_types (operation_type, description, payload_fields, max_attempts) VALUES
     ('email',   'Sends an e-mail to a recipient.', '{"recipient": "string", "title": "string", "body": "string"}', 3),

@@ -106,7 +106,9 @@ def retry(ids: Sequence[int], *, all_failed: bool, as_json: bool) -> bool:
         found = operation_queue.states(connection, wanted)
         retried = operation_queue.retry(connection, wanted)
     outcomes = {
-        id_: "pending again, with all its attempts" if id_ in retried else _why_not(found.get(id_), "not dead")
+        id_: "pending again, with all its attempts"
+        if id_ in retried
+        else _why_not(found.get(id_), "not dead")
         for id_ in wanted
     }
     return _report(outcomes, retried, as_json=as_json, nothing="no operation has failed.")
@@ -125,11 +127,15 @@ def cancel(ids: Sequence[int], *, as_json: bool) -> bool:
 
 
 def _cancelled(before: str) -> str:
-    return "cancelled, while it was under way: it may have happened" if before == "processing" else "cancelled"
+    return (
+        "cancelled, while it was under way: it may have happened" if before == "processing" else "cancelled"
+    )
 
 
 def _why_not(status_now: str | None, why: str) -> str:
-    return "there is no such operation" if status_now is None else f"nothing to do: it is {why} ({status_now})"
+    return (
+        "there is no such operation" if status_now is None else f"nothing to do: it is {why} ({status_now})"
+    )
 
 
 def _report(outcomes: dict[int, str], changed: Sequence[int], *, as_json: bool, nothing: str) -> bool:

@@ -192,7 +192,9 @@ def _asked_address(recipient: Recipient) -> Address | None:
     else:
         lines = sys.stdin.read(2 * LONGEST_SECRET).splitlines() or [""]
         if any(line.strip() for line in lines[1:]):
-            raise PricingError("standard input holds more than the one line of an address. Nothing has changed.")
+            raise PricingError(
+                "standard input holds more than the one line of an address. Nothing has changed."
+            )
         typed = lines[0]
     url = typed.strip()
     check_address(recipient.channel, url, allow_private=recipient.allows_private)
@@ -264,4 +266,3 @@ def _content(recipient: Recipient) -> dict[str, object]:
         "is_active": recipient.is_active,
         "created_at": recipient.created_at,
     }
-

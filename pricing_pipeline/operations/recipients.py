@@ -68,7 +68,10 @@ def find(connection: Connection, name: str) -> Recipient:
 
 
 def add(
-    connection: Connection, recipient: Recipient, address: Address | None = None, keyring: Keyring | None = None
+    connection: Connection,
+    recipient: Recipient,
+    address: Address | None = None,
+    keyring: Keyring | None = None,
 ) -> None:
     """Add a recipient, whose address is sealed by the newest master key; only `log` has no address.
 
@@ -155,4 +158,3 @@ def _seal(connection: Connection, keyring: Keyring, name: str, address: Address)
 
 def _columns(sealed: Sealed) -> dict[str, object]:
     return {column: getattr(sealed, column) for column in _SEALED_COLUMNS}
-

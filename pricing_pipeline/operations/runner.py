@@ -92,7 +92,9 @@ class OperationRunner:
             while self._under_way:
                 self._note_ended()
         except DatabaseError as error:
-            _LOG.warning("how %d operations ended is not noted, so they happen again: %s", len(self._under_way), error)
+            _LOG.warning(
+                "how %d operations ended is not noted, so they happen again: %s", len(self._under_way), error
+            )
 
     def _recover(self) -> None:
         if time.monotonic() >= self._recovered_at + _RECOVER_EVERY:
@@ -158,7 +160,9 @@ class OperationRunner:
     def _fail(self, operation: Operation, error: BaseException) -> None:
         is_permanent = isinstance(error, OperationFailed) and error.is_permanent
         retry_after = error.retry_after if isinstance(error, OperationFailed) else None
-        message = _storable(str(error) if isinstance(error, OperationFailed) else f"its handler failed: {error!r}")
+        message = _storable(
+            str(error) if isinstance(error, OperationFailed) else f"its handler failed: {error!r}"
+        )
         status = transact(
             self._engine,
             lambda connection: operation_queue.fail(
@@ -178,7 +182,11 @@ class OperationRunner:
 def _storable_result(handler: Handler, operation: Operation) -> str | None:
     """What a handler brings back, as JSON that the database takes."""
     result = handler(operation)
-    return None if result is None else _storable(json.dumps(result, ensure_ascii=False)).replace("\\u0000", "\ufffd")
+    return (
+        None
+        if result is None
+        else _storable(json.dumps(result, ensure_ascii=False)).replace("\\u0000", "\ufffd")
+    )
 
 
 def _storable(text: str) -> str:

@@ -194,7 +194,7 @@ def test_e4_the_end_of_a_cancelled_operation_is_refused(core: Core, post: str) -
         ("post", {"to": 1}, "to is not a string"),
         ("post", {"to": "x", "of": 1}, "of is not known; it has at, count, to"),
         ("post", {"to": "x", "at": "ftp://x"}, "at is not a url"),
-        ("post", {"to": "x", "at": "https://u:p@x/"}, "at is not a url"),
+        ("post", {"to": "x", "at": "https://ann@x/"}, "at is not a url"),
         ("post", {"to": "x", "count": "many"}, "count is not a number"),
     ],
 )

@@ -114,7 +114,9 @@ def change(
     quiet_zone: QuietZone = None,
     allow_private: Annotated[
         bool | None,
-        typer.Option("--allow-private/--refuse-private", help="Whether the address may be in a private network."),
+        typer.Option(
+            "--allow-private/--refuse-private", help="Whether the address may be in a private network."
+        ),
     ] = None,
     is_active: Annotated[
         bool | None, typer.Option("--active/--inactive", help="Whether anything is sent at all.")

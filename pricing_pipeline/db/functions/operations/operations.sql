@@ -203,13 +203,6 @@ COMMENT ON FUNCTION pricing.retry_operations(bigint[]) IS
     'Queues dead operations again, with all their attempts, their errors and the same idempotency key. Returns their ids.';
 
 
-CREATE OR REPLACE VIEW pricing.operation_status AS
-SELECT o.operation_type, o.status, count(*) AS operations, min(o.enqueued_at) AS oldest_at, max(o.enqueued_at) AS newest_at,
-       round(avg(o.attempt), 2) AS average_attempts
-FROM pricing.async_operations o GROUP BY 1, 2;
-COMMENT ON VIEW pricing.operation_status IS 'Operations by type and status: how many, since when, and how many attempts they took.';
-
-
 CREATE OR REPLACE FUNCTION pricing.prune_operations(now_ timestamptz) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
