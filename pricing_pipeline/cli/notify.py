@@ -19,7 +19,7 @@ _PATIENCE = 30.0
 _LOOK_EVERY = 0.2
 
 
-def test(name: str, *, as_json: bool) -> bool:
+def try_(name: str, *, as_json: bool) -> bool:
     """Send a test message at once, quiet hours or not; False when it has not arrived. Raises OperationRefused."""
     with open_engine(load_settings()) as engine:
         with engine.begin() as connection:
@@ -66,7 +66,7 @@ def log(at_most: int, *, as_json: bool) -> None:
     with open_connection(load_settings()) as connection:
         sent = operation_queue.sent_to_log(connection, at_most)
     if as_json:
-        print_json({"messages": [dict(message) for message in sent]})
+        print_json({"messages": sent})
         return
     print_table(
         [in_zone("at"), "to", "title", "body"],

@@ -18,7 +18,7 @@ def list_(statuses: Sequence[str], operation_type: str | None, at_most: int, *, 
     with open_connection(load_settings()) as connection:
         operations = operation_queue.listed(connection, statuses, operation_type, at_most)
     if as_json:
-        print_json({"operations": [dict(operation) for operation in operations]})
+        print_json({"operations": operations})
         return
     now = datetime.now(UTC)
     print_table(
@@ -49,7 +49,7 @@ def show(operation_id: int, *, as_json: bool) -> None:
     with open_connection(load_settings()) as connection:
         operation = operation_queue.find(connection, operation_id)
     if as_json:
-        print_json(dict(operation))
+        print_json(operation)
         return
     print_lines(
         {

@@ -59,7 +59,7 @@ def claim(connection: Connection, types: Collection[str], most: int, worker: str
 
 
 def complete(connection: Connection, token: UUID, results: Mapping[int, str | None]) -> list[int]:
-    """Note that operations have happened, with their results as JSON by id; returns the ids that the claim still owned."""
+    """Note that operations have happened, with results as JSON by id; returns the ids that the claim still owned."""
     brought = (f'"{id_}": {result}' for id_, result in results.items() if result is not None)
     parameters = {"ids": list(results), "token": token, "results": f"{{{', '.join(brought)}}}"}
     return list(connection.execute(query("operations.complete"), parameters).scalar_one())
@@ -103,22 +103,22 @@ def retry(connection: Connection, ids: Sequence[int]) -> list[int]:
     return list(connection.execute(query("operations.retry"), {"ids": list(ids)}).scalar_one())
 
 
-def find(connection: Connection, id_: int) -> Mapping[str, Any]:
+def find(connection: Connection, id_: int) -> dict[str, Any]:
     """Everything about one side effect. Raises UnknownOperation."""
     found = connection.execute(query("operations.show"), {"id": id_}).mappings().one_or_none()
     if found is None:
         raise UnknownOperation(
             f"there is no operation {id_}. Completed ones are kept for 14 days; `operation list` shows those there are."
         )
-    return found
+    return dict(found)
 
 
 def listed(
     connection: Connection, statuses: Sequence[str], operation_type: str | None, most: int
-) -> Sequence[Mapping[str, Any]]:
+) -> list[dict[str, Any]]:
     """Side effects in some states: what waits in the order of claims, then the newest finished."""
     parameters = {"statuses": list(statuses), "operation_type": operation_type, "most": most}
-    return connection.execute(query("operations.list"), parameters).mappings().all()
+    return [dict(row) for row in connection.execute(query("operations.list"), parameters).mappings()]
 
 
 def dead(connection: Connection) -> list[int]:
@@ -132,9 +132,9 @@ def states(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
     return {row.id: row.status for row in rows}
 
 
-def counts(connection: Connection) -> Sequence[Mapping[str, Any]]:
+def counts(connection: Connection) -> list[dict[str, Any]]:
     """How many there are by type and status, since when, and how many attempts they took in the mean."""
-    return connection.execute(query("operations.counts")).mappings().all()
+    return [dict(row) for row in connection.execute(query("operations.counts")).mappings()]
 
 
 def today(connection: Connection) -> tuple[int, int]:
@@ -143,6 +143,6 @@ def today(connection: Connection) -> tuple[int, int]:
     return row.done, row.failed
 
 
-def sent_to_log(connection: Connection, most: int) -> Sequence[Mapping[str, Any]]:
+def sent_to_log(connection: Connection, most: int) -> list[dict[str, Any]]:
     """Messages that the channel `log` has kept instead of sending them, the newest first."""
-    return connection.execute(query("operations.sent"), {"most": most}).mappings().all()
+    return [dict(row) for row in connection.execute(query("operations.sent"), {"most": most}).mappings()]

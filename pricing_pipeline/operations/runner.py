@@ -15,11 +15,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.errors import transact
+from pricing_pipeline.db.errors import is_refusal, reason, transact
 from pricing_pipeline.errors import DatabaseError, OperationFailed
 from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.operations.operation_queue import Operation
@@ -84,7 +87,7 @@ class OperationRunner:
                     self._note_ended(patience=every_seconds)
                 else:
                     stop.wait(every_seconds)
-            except DatabaseError as error:
+            except (DatabaseError, DBAPIError) as error:
                 # How an operation ended is noted when the database answers again; until then it counts as under way.
                 _LOG.warning("operations wait for the database: %s", error)
                 stop.wait(every_seconds)
@@ -130,29 +133,40 @@ class OperationRunner:
             return_when=FIRST_COMPLETED,
         )
         ended = [future for future in self._under_way if future.done()]
-        self._complete([future for future in ended if future.exception() is None])
+        by_token: dict[UUID, list[Future[str | None]]] = {}
         for future in ended:
             if (error := future.exception()) is not None:
-                self._fail(self._under_way[future].operation, error)
-                del self._under_way[future]
+                self._noted([future], partial(self._fail, self._under_way[future].operation, error))
+            else:
+                by_token.setdefault(self._under_way[future].operation.claim_token, []).append(future)
+        for token, futures in by_token.items():
+            if not self._noted(futures, partial(self._complete, token, futures)):
+                # Somebody has locked one of them; the others need not wait for that.
+                for future in futures:
+                    self._noted([future], partial(self._complete, token, [future]))
         for future in [f for f, attempt in self._under_way.items() if attempt.ends_at <= time.monotonic()]:
             operation = self._under_way[future].operation
             limit = operation.time_limit_seconds
-            self._fail(operation, OperationFailed(f"it took longer than its time limit of {limit} s"))
-            self._stuck.append(future)
+            late = OperationFailed(f"it took longer than its time limit of {limit} s")
+            if not future.done() and self._noted([future], partial(self._fail, operation, late)):
+                self._stuck.append(future)
+
+    def _noted(self, futures: Sequence[Future[str | None]], note: Callable[[], None]) -> bool:
+        """Note how attempts ended; False if that has to be tried again: they stay under way until then."""
+        try:
+            note()
+        except DBAPIError as error:
+            if not is_refusal(error):
+                _LOG.warning("how an operation ended cannot be noted now: %s", reason(error))
+                return False
+            # It would be refused again. Its lease runs out, which counts as a failed attempt.
+            _LOG.error("how an operation ended is refused by the database: %s", reason(error))
+        for future in futures:
             del self._under_way[future]
+        return True
 
-    def _complete(self, done: Sequence[Future[str | None]]) -> None:
-        by_token: dict[UUID, list[Future[str | None]]] = {}
-        for future in done:
-            by_token.setdefault(self._under_way[future].operation.claim_token, []).append(future)
-        for token, futures in by_token.items():
-            results = {self._under_way[future].operation.id: future.result() for future in futures}
-            self._note_completed(token, results)
-            for future in futures:
-                del self._under_way[future]
-
-    def _note_completed(self, token: UUID, results: Mapping[int, str | None]) -> None:
+    def _complete(self, token: UUID, futures: Sequence[Future[str | None]]) -> None:
+        results = {self._under_way[future].operation.id: future.result() for future in futures}
         done = transact(self._engine, lambda connection: operation_queue.complete(connection, token, results))
         for id_ in results.keys() - set(done):
             _LOG.warning("operation %d has happened, but its claim was lost: it may happen again", id_)
@@ -182,13 +196,16 @@ class OperationRunner:
 def _storable_result(handler: Handler, operation: Operation) -> str | None:
     """What a handler brings back, as JSON that the database takes."""
     result = handler(operation)
-    return (
-        None
-        if result is None
-        else _storable(json.dumps(result, ensure_ascii=False)).replace("\\u0000", "\ufffd")
-    )
+    return None if result is None else json.dumps(_storable(result))
 
 
-def _storable(text: str) -> str:
+def _storable(value: Any) -> Any:
     """Words of others as PostgreSQL takes them: it has no NUL and no halves of characters."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    match value:
+        case str():
+            return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+        case Mapping():
+            return {_storable(str(name)): _storable(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_storable(each) for each in value]
+    return value

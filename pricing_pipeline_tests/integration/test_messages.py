@@ -1,4 +1,4 @@
-"""Messages to recipients: queued with the caller's transaction, kept back in quiet hours, shown and retried by people."""
+"""Messages to recipients: queued with the caller's change, kept back in quiet hours, shown and retried by people."""
 
 from __future__ import annotations
 

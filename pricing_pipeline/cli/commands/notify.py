@@ -12,8 +12,8 @@ from pricing_pipeline.cli.style import listing
 noun = typer.Typer(help="Try a recipient's channel, and read what would have been sent.")
 
 
-@noun.command()
-def test(
+@noun.command("test")
+def try_(
     name: Annotated[str, typer.Argument(metavar="RECIPIENT", help="A recipient of `recipient list`.")],
     as_json: Json = False,
 ) -> None:
@@ -24,7 +24,7 @@ def test(
     """
     from pricing_pipeline.cli import notify
 
-    if not notify.test(name, as_json=as_json):
+    if not notify.try_(name, as_json=as_json):
         raise typer.Exit(1)
 
 
