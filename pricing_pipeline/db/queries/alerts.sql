@@ -1,0 +1,84 @@
+-- name: take_turn
+-- Whether no other session looks for alerts now.
+SELECT pricing.take_turn('look_for_alerts');
+
+-- name: be_quick
+-- A rule that takes long must not hold the others up.
+SET LOCAL statement_timeout = '5s';
+
+-- name: note
+-- Note what rules have seen.
+SELECT pricing.note_alerts(CAST(:looked_for AS text[]), CAST(:seen AS jsonb));
+
+-- name: to_tell
+-- Alerts that recipients are to be told of now.
+SELECT t.alert_id, t.rule, t.subject, t.severity, t.says, t.since, t.is_over, t.is_repeated FROM pricing.alerts_to_tell() t ORDER BY t.severity, t.is_over, t.alert_id;
+
+-- name: duties_stand_still
+-- No duty has run for ten minutes, though the database answers.
+SELECT 'duties' AS subject, format('No duty has run for %s. The sensor of Dagster, or a drain, runs them: look whether Dagster''s daemon runs.',
+                                   pricing.format_span(pricing.clock() - d.last_at)) AS says
+FROM (SELECT max(greatest(x.last_success_at, x.last_failure_at)) AS last_at FROM pricing.duties x) d
+WHERE d.last_at < pricing.clock() - interval '10 minutes';
+
+-- name: duty_fails
+-- A duty has not succeeded for ten minutes more than its usual pause, and failed.
+SELECT d.duty AS subject, format('The duty %s fails: %s', d.duty, d.last_error) AS says FROM pricing.duties d
+WHERE d.last_failure_at > coalesce(d.last_success_at, '-infinity') AND d.last_error IS NOT NULL AND d.duty <> 'follow_clock';
+
+-- name: quota_near
+-- Quota of bytes used by 75 % or more.
+SELECT p.provider AS subject, format('%s %% of the quota of %s is used: %s of %s bytes in 30 days.', (100 * u.used / p.quota_bytes), p.provider, u.used, p.quota_bytes) AS says
+FROM pricing.data_collectors p CROSS JOIN LATERAL (SELECT pricing.bytes_used(p.provider, pricing.clock()) AS used) u
+WHERE p.is_active AND u.used >= 0.75 * p.quota_bytes AND u.used < 0.9 * p.quota_bytes;
+
+-- name: quota_short
+-- Quota of bytes used by 90 % or more.
+SELECT p.provider AS subject, format('%s %% of the quota of %s is used: %s of %s bytes in 30 days.', (100 * u.used / p.quota_bytes), p.provider, u.used, p.quota_bytes) AS says
+FROM pricing.data_collectors p CROSS JOIN LATERAL (SELECT pricing.bytes_used(p.provider, pricing.clock()) AS used) u
+WHERE p.is_active AND u.used >= 0.9 * p.quota_bytes;
+
+-- name: queue_deep
+-- More than a thousand tasks wait.
+SELECT 'queue' AS subject, format('%s tasks wait in the queue.', q.tasks) AS says
+FROM (SELECT count(*) AS tasks FROM pricing.api_call_queue_live l WHERE l.status = 'pending') q WHERE q.tasks > 1000;
+
+-- name: nothing_completed
+-- Work has been due for ten minutes, and nothing was completed in that time.
+SELECT 'queue' AS subject, format('%s tasks are due, and nothing was completed for ten minutes.', q.tasks) AS says
+FROM (SELECT count(*) AS tasks, min(l.enqueued_at) AS since FROM pricing.api_call_queue_live l WHERE l.status = 'pending') q
+WHERE q.since < pricing.clock() - interval '10 minutes'
+  AND NOT EXISTS (SELECT FROM pricing.collector_call_log c
+                  WHERE c.finished_at > pricing.clock() - interval '10 minutes' AND c.outcome = 'ok');
+
+-- name: breaker_open
+-- All calls to a provider are stopped.
+SELECT s.provider AS subject, format('All calls to %s are stopped since %s: %s', s.provider, pricing.format_time(s.breaker_since), s.breaker_reason) AS says
+FROM pricing.provider_state s JOIN pricing.data_collectors p USING (provider) WHERE p.is_active AND s.breaker <> 'closed';
+
+-- name: provider_fails
+-- A watched type's prices grow old because its provider does not answer.
+SELECT o.provider || ' ' || o.data_type AS subject, format('%s has not answered for %s since %s, and its watched prices grow old.', o.provider, o.data_type, pricing.format_time(o.since)) AS says
+FROM pricing.outages o WHERE o.answered_at IS NULL
+  AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE a.data_type = o.data_type);
+
+-- name: price_fetch_failed
+-- Symbols whose tasks have failed for good, by provider.
+SELECT coalesce(d.provider, 'no provider') AS subject,
+       format('%s symbols could not be fetched: %s', count(DISTINCT (d.data_type, d.symbol)),
+              string_agg(DISTINCT d.data_type || ' ' || d.symbol, ', ') FILTER (WHERE d.place <= 5)) AS says
+FROM (SELECT x.provider, x.data_type, x.symbol, row_number() OVER (PARTITION BY x.provider ORDER BY x.id DESC) AS place
+      FROM pricing.api_call_queue_dead x WHERE x.status = 'failed' AND x.resolved_at IS NULL) d
+GROUP BY 1;
+
+-- name: many_warnings
+-- Five warnings or more about one thing within an hour.
+SELECT w.subject, format('%s warnings in an hour about %s; the last: %s', count(*), w.subject, (array_agg(w.message ORDER BY w.at DESC))[1]) AS says
+FROM pricing.warnings w WHERE w.at > pricing.clock() - interval '1 hour' AND w.at <= pricing.clock()
+GROUP BY w.subject HAVING count(*) >= 5;
+
+-- name: message_dead
+-- Messages that could not be sent.
+SELECT o.operation_type AS subject, format('%s side effects of type %s have failed for good since yesterday.', count(*), o.operation_type) AS says
+FROM pricing.async_operations_dead o WHERE o.status = 'failed' AND o.finished_at > pricing.clock() - interval '1 day'
+GROUP BY 1;
