@@ -22,6 +22,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownCredential        ... a stored key that is not there
     ├── UnknownRecipient         ... somebody to be told who is not there
     ├── UnknownOperation         ... a side effect that is not there
+    ├── UnknownAlertRule         ... a kind of alert that is not there
     ├── OperationRefused         a side effect has no such type, or not the payload of its type
     ├── OperationFailed          an attempt at a side effect has failed (carries is_permanent, retry_after)
     ├── InvalidRange             days are upside down, or a time has no zone
@@ -128,6 +129,10 @@ class SealBroken(CredentialError):
 
 class UnknownRecipient(PricingError):
     """Nobody who can be told is called so."""
+
+
+class UnknownAlertRule(PricingError):
+    """No kind of alert is called so."""
 
 
 class UnknownOperation(PricingError):

@@ -10,6 +10,7 @@ CREATE TABLE pricing.alerts (
     raised_at       timestamptz,
     told_at         timestamptz,
     resolved_at     timestamptz,
+    end_told_at     timestamptz,
     acknowledged_at timestamptz,
     acknowledged_by text
 ) WITH (fillfactor = 70);
@@ -24,6 +25,7 @@ COMMENT ON COLUMN pricing.alerts.last_seen_at IS 'When it was last seen.';
 COMMENT ON COLUMN pricing.alerts.raised_at IS 'When it had lasted as long as its rule asks; NULL = not yet.';
 COMMENT ON COLUMN pricing.alerts.told_at IS 'When recipients were last told.';
 COMMENT ON COLUMN pricing.alerts.resolved_at IS 'When it was over; NULL = it is not.';
+COMMENT ON COLUMN pricing.alerts.end_told_at IS 'When recipients were told that it was over.';
 COMMENT ON COLUMN pricing.alerts.acknowledged_at IS 'When somebody said that they look after it: it is not repeated.';
 COMMENT ON COLUMN pricing.alerts.acknowledged_by IS 'Who said so.';
 CREATE UNIQUE INDEX alerts_open ON pricing.alerts (rule, subject) WHERE resolved_at IS NULL;

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import DatabaseError, UnknownAlertRule
 from pricing_pipeline.operations import recipients
 from pricing_pipeline.operations.alert_rules import RULES, AlertRule
 from pricing_pipeline.operations.recipients import Recipient
@@ -60,6 +63,57 @@ def look(engine: Engine, rules: Sequence[AlertRule] = RULES) -> int:
             seen += [_sighting(rule, row.subject, row.says) for row in rows]
         connection.execute(query("alerts.note"), {"looked_for": looked_for, "seen": json.dumps(seen)})
         return _tell(connection)
+
+
+def keep_looking(engine: Engine, stop: threading.Event, *, every_seconds: float = 15.0) -> None:
+    """Look for trouble until `stop` is set. While the database is away there is nothing to look at."""
+    while not stop.is_set():
+        try:
+            look(engine)
+        except (DatabaseError, DBAPIError) as error:
+            _LOG.warning("nobody looks for alerts while the database fails: %s", error)
+        stop.wait(every_seconds)
+
+
+def listed(connection: Connection, most: int, *, with_past: bool = False) -> list[dict[str, Any]]:
+    """Alerts that were raised, open ones first; times are UTC."""
+    parameters = {"with_past": with_past, "most": most}
+    return [dict(row) for row in connection.execute(query("alerts.list"), parameters).mappings()]
+
+
+def acknowledge(connection: Connection, ids: Sequence[int], login: str) -> list[int]:
+    """Note that somebody looks after open alerts, which are not repeated then; returns their ids."""
+    parameters = {"ids": list(ids), "login": login}
+    return list(connection.execute(query("alerts.acknowledge"), parameters).scalars())
+
+
+def silence(
+    connection: Connection, rule: str, subject: str | None, seconds: float, login: str, because: str | None
+) -> datetime:
+    """Tell nobody of alerts of a rule, or of those about one subject; returns until when. Raises UnknownAlertRule."""
+    require_rule(rule)
+    parameters = {
+        "rule": rule,
+        "subject": subject,
+        "seconds": seconds,
+        "login": login,
+        "because": because,
+    }
+    until: datetime = connection.execute(query("alerts.silence"), parameters).scalar_one()
+    return until
+
+
+def end_silences(connection: Connection, rule: str) -> int:
+    """End the silences of a rule; returns how many there were. Raises UnknownAlertRule."""
+    require_rule(rule)
+    return int(connection.execute(query("alerts.end_silences"), {"rule": rule}).scalar_one())
+
+
+def require_rule(name: str) -> None:
+    """Raise UnknownAlertRule, which lists those there are, for a name that is none."""
+    names = sorted(rule.name for rule in (*RULES, BROKEN))
+    if name not in names:
+        raise UnknownAlertRule(f"no alert is called {name!r}. There are: {', '.join(names)}.")
 
 
 def _sighting(rule: AlertRule, subject: str, says: str) -> dict[str, object]:

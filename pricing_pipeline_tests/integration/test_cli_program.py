@@ -61,6 +61,7 @@ def test_every_promised_command_is_there() -> None:
         "": "up status sandbox",
         "subscription": "watch end list show",
         "holding": "open close list show",
+        "alert": "list acknowledge silence unsilence",
         "recipient": "add list show change remove",
         "notify": "test log",
         "operation": "list show status retry cancel",

@@ -12,6 +12,7 @@ import typer
 
 from pricing_pipeline.cli.commands import (
     action,
+    alert,
     backfill,
     data_type,
     db,
@@ -52,6 +53,7 @@ NOUNS: Mapping[str, typer.Typer] = {
     "key": key.noun,
     "quarantine": quarantine.noun,
     "action": action.noun,
+    "alert": alert.noun,
     "recipient": recipient.noun,
     "notify": notify.noun,
     "operation": operation.noun,

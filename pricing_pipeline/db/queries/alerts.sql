@@ -14,6 +14,29 @@ SELECT pricing.note_alerts(CAST(:looked_for AS text[]), CAST(:seen AS jsonb));
 -- Alerts that recipients are to be told of now.
 SELECT t.alert_id, t.rule, t.subject, t.severity, t.says, t.since, t.is_over, t.is_repeated FROM pricing.alerts_to_tell() t ORDER BY t.severity, t.is_over, t.alert_id;
 
+-- name: list
+-- Alerts, open ones first, the newest first; silenced_until is the end of the longest silence.
+SELECT a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.last_seen_at, a.raised_at, a.told_at, a.resolved_at, a.acknowledged_at,
+       a.acknowledged_by, (SELECT max(s.until) FROM pricing.alert_silences s
+                           WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > pricing.clock()) AS silenced_until
+FROM pricing.alerts a WHERE a.raised_at IS NOT NULL AND (:with_past OR a.resolved_at IS NULL)
+ORDER BY a.resolved_at IS NOT NULL, a.severity, a.alert_id DESC LIMIT :most;
+
+-- name: acknowledge
+-- Somebody looks after these open alerts; returns those.
+UPDATE pricing.alerts a SET acknowledged_at = pricing.clock(), acknowledged_by = :login
+WHERE a.alert_id = ANY (CAST(:ids AS bigint[])) AND a.resolved_at IS NULL RETURNING a.alert_id;
+
+-- name: silence
+-- Tell nobody of alerts of a rule for a while; returns until when.
+INSERT INTO pricing.alert_silences (rule, subject, until, silenced_by, because, created_at)
+VALUES (:rule, :subject, pricing.clock() + make_interval(secs => :seconds), :login, :because, pricing.clock()) RETURNING until;
+
+-- name: end_silences
+-- End the silences of a rule; returns how many.
+WITH ended AS (UPDATE pricing.alert_silences s SET until = pricing.clock() WHERE s.rule = :rule AND s.until > pricing.clock() RETURNING 1)
+SELECT count(*) FROM ended;
+
 -- name: duties_stand_still
 -- No duty has run for ten minutes, though the database answers.
 SELECT 'duties' AS subject, format('No duty has run for %s. The sensor of Dagster, or a drain, runs them: look whether Dagster''s daemon runs.',
