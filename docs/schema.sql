@@ -23,6 +23,14 @@ CREATE DOMAIN pricing.call_outcome AS text CONSTRAINT outcome_is_known CHECK ((V
 -- Who watches or holds something: 1 to 200 characters.
 CREATE DOMAIN pricing.user_name AS text CONSTRAINT user_is_sane CHECK (((length(VALUE) >= 1) AND (length(VALUE) <= 200)));
 
+-- 
+CREATE SEQUENCE pricing.alert_silences_silence_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.alert_silences_silence_id_seq TO pricing_worker;
+
+-- 
+CREATE SEQUENCE pricing.alerts_alert_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.alerts_alert_id_seq TO pricing_worker;
+
 -- Numbers calls.
 CREATE SEQUENCE pricing.call_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
@@ -81,6 +89,45 @@ CREATE TABLE pricing.alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 GRANT SELECT ON TABLE pricing.alembic_version TO pricing_worker;
+
+-- Alerts that nobody is told of for a while.
+CREATE TABLE pricing.alert_silences (
+    silence_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- In the order in which they were made.
+    rule text NOT NULL  -- Alerts of this rule.
+    subject text  -- Only those about this; NULL = all.
+    until timestamp with time zone NOT NULL  -- When the silence ends.
+    silenced_by text NOT NULL  -- Who made it.
+    because text  -- Why.
+    created_at timestamp with time zone NOT NULL  -- When it was made.
+    CONSTRAINT alert_silences_pkey PRIMARY KEY (silence_id)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.alert_silences TO pricing_worker;
+GRANT SELECT ON TABLE pricing.alert_silences TO pricing_reader;
+
+-- Trouble that was found: what it is about, since when, who knows, and when it was over.
+CREATE TABLE pricing.alerts (
+    alert_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- In the order in which they were found.
+    rule text NOT NULL  -- The rule that found it; docs/runbook.md has a section for each.
+    subject text NOT NULL  -- What it is about: a provider, a data type.
+    severity text NOT NULL  -- P0 = repeated each hour, P1 = each day, P2 = in a daily digest.
+    says text NOT NULL  -- What was found, in words, as it was last seen.
+    is_repeated boolean NOT NULL DEFAULT true  -- Whether recipients are told again while it lasts.
+    since timestamp with time zone NOT NULL  -- When it was first seen.
+    last_seen_at timestamp with time zone NOT NULL  -- When it was last seen.
+    raised_at timestamp with time zone  -- When it had lasted as long as its rule asks; NULL = not yet.
+    told_at timestamp with time zone  -- When recipients were last told.
+    resolved_at timestamp with time zone  -- When it was over; NULL = it is not.
+    end_told_at timestamp with time zone  -- When recipients were told that it was over.
+    acknowledged_at timestamp with time zone  -- When somebody said that they look after it: it is not repeated.
+    acknowledged_by text  -- Who said so.
+    CONSTRAINT alerts_pkey PRIMARY KEY (alert_id)
+    CONSTRAINT alert_severity_is_known CHECK ((severity = ANY (ARRAY['P0'::text, 'P1'::text, 'P2'::text])))
+    CONSTRAINT rule_is_plain_name CHECK ((rule ~ '^[a-z][a-z0-9_]{0,47}$'::text))
+) WITH (fillfactor=70);
+CREATE INDEX alerts_resolved_at ON pricing.alerts USING btree (resolved_at) WHERE (resolved_at IS NOT NULL);
+CREATE UNIQUE INDEX alerts_open ON pricing.alerts USING btree (rule, subject) WHERE (resolved_at IS NULL);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.alerts TO pricing_worker;
+GRANT SELECT ON TABLE pricing.alerts TO pricing_reader;
 
 -- The fetch queue. A row is a task: fetch one symbol of one data type, now or for a span of days.
 CREATE TABLE pricing.api_call_queue (
@@ -1433,6 +1480,10 @@ GRANT EXECUTE ON FUNCTION pricing.adopt_pairs() TO pricing_worker;
 CREATE FUNCTION pricing.agreement(ratio numeric) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.agreement(numeric) TO pricing_reader, pricing_worker;
 
+-- Alerts that recipients are to be told of now: new ones, those whose repetition is due, those that are over; notes them as told. The less urgent (P2) come together once a day.
+CREATE FUNCTION pricing.alerts_to_tell() RETURNS TABLE(alert_id bigint, rule text, subject text, severity text, says text, since timestamp with time zone, is_over boolean, is_repeated boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.alerts_to_tell() TO pricing_worker;
+
 -- What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.allowance_of(state pricing.provider_state, keys text[], max_calls integer, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],integer,timestamp with time zone) TO pricing_worker;
@@ -2210,6 +2261,10 @@ GRANT EXECUTE ON FUNCTION pricing.most_wanted(text,text,bigint,text[],integer,ti
 CREATE FUNCTION pricing.move_actions(wanted_class text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.move_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
 
+-- The clock was set back: alerts began and were told now at the latest, and silences end when they would have.
+CREATE FUNCTION pricing.move_alerts(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.move_alerts(timestamp with time zone,interval) TO pricing_worker;
+
 -- The clock was set back: what was called before counts against limits, quota and breaker for as long as it would have.
 CREATE FUNCTION pricing.move_calls(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_calls(timestamp with time zone,interval) TO pricing_worker;
@@ -2265,6 +2320,10 @@ GRANT EXECUTE ON FUNCTION pricing.next_to_ask(text,bigint) TO pricing_worker;
 -- When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session's value is published. Without a known calendar a TTL later.
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, and for how many seconds (lasts) it must last before it is raised. Open alerts of these rules that were not seen again are over.
+CREATE FUNCTION pricing.note_alerts(looked_for text[], seen jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_alerts(text[],jsonb) TO pricing_worker;
 
 -- Notes that a claim has opened calls of a provider, the newest of which is the probe of its breaker, if it is one.
 CREATE FUNCTION pricing.note_claim(wanted_provider text, is_probe boolean, newest_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2420,9 +2479,13 @@ GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 -- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their back-off, and moves what waits to where it belongs now.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
+-- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
 CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
+
+-- Deletes alerts and silences that have been over for 90 days. Returns how many.
+CREATE FUNCTION pricing.prune_alerts(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prune_alerts(timestamp with time zone) TO pricing_worker;
 
 -- Deletes tasks that finished more than 14 days ago from a leaf in which others may be finishing in this moment.
 CREATE FUNCTION pricing.prune_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2526,6 +2589,10 @@ GRANT EXECUTE ON FUNCTION pricing.remove_instruments(text[],text) TO pricing_wor
 -- Makes pairs due again, and owed since they were, that wait for a task that is not there: cancelled or pruned by hand, ended while another session had the pair locked, or never queued because another session queues the same. Of all pairs, or of those that the lists name.
 CREATE FUNCTION pricing.repair_demand(data_types text[] DEFAULT NULL::text[], symbols text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.repair_demand(text[],text[]) TO pricing_worker;
+
+-- How long after recipients were told of an alert that lasts they are told again.
+CREATE FUNCTION pricing.repeat_after(severity text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.repeat_after(text) TO pricing_reader, pricing_worker;
 
 -- Asks workers to serve pairs as soon as this transaction is committed. Locks nothing that anybody waits for.
 CREATE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[], user_id text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;

@@ -5,6 +5,7 @@ CREATE TABLE pricing.alerts (
     subject         text NOT NULL,
     severity        text NOT NULL CONSTRAINT alert_severity_is_known CHECK (severity IN ('P0', 'P1', 'P2')),
     says            text NOT NULL,
+    is_repeated     boolean NOT NULL DEFAULT true,
     since           timestamptz NOT NULL,
     last_seen_at    timestamptz NOT NULL,
     raised_at       timestamptz,
@@ -20,6 +21,7 @@ COMMENT ON COLUMN pricing.alerts.rule IS 'The rule that found it; docs/runbook.m
 COMMENT ON COLUMN pricing.alerts.subject IS 'What it is about: a provider, a data type.';
 COMMENT ON COLUMN pricing.alerts.severity IS 'P0 = repeated each hour, P1 = each day, P2 = in a daily digest.';
 COMMENT ON COLUMN pricing.alerts.says IS 'What was found, in words, as it was last seen.';
+COMMENT ON COLUMN pricing.alerts.is_repeated IS 'Whether recipients are told again while it lasts.';
 COMMENT ON COLUMN pricing.alerts.since IS 'When it was first seen.';
 COMMENT ON COLUMN pricing.alerts.last_seen_at IS 'When it was last seen.';
 COMMENT ON COLUMN pricing.alerts.raised_at IS 'When it had lasted as long as its rule asks; NULL = not yet.';

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """One kind of trouble. It is raised when it has lasted for `lasts_seconds`."""
+    """One kind of trouble. It is raised when it has lasted for `lasts_seconds`.
+
+    While it lasts recipients are told again (P0 each hour, P1 each day) if it `is_repeated`.
+    """
 
     name: str
     severity: str
     lasts_seconds: int = 0
+    is_repeated: bool = True
 
 
 RULES = (
@@ -27,7 +31,11 @@ RULES = (
     AlertRule("nothing_completed", "P1"),
     AlertRule("breaker_open", "P1"),
     AlertRule("provider_fails", "P1", lasts_seconds=600),
-    AlertRule("price_fetch_failed", "P1"),
+    AlertRule("pair_forgotten", "P1"),
+    AlertRule("price_fetch_failed", "P1", is_repeated=False),
+    AlertRule("limit_near", "P2", lasts_seconds=600),
+    AlertRule("estimate_wrong", "P2"),
+    AlertRule("size_unannounced", "P2"),
     AlertRule("many_warnings", "P2"),
     AlertRule("message_dead", "P1"),
 )

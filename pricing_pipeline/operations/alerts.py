@@ -123,6 +123,7 @@ def _sighting(rule: AlertRule, subject: str, says: str) -> dict[str, object]:
         "severity": rule.severity,
         "says": says,
         "lasts": rule.lasts_seconds,
+        "is_repeated": rule.is_repeated,
     }
 
 

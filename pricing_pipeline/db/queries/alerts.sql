@@ -67,12 +67,24 @@ SELECT 'queue' AS subject, format('%s tasks wait in the queue.', q.tasks) AS say
 FROM (SELECT count(*) AS tasks FROM pricing.api_call_queue_live l WHERE l.status = 'pending') q WHERE q.tasks > 1000;
 
 -- name: nothing_completed
--- Work has been due for ten minutes, and nothing was completed in that time.
-SELECT 'queue' AS subject, format('%s tasks are due, and nothing was completed for ten minutes.', q.tasks) AS says
-FROM (SELECT count(*) AS tasks, min(l.enqueued_at) AS since FROM pricing.api_call_queue_live l WHERE l.status = 'pending') q
-WHERE q.since < pricing.clock() - interval '10 minutes'
+-- Work has been due for ten minutes at a provider that may be called, and nothing was completed in that time.
+SELECT q.provider AS subject, format('%s tasks are due at %s, which may be called, and nothing was completed for ten minutes.', q.tasks, q.provider) AS says
+FROM (SELECT l.provider, count(*) AS tasks, min(greatest(l.enqueued_at, l.run_after)) AS since FROM pricing.api_call_queue_live l WHERE l.status = 'pending' GROUP BY 1) q
+JOIN pricing.provider_state s USING (provider)
+WHERE q.since < pricing.clock() - interval '10 minutes' AND s.breaker = 'closed'
+  AND EXISTS (SELECT FROM pricing.key_allowances(q.provider, pricing.clock()) k WHERE k.is_usable AND k.units_left > 0)
   AND NOT EXISTS (SELECT FROM pricing.collector_call_log c
-                  WHERE c.finished_at > pricing.clock() - interval '10 minutes' AND c.outcome = 'ok');
+                  WHERE c.provider = q.provider AND c.finished_at > pricing.clock() - interval '10 minutes' AND c.outcome = 'ok');
+
+-- name: pair_forgotten
+-- A watched pair is due for a day, or for its TTL if that is longer, and no task is queued for it.
+SELECT d.data_type AS subject, format('%s watched pairs of %s are due for more than a day, and nothing is queued for them, such as %s.', count(*), d.data_type, min(d.symbol)) AS says
+FROM pricing.demand d JOIN pricing.data_type_registry t USING (data_type)
+WHERE t.is_active AND coalesce(d.backoff_until <= pricing.clock(), true)
+  AND d.due_at < pricing.clock() - greatest(interval '1 day', make_interval(mins => t.default_ttl_minutes))
+  AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
+  AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live l WHERE (l.data_type, l.symbol) = (d.data_type, d.symbol))
+GROUP BY 1;
 
 -- name: breaker_open
 -- All calls to a provider are stopped.
@@ -86,13 +98,33 @@ FROM pricing.outages o WHERE o.answered_at IS NULL
   AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE a.data_type = o.data_type);
 
 -- name: price_fetch_failed
--- Symbols whose tasks have failed for good, by provider.
+-- Wanted symbols whose tasks have failed for good, by provider.
 SELECT coalesce(d.provider, 'no provider') AS subject,
-       format('%s symbols could not be fetched: %s', count(DISTINCT (d.data_type, d.symbol)),
-              string_agg(DISTINCT d.data_type || ' ' || d.symbol, ', ') FILTER (WHERE d.place <= 5)) AS says
-FROM (SELECT x.provider, x.data_type, x.symbol, row_number() OVER (PARTITION BY x.provider ORDER BY x.id DESC) AS place
-      FROM pricing.api_call_queue_dead x WHERE x.status = 'failed' AND x.resolved_at IS NULL) d
-GROUP BY 1;
+       format('%s pairs could not be fetched from %s, such as %s: %s', count(*), coalesce(d.provider, 'any provider'),
+              (array_agg(d.data_type || ' ' || d.symbol ORDER BY d.id DESC))[1], (array_agg(d.reason ORDER BY d.id DESC))[1]) AS says
+FROM (SELECT DISTINCT ON (x.data_type, x.symbol) x.id, x.provider, x.data_type, x.symbol, x.errors -> -1 ->> 'message' AS reason
+      FROM pricing.api_call_queue_dead x JOIN pricing.demand w USING (data_type, symbol)
+      WHERE x.status = 'failed' AND x.resolved_at IS NULL ORDER BY x.data_type, x.symbol, x.id DESC) d
+GROUP BY d.provider;
+
+-- name: limit_near
+-- More than 83 % of the units of all keys of a provider are used.
+SELECT p.provider AS subject, format('%s of %s units of %s are used.', u.all_units - u.units_left, u.all_units, p.provider) AS says
+FROM pricing.data_collectors p
+CROSS JOIN LATERAL (SELECT sum(greatest(k.units_left, 0)) AS units_left, sum(k.units_limit) AS all_units
+                    FROM pricing.key_allowances(p.provider, pricing.clock()) k WHERE k.is_usable) u
+WHERE p.is_active AND u.units_left < 0.17 * u.all_units;
+
+-- name: estimate_wrong
+-- An answer within the last hour was twice as long as expected, or longer.
+SELECT s.provider || ' ' || s.data_type AS subject,
+       format('An answer of %s for %s was %s times as long as expected, so that a backfill may cost more than it says.', s.provider, s.data_type, round(s.last_overrun_ratio::numeric, 1)) AS says
+FROM pricing.size_estimates s WHERE s.last_overrun_at > pricing.clock() - interval '1 hour' AND s.last_overrun_at <= pricing.clock();
+
+-- name: size_unannounced
+-- Answers of the last day came without their length.
+SELECT c.provider AS subject, format('%s answers of %s since yesterday did not say how long they are.', count(*), c.provider) AS says
+FROM pricing.collector_call_log c WHERE c.is_unannounced AND c.started_at > pricing.clock() - interval '1 day' GROUP BY 1;
 
 -- name: many_warnings
 -- Five warnings or more about one thing within an hour.

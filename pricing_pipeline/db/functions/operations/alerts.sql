@@ -19,18 +19,18 @@ BEGIN
             SELECT FROM jsonb_to_recordset(seen) AS s (rule text, subject text) WHERE (s.rule, left(s.subject, 200)) = (a.rule, a.subject))),
     forgotten AS (DELETE FROM pricing.alerts a USING gone g WHERE a.alert_id = g.alert_id AND g.raised_at IS NULL)
     UPDATE pricing.alerts a SET resolved_at = now_ FROM gone g WHERE a.alert_id = g.alert_id AND g.raised_at IS NOT NULL;
-    INSERT INTO pricing.alerts AS a (rule, subject, severity, says, since, last_seen_at)
-    SELECT DISTINCT ON (s.rule, left(s.subject, 200)) s.rule, left(s.subject, 200), s.severity, left(s.says, 2000), now_, now_
-    FROM jsonb_to_recordset(seen) AS s (rule text, subject text, severity text, says text) ORDER BY s.rule, left(s.subject, 200), s.severity
+    INSERT INTO pricing.alerts AS a (rule, subject, severity, says, is_repeated, since, last_seen_at)
+    SELECT DISTINCT ON (s.rule, left(s.subject, 200)) s.rule, left(s.subject, 200), s.severity, left(s.says, 2000), coalesce(s.is_repeated, true), now_, now_
+    FROM jsonb_to_recordset(seen) AS s (rule text, subject text, severity text, says text, is_repeated boolean) ORDER BY s.rule, left(s.subject, 200), s.severity
     ON CONFLICT (rule, subject) WHERE resolved_at IS NULL
-        DO UPDATE SET last_seen_at = now_, says = excluded.says, severity = excluded.severity;
+        DO UPDATE SET last_seen_at = now_, says = excluded.says, severity = excluded.severity, is_repeated = excluded.is_repeated;
     UPDATE pricing.alerts a SET raised_at = now_
     FROM jsonb_to_recordset(seen) AS s (rule text, subject text, lasts float8)
     WHERE (a.rule, a.subject) = (s.rule, left(s.subject, 200)) AND a.resolved_at IS NULL AND a.raised_at IS NULL
       AND a.since <= now_ - make_interval(secs => s.lasts);
 END $$;
 COMMENT ON FUNCTION pricing.note_alerts(text[], jsonb) IS
-    'Notes what rules have seen: rows with rule, subject, severity, says, and for how many seconds it must last before it is raised. Open alerts of these rules that were not seen again are over.';
+    'Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, and for how many seconds (lasts) it must last before it is raised. Open alerts of these rules that were not seen again are over.';
 
 
 CREATE OR REPLACE FUNCTION pricing.alerts_to_tell()
@@ -51,7 +51,7 @@ BEGIN
           AND CASE WHEN a.resolved_at IS NOT NULL THEN a.told_at IS NOT NULL AND a.end_told_at IS NULL AND a.severity <> 'P2'
                    WHEN a.severity = 'P2' THEN is_digest_due AND a.acknowledged_at IS NULL
                    ELSE a.told_at IS NULL
-                     OR (a.acknowledged_at IS NULL AND (a.told_at <= now_ - pricing.repeat_after(a.severity))) END)
+                     OR (a.is_repeated AND a.acknowledged_at IS NULL AND (a.told_at <= now_ - pricing.repeat_after(a.severity))) END)
     UPDATE pricing.alerts a SET told_at = CASE WHEN a.resolved_at IS NULL THEN now_ ELSE a.told_at END, end_told_at = CASE WHEN a.resolved_at IS NOT NULL THEN now_ END
     FROM chosen c WHERE a.alert_id = c.alert_id
     RETURNING a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.resolved_at IS NOT NULL, c.is_repeated;
