@@ -306,9 +306,7 @@ def throttled(message: str, response: Response, *, now: datetime) -> Throttled:
     return Throttled(f"{message} It is asked again when its limit allows.", retry_after=wait, shown=shown)
 
 
-def parse_retry_after(
-    value: str | None, now: datetime, *, most: float = MAX_RETRY_AFTER
-) -> float | None:
+def parse_retry_after(value: str | None, now: datetime, *, most: float = MAX_RETRY_AFTER) -> float | None:
     """Seconds to wait by a Retry-After header (RFC 9110, 10.2.3: seconds or an HTTP date).
 
     Clamped to 0..`most`, an hour: past dates and negative numbers mean 0. None if absent or neither form.

@@ -267,7 +267,9 @@ def is_public(address: str) -> bool:
     """
     ip = ipaddress.ip_address(address.split("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
-        inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else ip.ipv4_mapped or ip.sixtofour
+        inner = (
+            ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else ip.ipv4_mapped or ip.sixtofour
+        )
         if inner is None:
             return ip.is_global and ip in _GLOBAL_UNICAST
         ip = inner
