@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import ssl
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -24,7 +23,7 @@ from pricing_pipeline.operations.channels.log import send_to_log
 from pricing_pipeline.operations.channels.webhook import document, send_webhook, sign, verify_signature
 from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline.providers import transport
-from pricing_pipeline_tests.support.certificates import self_signed
+from pricing_pipeline_tests.support.certificates import Tls, tls_contexts
 from pricing_pipeline_tests.support.operations import an_operation
 from pricing_pipeline_tests.support.pages import ROOT, blocks
 from pricing_pipeline_tests.support.receivers import Post, Script, receiving
@@ -40,12 +39,8 @@ def send(url: str, operation: Operation | None = None, **options: Any) -> dict[s
 
 
 @pytest.fixture(scope="module")
-def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Contexts of a server called hooks.example, and of a sender that trusts it."""
-    certificate = self_signed(tmp_path_factory.mktemp("tls"), "hooks.example")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context, ssl.create_default_context(cafile=str(certificate))
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    return tls_contexts(tmp_path_factory.mktemp("tls"), "hooks.example")
 
 
 def failure(url: str, **options: Any) -> OperationFailed:
@@ -300,7 +295,7 @@ def test_e8_disguised_addresses_are_refused(host: str) -> None:
 
 
 def test_e8_the_address_that_was_judged_is_the_one_that_is_reached(
-    monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLContext]
+    monkeypatch: pytest.MonkeyPatch, tls: Tls
 ) -> None:
     """The resolver changes its mind at once: what it says later is never asked for."""
     monkeypatch.setattr(transport, "is_public", lambda address: address == "127.0.0.1")
@@ -367,7 +362,7 @@ def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_e8_tls_is_verified_for_the_name_and_not_for_the_address(
-    tls: tuple[ssl.SSLContext, ssl.SSLContext],
+    tls: Tls,
 ) -> None:
     context, trusting = tls
     named = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +11,17 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+Tls = tuple[ssl.SSLContext, ssl.SSLContext]
+"""Contexts of a server, and of a client that trusts it."""
+
+
+def tls_contexts(folder: Path, *names: str) -> Tls:
+    """Contexts for a server on 127.0.0.1 that also has these names."""
+    certificate = self_signed(folder, *names)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context, ssl.create_default_context(cafile=str(certificate))
 
 
 def self_signed(folder: Path, *names: str) -> Path:

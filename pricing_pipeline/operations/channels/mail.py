@@ -72,7 +72,11 @@ def send_mail(
 ) -> dict[str, object]:
     """Send one message to one recipient; returns the server's name. Raises OperationFailed."""
     check_mailbox(mailbox, allow_private=allow_private)
-    message = _message(operation, mailbox, title, body)
+    message = None
+    with suppress(ValueError):  # raising in an except block would keep the error, which quotes
+        message = _message(operation, mailbox, title, body)
+    if message is None:
+        raise OperationFailed("the e-mail has letters or addresses that cannot be sent", is_permanent=True)
     context = ssl_context or tls_context()
     deadline = time.monotonic() + seconds
     transport = BoundedTransport(resolve=resolve, allow_private=allow_private)
@@ -102,24 +106,23 @@ def check_mailbox(mailbox: Mailbox, *, allow_private: bool) -> None:
     """Refuse what must not be sent to. Raises OperationFailed."""
     if mailbox.password and mailbox.security == "insecure":
         raise OperationFailed("a password is sent only over TLS: begin with mailtos://", is_permanent=True)
+    if not 0 < mailbox.port < 65536:
+        raise OperationFailed(f"{mailbox.port} is no port of a mail server", is_permanent=True)
     refuse_private(mailbox.host, allow_private=allow_private)
 
 
 def _message(operation: Operation, mailbox: Mailbox, title: str, body: str) -> EmailMessage:
     domain = mailbox.sender[1].rpartition("@")[2]
     message = EmailMessage()
-    try:
-        message["From"] = formataddr(mailbox.sender)
-        message["To"] = mailbox.recipient
-        message["Subject"] = " ".join(title.split())
-        message["Date"] = format_datetime(operation.enqueued_at)
-        message["Message-ID"] = f"<{operation.idempotency_key}@{domain}>"
-        message["Auto-Submitted"] = "auto-generated"
-        if mailbox.reply_to:
-            message["Reply-To"] = ", ".join(mailbox.reply_to)
-        message.set_content(body)
-    except ValueError:
-        raise OperationFailed("the e-mail's addresses are not valid", is_permanent=True) from None
+    message["From"] = formataddr(mailbox.sender)
+    message["To"] = mailbox.recipient
+    message["Subject"] = " ".join(title.split())
+    message["Date"] = format_datetime(operation.enqueued_at)
+    message["Message-ID"] = f"<{operation.idempotency_key}@{domain}>"
+    message["Auto-Submitted"] = "auto-generated"
+    if mailbox.reply_to:
+        message["Reply-To"] = ", ".join(mailbox.reply_to)
+    message.set_content(body)
     return message
 
 
