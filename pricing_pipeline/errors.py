@@ -20,6 +20,8 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownPlan              ... a provider's plan that is not there
     ├── UnknownProvider          ... a provider that is not there
     ├── UnknownCredential        ... a stored key that is not there
+    ├── UnknownRecipient         ... somebody to be told who is not there
+    ├── UnknownOperation         ... a side effect that is not there
     ├── OperationRefused         a side effect has no such type, or not the payload of its type
     ├── OperationFailed          an attempt at a side effect has failed (carries is_permanent, retry_after)
     ├── InvalidRange             days are upside down, or a time has no zone
@@ -122,6 +124,14 @@ class UnknownMasterKey(CredentialError):
 
 class SealBroken(CredentialError):
     """A stored key was changed, or copied from another row, or its master key is another one."""
+
+
+class UnknownRecipient(PricingError):
+    """Nobody who can be told is called so."""
+
+
+class UnknownOperation(PricingError):
+    """There is no side effect of this id."""
 
 
 class OperationRefused(PricingError):

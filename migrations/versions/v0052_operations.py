@@ -1,4 +1,4 @@
-"""Tables of side effects and their types."""
+"""Tables of side effects, their types, and who is told."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from alembic import op
 from pricing_pipeline.db.migrate import run_script
 
 revision = "0052"
-down_revision = "0049"
+down_revision = "0051"
 
 
 def upgrade() -> None:

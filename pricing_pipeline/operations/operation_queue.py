@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.errors import OperationRefused
+from pricing_pipeline.errors import OperationRefused, UnknownOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,10 @@ def claim(connection: Connection, types: Collection[str], most: int, worker: str
     return [Operation(**row) for row in connection.execute(query("operations.claim"), parameters).mappings()]
 
 
-def complete(
-    connection: Connection, ids: Sequence[int], token: UUID, results: Mapping[int, object] = {}
-) -> list[int]:
-    """Note that operations have happened; returns the ids that the claim still owned."""
-    parameters = {
-        "ids": list(ids),
-        "token": token,
-        "results": json.dumps({str(id_): result for id_, result in results.items()}),
-    }
+def complete(connection: Connection, token: UUID, results: Mapping[int, str | None]) -> list[int]:
+    """Note that operations have happened, with results as JSON by id; returns the ids that the claim still owned."""
+    brought = (f'"{id_}": {result}' for id_, result in results.items() if result is not None)
+    parameters = {"ids": list(results), "token": token, "results": f"{{{', '.join(brought)}}}"}
     return list(connection.execute(query("operations.complete"), parameters).scalar_one())
 
 
@@ -108,9 +103,46 @@ def retry(connection: Connection, ids: Sequence[int]) -> list[int]:
     return list(connection.execute(query("operations.retry"), {"ids": list(ids)}).scalar_one())
 
 
-def seconds_to_next(connection: Connection, types: Collection[str]) -> float | None:
-    """How long until the next operation of these types is due, 0 or less if one is; None when none waits."""
-    seconds: float | None = connection.execute(
-        query("operations.seconds_to_next"), {"types": sorted(types)}
-    ).scalar_one()
-    return seconds
+def find(connection: Connection, id_: int) -> dict[str, Any]:
+    """Everything about one side effect. Raises UnknownOperation."""
+    found = connection.execute(query("operations.show"), {"id": id_}).mappings().one_or_none()
+    if found is None:
+        raise UnknownOperation(
+            f"there is no operation {id_}. Completed ones are kept for 14 days; `operation list` shows those there are."
+        )
+    return dict(found)
+
+
+def listed(
+    connection: Connection, statuses: Sequence[str], operation_type: str | None, most: int
+) -> list[dict[str, Any]]:
+    """Side effects in some states: what waits in the order of claims, then the newest finished."""
+    parameters = {"statuses": list(statuses), "operation_type": operation_type, "most": most}
+    return [dict(row) for row in connection.execute(query("operations.list"), parameters).mappings()]
+
+
+def dead(connection: Connection) -> list[int]:
+    """Ids of the side effects that have failed for good."""
+    return list(connection.execute(query("operations.dead")).scalars())
+
+
+def states(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
+    """The status of each of these that there is."""
+    rows = connection.execute(query("operations.states"), {"ids": list(ids)})
+    return {row.id: row.status for row in rows}
+
+
+def counts(connection: Connection) -> list[dict[str, Any]]:
+    """How many there are by type and status, since when, and how many attempts they took in the mean."""
+    return [dict(row) for row in connection.execute(query("operations.counts")).mappings()]
+
+
+def today(connection: Connection) -> tuple[int, int]:
+    """How many have happened today, in UTC, and how many have failed for good."""
+    row = connection.execute(query("operations.today")).one()
+    return row.done, row.failed
+
+
+def sent_to_log(connection: Connection, most: int) -> list[dict[str, Any]]:
+    """Messages that the channel `log` has kept instead of sending them, the newest first."""
+    return [dict(row) for row in connection.execute(query("operations.sent"), {"most": most}).mappings()]

@@ -76,7 +76,7 @@ def test_e8_an_e_mail_arrives_over_tls_under_the_key_of_its_operation(mode: str,
     assert message.get_content().strip() == "for an hour"  # type: ignore[attr-defined]
 
 
-def test_e8_each_attempt_sends_the_same_e_mail() -> None:
+def test_e6_each_attempt_sends_the_same_e_mail() -> None:
     with mail_server() as server:
         for attempt in (1, 2):
             send(plain(server.port), an_operation(key=KEY, attempt=attempt))

@@ -32,7 +32,7 @@ def failure_of(monkeypatch: pytest.MonkeyPatch, script: Script, **options: Any) 
     return caught.value
 
 
-def test_e8_a_chat_message_arrives_with_the_sign_of_its_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_e6_a_chat_message_arrives_with_the_sign_of_its_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     with receiving(lambda post: post.answer(204)) as receiver:
         for _ in range(2):
             assert send(monkeypatch, receiver.url) == {"to": "discord"}

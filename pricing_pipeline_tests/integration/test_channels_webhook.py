@@ -77,7 +77,7 @@ def test_e8_a_webhook_is_signed_and_carries_the_key_of_its_operation() -> None:
     assert verify_signature(SECRET, timestamp, signature, posted.body, time.time())
 
 
-def test_e8_each_attempt_sends_the_same_body_and_key() -> None:
+def test_e6_each_attempt_sends_the_same_body_and_key() -> None:
     with receiving(lambda post: post.answer(503 if len(receiver.posted) == 1 else 200)) as receiver:
         first, second = an_operation(key=KEY, attempt=1), an_operation(key=KEY, attempt=2)
         with pytest.raises(OperationFailed):

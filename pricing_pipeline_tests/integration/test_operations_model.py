@@ -97,7 +97,7 @@ class OperationsMachine(RuleBasedStateMachine):
         claim = about.claim
         assert claim is not None
         done = self.run(
-            lambda connection: operation_queue.complete(connection, [claim.id], claim.claim_token)
+            lambda connection: operation_queue.complete(connection, claim.claim_token, {claim.id: None})
         )
         assert done == [claim.id]
         about.status = "completed"
@@ -129,7 +129,7 @@ class OperationsMachine(RuleBasedStateMachine):
         claim = data.draw(st.sampled_from(self.late))
         if is_done:
             ended = self.run(
-                lambda connection: operation_queue.complete(connection, [claim.id], claim.claim_token)
+                lambda connection: operation_queue.complete(connection, claim.claim_token, {claim.id: None})
             )
             assert ended == []
         else:

@@ -17,6 +17,7 @@ RELEASED = {
     "0049_provider_plans.sql": "11f3ca2593d6fe2b",
     "0050_provider_symbols.sql": "6544f09cd6e35c9f",
     "0051_shown_limits.sql": "53cb60472451cdc8",
+    "0052_operations.sql": "beefe7de9622fe16",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

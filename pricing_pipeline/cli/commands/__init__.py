@@ -20,9 +20,12 @@ from pricing_pipeline.cli.commands import (
     instrument,
     key,
     limit,
+    notify,
+    operation,
     price,
     provider,
     quarantine,
+    recipient,
     route,
     sandbox,
     status,
@@ -49,6 +52,9 @@ NOUNS: Mapping[str, typer.Typer] = {
     "key": key.noun,
     "quarantine": quarantine.noun,
     "action": action.noun,
+    "recipient": recipient.noun,
+    "notify": notify.noun,
+    "operation": operation.noun,
     "db": db.noun,
 }
 """All others are a verb to a noun."""

@@ -24,7 +24,7 @@ COMMENT ON FUNCTION pricing.payload_fault(jsonb, jsonb) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamptz DEFAULT NULL) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     kind pricing.operation_types;
@@ -203,8 +203,34 @@ COMMENT ON FUNCTION pricing.retry_operations(bigint[]) IS
     'Queues dead operations again, with all their attempts, their errors and the same idempotency key. Returns their ids.';
 
 
-CREATE OR REPLACE VIEW pricing.operation_status AS
-SELECT o.operation_type, o.status, count(*) AS operations, min(o.enqueued_at) AS oldest_at, max(o.enqueued_at) AS newest_at,
-       round(avg(o.attempt), 2) AS average_attempts
-FROM pricing.async_operations o GROUP BY 1, 2;
-COMMENT ON VIEW pricing.operation_status IS 'Operations by type and status: how many, since when, and how many attempts they took.';
+CREATE OR REPLACE FUNCTION pricing.prune_operations(now_ timestamptz) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    total integer;
+    pruned integer;
+BEGIN
+    DELETE FROM pricing.async_operations_completed c WHERE c.id IN (
+        SELECT x.id FROM pricing.async_operations_completed x
+        WHERE x.finished_at < now_ - interval '14 days' ORDER BY x.finished_at LIMIT 50000 FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS total = ROW_COUNT;
+    DELETE FROM pricing.async_operations_dead d WHERE d.id IN (
+        SELECT x.id FROM pricing.async_operations_dead x
+        WHERE x.finished_at < now_ - interval '90 days' ORDER BY x.id LIMIT 50000 FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS pruned = ROW_COUNT;
+    RETURN total + pruned;
+END $$;
+COMMENT ON FUNCTION pricing.prune_operations(timestamptz) IS
+    'Deletes operations that were completed more than 14 days ago, and dead ones after 90. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_operations(now_ timestamptz, step interval) RETURNS void
+LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
+    UPDATE pricing.async_operations_live o
+    SET due_at = pricing.moved_back(o.due_at, now_, step), lease_until = pricing.moved_back(o.lease_until, now_, step),
+        claimed_at = pricing.moved_back(o.claimed_at, now_, step), enqueued_at = pricing.moved_back(o.enqueued_at, now_, step)
+    FROM (SELECT x.id FROM pricing.async_operations_live x
+          WHERE greatest(x.due_at, x.lease_until, x.claimed_at, x.enqueued_at) > now_ ORDER BY x.id FOR UPDATE) mine
+    WHERE o.id = mine.id
+$$;
+COMMENT ON FUNCTION pricing.move_operations(timestamptz, interval) IS
+    'The clock was set back: pauses and leases of operations end when they would have.';
