@@ -167,7 +167,7 @@ def test_e8_an_e_mail_tells_no_password(tls: Tls, answers: dict[str, str]) -> No
 def test_e8_a_chat_message_tells_no_token(
     monkeypatch: pytest.MonkeyPatch, script: Callable[[Post], None]
 ) -> None:
-    token = "5ecretTOKENabcdef0123456789"
+    token = "secretTOKENabcdef0123456789"
     with receiving(script) as receiver:
         monkeypatch.setattr(NotifyDiscord, "notify_url", receiver.url)
         said = told(
