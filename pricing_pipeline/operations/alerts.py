@@ -163,6 +163,6 @@ def _paragraph(alert: Alert) -> str:
     lasting = " It still lasts." if alert.is_repeated else ""
     return (
         f"{alert.severity}, since {since}: {alert.says}{lasting}\n"
-        f"What to do: docs/runbook.md, section {alert.rule}. Silence it: "
+        f"What to do: docs/runbook.md, section {alert.rule}. Say that you look after it: "
         f"pricing-pipeline alert acknowledge {alert.alert_id}"
     )

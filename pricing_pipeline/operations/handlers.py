@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from pricing_pipeline.errors import OperationFailed, PricingError, UnknownRecipient
 from pricing_pipeline.keys import master_keys
 from pricing_pipeline.operations import recipients
-from pricing_pipeline.operations.channels import send_message, send_webhook
+from pricing_pipeline.operations.channels import send_message, send_to_log, send_webhook
 from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline.operations.recipients import Address, Recipient
 from pricing_pipeline.operations.runner import Handler
@@ -24,7 +24,7 @@ def make_handlers(engine: Engine, settings: Settings) -> Mapping[str, Handler]:
         "sms": messages.send,
         "chat": messages.send,
         "webhook": messages.post,
-        "log": messages.keep,
+        "log": send_to_log,
     }
 
 
@@ -45,11 +45,6 @@ class Messages:
         recipient, address = self._address(operation)
         assert address.secret is not None  # noqa: S101 - each webhook is stored with one
         return send_webhook(operation, address.url, address.secret, allow_private=recipient.allows_private)
-
-    def keep(self, operation: Operation) -> object:
-        """Send nothing; the result is what would have been sent."""
-        payload = operation.payload
-        return {"to": payload["recipient"], "title": payload["title"], "body": payload["body"]}
 
     def _address(self, operation: Operation) -> tuple[Recipient, Address]:
         try:
