@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import threading
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import Engine
 
+from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.operations import alerts, operation_queue
 from pricing_pipeline.operations.alert_rules import RULES, AlertRule
@@ -338,3 +341,23 @@ def test_b8_b15_alerts_are_pruned_and_follow_the_clock(core: Core, clock: Clock)
     look(core)
     core.rows("SELECT pricing.move_alerts(pricing.clock() - interval '1 hour', interval '1 hour')")
     assert core.one("SELECT told_at <= pricing.clock() - interval '59 minutes' FROM pricing.alerts")
+
+
+def test_b21_looking_goes_on_when_the_database_has_been_away(
+    core: Core, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = threading.Event()
+    looks = 0
+
+    def look_or_fail(engine: Engine) -> int:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            make_engine("postgresql://nobody@127.0.0.1:9/nowhere").connect()
+        stop.set()
+        return 0
+
+    monkeypatch.setattr(alerts, "look", look_or_fail)
+    alerts.keep_looking(core.engine, stop, every_seconds=0.01)
+    assert looks == 2
+    assert "nobody looks for alerts while the database fails" in caplog.text
