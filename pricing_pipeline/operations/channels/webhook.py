@@ -110,7 +110,10 @@ def checked_url(url: str, *, allow_private: bool) -> httpx.URL:
     if address.userinfo:
         raise OperationFailed("the webhook's address must hold no user or password", is_permanent=True)
     if address.scheme == "http" and not allow_private:
-        raise OperationFailed("the webhook's address must begin with https://", is_permanent=True)
+        raise OperationFailed(
+            "the webhook's address must begin with https://. http is for recipients with --allow-private",
+            is_permanent=True,
+        )
     refuse_private(address.host, allow_private=allow_private)
     return address
 
