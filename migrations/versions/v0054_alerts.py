@@ -6,9 +6,9 @@ from alembic import op
 
 from pricing_pipeline.db.migrate import run_script
 
-revision = "0053"
-down_revision = "0052"
+revision = "0054"
+down_revision = "0053"
 
 
 def upgrade() -> None:
-    run_script(op.get_bind(), Path(__file__).with_name("0053_alerts.sql").read_text())
+    run_script(op.get_bind(), Path(__file__).with_name("0054_alerts.sql").read_text())
