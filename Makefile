@@ -109,11 +109,11 @@ clients-install: install ## Install the clients that `make test-clients` judges 
 	.venv-clients/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r foreign_clients/requirements.txt
 
 # Versions that are locked already stay, unless ARGS=--upgrade.
-LOCK = $(BIN)/uv pip compile --extra dagster --quiet --universal --python-version 3.11 --fork-strategy fewest \
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
 lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade raises versions)
-	$(LOCK) $(ARGS) --group build pyproject.toml --output-file requirements.lock
+	$(LOCK) $(ARGS) --extra dagster --group build pyproject.toml --output-file requirements.lock
 	$(LOCK) $(ARGS) --group test --constraints requirements.lock --output-file requirements-test.lock
 
 clean: ## Remove the virtual environment and all caches; data in .pricing stays

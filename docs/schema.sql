@@ -23,6 +23,14 @@ CREATE DOMAIN pricing.call_outcome AS text CONSTRAINT outcome_is_known CHECK ((V
 -- Who watches or holds something: 1 to 200 characters.
 CREATE DOMAIN pricing.user_name AS text CONSTRAINT user_is_sane CHECK (((length(VALUE) >= 1) AND (length(VALUE) <= 200)));
 
+-- 
+CREATE SEQUENCE pricing.alert_silences_silence_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.alert_silences_silence_id_seq TO pricing_worker;
+
+-- 
+CREATE SEQUENCE pricing.alerts_alert_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.alerts_alert_id_seq TO pricing_worker;
+
 -- Numbers calls.
 CREATE SEQUENCE pricing.call_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
@@ -30,6 +38,10 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
 -- Versions of rows of provider_credentials. None is used twice, so that no two ciphertexts are bound to the same.
 CREATE SEQUENCE pricing.credential_version_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.credential_version_seq TO pricing_worker;
+
+-- Numbers side effects.
+CREATE SEQUENCE pricing.operation_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.operation_id_seq TO pricing_worker;
 
 -- 
 CREATE SEQUENCE pricing.outages_outage_id_seq;
@@ -77,6 +89,45 @@ CREATE TABLE pricing.alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 GRANT SELECT ON TABLE pricing.alembic_version TO pricing_worker;
+
+-- Alerts that nobody is told of for a while.
+CREATE TABLE pricing.alert_silences (
+    silence_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- In the order in which they were made.
+    rule text NOT NULL  -- Alerts of this rule.
+    subject text  -- Only those about this; NULL = all.
+    until timestamp with time zone NOT NULL  -- When the silence ends.
+    silenced_by text NOT NULL  -- Who made it.
+    because text  -- Why.
+    created_at timestamp with time zone NOT NULL  -- When it was made.
+    CONSTRAINT alert_silences_pkey PRIMARY KEY (silence_id)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.alert_silences TO pricing_worker;
+GRANT SELECT ON TABLE pricing.alert_silences TO pricing_reader;
+
+-- Trouble that was found: what it is about, since when, who knows, and when it was over.
+CREATE TABLE pricing.alerts (
+    alert_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- In the order in which they were found.
+    rule text NOT NULL  -- The rule that found it; docs/runbook.md has a section for each.
+    subject text NOT NULL  -- What it is about: a provider, a data type.
+    severity text NOT NULL  -- P0 = repeated each hour, P1 = each day, P2 = in a daily digest.
+    says text NOT NULL  -- What was found, in words, as it was last seen.
+    is_repeated boolean NOT NULL DEFAULT true  -- Whether recipients are told again while it lasts.
+    since timestamp with time zone NOT NULL  -- When it was first seen.
+    last_seen_at timestamp with time zone NOT NULL  -- When it was last seen.
+    raised_at timestamp with time zone  -- When it had lasted as long as its rule asks; NULL = not yet.
+    told_at timestamp with time zone  -- When recipients were last told.
+    resolved_at timestamp with time zone  -- When it was over; NULL = it is not.
+    end_told_at timestamp with time zone  -- When recipients were told that it was over.
+    acknowledged_at timestamp with time zone  -- When somebody said that they look after it: it is not repeated.
+    acknowledged_by text  -- Who said so.
+    CONSTRAINT alerts_pkey PRIMARY KEY (alert_id)
+    CONSTRAINT alert_severity_is_known CHECK ((severity = ANY (ARRAY['P0'::text, 'P1'::text, 'P2'::text])))
+    CONSTRAINT rule_is_plain_name CHECK ((rule ~ '^[a-z][a-z0-9_]{0,47}$'::text))
+) WITH (fillfactor=70);
+CREATE INDEX alerts_resolved_at ON pricing.alerts USING btree (resolved_at) WHERE (resolved_at IS NOT NULL);
+CREATE UNIQUE INDEX alerts_open ON pricing.alerts USING btree (rule, subject) WHERE (resolved_at IS NULL);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.alerts TO pricing_worker;
+GRANT SELECT ON TABLE pricing.alerts TO pricing_reader;
 
 -- The fetch queue. A row is a task: fetch one symbol of one data type, now or for a span of days.
 CREATE TABLE pricing.api_call_queue (
@@ -222,6 +273,51 @@ CREATE TABLE pricing.api_data_usage (
 ) WITH (fillfactor=50);
 GRANT SELECT ON TABLE pricing.api_data_usage TO pricing_reader;
 GRANT SELECT ON TABLE pricing.api_data_usage TO pricing_worker;
+
+-- Side effects: each is to happen once outside the database. A repeat has the same idempotency key.
+CREATE TABLE pricing.async_operations (
+    id bigint NOT NULL DEFAULT nextval('pricing.operation_id_seq'::regclass)  -- Rises with each operation, over all states.
+    operation_type text NOT NULL  -- What is to happen.
+    payload jsonb NOT NULL  -- What it needs to know.
+    idempotency_key uuid NOT NULL DEFAULT gen_random_uuid()  -- Reaches the receiver, the same in every attempt.
+    status text NOT NULL DEFAULT 'pending'::text  -- pending, processing, completed, failed or cancelled.
+    due_at timestamp with time zone NOT NULL  -- Not claimed before.
+    attempt smallint NOT NULL DEFAULT 0  -- Attempts begun; a retry by hand begins anew.
+    max_attempts smallint NOT NULL  -- Attempts before it is dead, by its type when it was queued.
+    claim_token uuid  -- Who does it now: only the claim with this token may finish it.
+    claimed_at timestamp with time zone  -- When the last attempt began.
+    lease_until timestamp with time zone  -- When the attempt counts as lost.
+    worker text  -- Host and process of the last attempt.
+    enqueued_at timestamp with time zone NOT NULL  -- When it was queued.
+    finished_at timestamp with time zone  -- When it was completed, failed for good or was cancelled.
+    errors jsonb NOT NULL DEFAULT '[]'::jsonb  -- All failed attempts: at, attempt, message.
+    result jsonb  -- What the handler brought back, if anything.
+) PARTITION BY LIST (status);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations TO pricing_worker;
+
+-- Operations that have happened; pruning deletes them after 14 days.
+CREATE TABLE pricing.async_operations_completed PARTITION OF pricing.async_operations FOR VALUES IN ('completed') (
+    CONSTRAINT async_operations_completed_pkey PRIMARY KEY (id)
+    CONSTRAINT completed_operation_is_finished CHECK ((finished_at IS NOT NULL))
+);
+CREATE INDEX operations_completed_at ON pricing.async_operations_completed USING btree (finished_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations_completed TO pricing_worker;
+
+-- Operations that failed or were cancelled, with all their errors.
+CREATE TABLE pricing.async_operations_dead PARTITION OF pricing.async_operations FOR VALUES IN ('failed', 'cancelled') (
+    CONSTRAINT async_operations_dead_pkey PRIMARY KEY (id)
+    CONSTRAINT dead_operation_is_finished CHECK ((finished_at IS NOT NULL))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations_dead TO pricing_worker;
+
+-- Operations that wait or are under way.
+CREATE TABLE pricing.async_operations_live PARTITION OF pricing.async_operations FOR VALUES IN ('pending', 'processing') (
+    CONSTRAINT async_operations_live_pkey PRIMARY KEY (id)
+    CONSTRAINT operation_has_its_columns CHECK ((((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((claim_token IS NULL) = (lease_until IS NULL))))
+) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500, fillfactor=40);
+CREATE INDEX operations_claimed ON pricing.async_operations_live USING btree (lease_until) WHERE (status = 'processing'::text);
+CREATE INDEX operations_due ON pricing.async_operations_live USING btree (due_at, id) WHERE (status = 'pending'::text);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations_live TO pricing_worker;
 
 -- One row for each backfill someone asked for; its tasks carry its id.
 CREATE TABLE pricing.backfills (
@@ -695,6 +791,26 @@ CREATE TABLE pricing.limit_counts (
 ) WITH (fillfactor=50);
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_reader;
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_worker;
+GRANT SELECT ON TABLE pricing.operation_status TO pricing_reader;
+GRANT SELECT ON TABLE pricing.operation_status TO pricing_worker;
+
+-- What can be queued to happen outside the database, and how often it is tried.
+CREATE TABLE pricing.operation_types (
+    operation_type text NOT NULL  -- Its name; a handler of this name does it.
+    description text NOT NULL DEFAULT ''::text  -- For people.
+    payload_fields jsonb NOT NULL DEFAULT '{}'::jsonb  -- What a payload has: names with string, number, boolean, object, array or url; with a ? at the end it may be left out. Others are refused.
+    max_attempts smallint NOT NULL DEFAULT 3  -- Attempts before it is dead; counted when it is claimed.
+    time_limit_seconds smallint NOT NULL DEFAULT 30  -- How long one attempt may take.
+    first_pause interval NOT NULL DEFAULT '00:05:00'::interval  -- Pause after the first failed attempt; it doubles with each further one.
+    is_active boolean NOT NULL DEFAULT true  -- False = queued ones wait, and new ones are refused.
+    CONSTRAINT operation_types_pkey PRIMARY KEY (operation_type)
+    CONSTRAINT first_pause_is_sane CHECK (((first_pause >= '00:00:01'::interval) AND (first_pause <= '1 day'::interval)))
+    CONSTRAINT operation_attempts_are_sane CHECK (((max_attempts >= 1) AND (max_attempts <= 20)))
+    CONSTRAINT operation_time_limit_is_sane CHECK (((time_limit_seconds >= 1) AND (time_limit_seconds <= 240)))
+    CONSTRAINT operation_type_is_plain_name CHECK ((operation_type ~ '^[a-z][a-z0-9_]{0,47}$'::text))
+);
+GRANT SELECT ON TABLE pricing.operation_types TO pricing_reader;
+GRANT SELECT ON TABLE pricing.operation_types TO pricing_worker;
 
 -- Spans in which every call to a provider for a data type failed of trouble that others may have, too. A row goes 15 s after the provider has answered again, or when no call has failed for 24 hours.
 CREATE TABLE pricing.outages (
@@ -1095,6 +1211,34 @@ CREATE POLICY worker_serves_all ON pricing.read_charges FOR ALL TO pricing_worke
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.read_charges TO pricing_worker;
 GRANT SELECT ON TABLE pricing.read_charges TO pricing_reader;
 
+-- Who is told, by which channel, and when.
+CREATE TABLE pricing.recipients (
+    recipient text NOT NULL  -- A name for people.
+    channel text NOT NULL  -- email, sms, chat, webhook, or log, which sends nothing.
+    least_severity text NOT NULL DEFAULT 'P1'::text  -- P0 = told of alerts of P0 alone; P1 = of P0 and P1; P2 = of all.
+    quiet_from time without time zone  -- Messages that are not P0 wait from then, by the recipient's time zone; NULL = never.
+    quiet_until time without time zone  -- ... until then.
+    time_zone text NOT NULL DEFAULT 'UTC'::text  -- IANA zone of the quiet hours.
+    allows_private boolean NOT NULL DEFAULT false  -- Whether the address may be in a private network.
+    is_active boolean NOT NULL DEFAULT true  -- False = nothing is queued for it.
+    created_at timestamp with time zone NOT NULL  -- When it was added.
+    row_version bigint NOT NULL DEFAULT 0  -- Rises with each change of the address; bound to the ciphertext.
+    master_key_id text  -- The master key that sealed the address.
+    key_nonce bytea  -- Nonce of the wrapped data key.
+    wrapped_key bytea  -- Data key, sealed by the master key.
+    secret_nonce bytea  -- Nonce of the ciphertext.
+    ciphertext bytea  -- Address, and secret of a webhook, as JSON, sealed by the data key.
+    CONSTRAINT recipients_pkey PRIMARY KEY (recipient)
+    CONSTRAINT recipients_channel_fkey FOREIGN KEY (channel) REFERENCES pricing.operation_types(operation_type)
+    CONSTRAINT channel_is_known CHECK ((channel = ANY (ARRAY['email'::text, 'sms'::text, 'chat'::text, 'webhook'::text, 'log'::text])))
+    CONSTRAINT quiet_hours_are_whole CHECK ((((quiet_from IS NULL) = (quiet_until IS NULL)) AND (quiet_from <> quiet_until)))
+    CONSTRAINT recipient_has_address CHECK ((((channel = 'log'::text) = (ciphertext IS NULL)) AND (num_nulls(master_key_id, key_nonce, wrapped_key, secret_nonce, ciphertext) = ANY (ARRAY[0, 5]))))
+    CONSTRAINT recipient_is_plain_name CHECK ((recipient ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
+    CONSTRAINT severity_is_known CHECK ((least_severity = ANY (ARRAY['P0'::text, 'P1'::text, 'P2'::text])))
+    CONSTRAINT time_zone_is_known CHECK ((('2000-01-01 00:00:00+00'::timestamp with time zone AT TIME ZONE time_zone) IS NOT NULL))
+);
+GRANT SELECT ON TABLE pricing.recipients TO pricing_worker;
+
 -- Counts changes of the registry, so that the sensor knows when to reload the code location.
 CREATE TABLE pricing.registry_state (
     singleton boolean NOT NULL DEFAULT true  -- There is one row.
@@ -1340,6 +1484,10 @@ GRANT EXECUTE ON FUNCTION pricing.adopt_pairs() TO pricing_worker;
 CREATE FUNCTION pricing.agreement(ratio numeric) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.agreement(numeric) TO pricing_reader, pricing_worker;
 
+-- Alerts that recipients are to be told of now: new ones, those whose repetition is due, those that are over; notes them as told. The less urgent (P2) come together once a day.
+CREATE FUNCTION pricing.alerts_to_tell() RETURNS TABLE(alert_id bigint, rule text, subject text, severity text, says text, since timestamp with time zone, is_over boolean, is_repeated boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.alerts_to_tell() TO pricing_worker;
+
 -- What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.allowance_of(state pricing.provider_state, keys text[], max_calls integer, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],integer,timestamp with time zone) TO pricing_worker;
@@ -1435,6 +1583,10 @@ GRANT EXECUTE ON FUNCTION pricing.bury(bigint[],text,jsonb,text) TO pricing_work
 CREATE FUNCTION pricing.bury_by_trouble(ids bigint[], entry jsonb, message text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bury_by_trouble(bigint[],jsonb,text) TO pricing_worker;
 
+-- Moves locked operations to the dead ones, failed or cancelled, with a last word. Returns their ids.
+CREATE FUNCTION pricing.bury_operations(ids bigint[], as_status text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.bury_operations(bigint[],text,text) TO pricing_worker;
+
 -- Makes a dead task for each of these pairs that no provider serves, and has the pair back off, so that people see why it has no price.
 CREATE FUNCTION pricing.bury_unrouted(data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bury_unrouted(text[],text[],integer[],date[],date[],uuid) TO pricing_worker;
@@ -1454,6 +1606,10 @@ GRANT EXECUTE ON FUNCTION pricing.calls_that_count(text,timestamp with time zone
 -- Takes what is left of a backfill out of the queue, but for what a later one waits for; what is stored stays. Returns how many tasks that were.
 CREATE FUNCTION pricing.cancel_backfill(wanted uuid, reason text DEFAULT 'its backfill was cancelled'::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cancel_backfill(uuid,text) TO pricing_worker;
+
+-- Cancels operations that wait or are under way; of one that is under way the end is refused, though it may have happened. Returns their ids.
+CREATE FUNCTION pricing.cancel_operations(ids bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.cancel_operations(bigint[]) TO pricing_worker;
 
 -- Cancels live tasks by hand and leaves their pairs alone for an hour. A running one's finish is refused; its call still settles. Says of each: cancelled, finished (it was so before), unknown.
 CREATE FUNCTION pricing.cancel_tasks(wanted bigint[], reason text DEFAULT 'cancelled by hand'::text) RETURNS TABLE(task_id bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1515,6 +1671,10 @@ GRANT EXECUTE ON FUNCTION pricing.claim_by_hand(text,text,text,text[],text[],tex
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=200ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
 
+-- Claims operations of some types that are due, the oldest first; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.
+CREATE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text) RETURNS TABLE(id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint, max_attempts smallint, time_limit_seconds smallint, enqueued_at timestamp with time zone, claim_token uuid) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.claim_operations(text[],integer,text) TO pricing_worker;
+
 -- Takes one call of a provider about quarantined values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
 CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL::text, only_value bigint DEFAULT NULL::bigint, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_opinions(text,text,text[],text,bigint) TO pricing_worker;
@@ -1550,6 +1710,10 @@ GRANT EXECUTE ON FUNCTION pricing.comment_columns(text) TO pricing_worker;
 -- The one provider that is asked for every symbol of a data type, and the bytes of a latest price from it. NULL when some may have to be asked for elsewhere, or nowhere.
 CREATE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT est_bytes bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.common_route(text) TO pricing_reader, pricing_worker;
+
+-- Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a lost claim changes nothing.
+CREATE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}'::jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.complete_operations(bigint[],uuid,jsonb) TO pricing_worker;
 
 -- Finishes claimed tasks and sets when their pairs are due again. Returns the ids that this claim still owned; a lost claim changes nothing.
 CREATE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1654,6 +1818,14 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[]) TO pricing_worker;
 
+-- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. In quiet hours what is not urgent waits for their end. Only a webhook gets data.
+CREATE FUNCTION pricing.enqueue_message(to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL::jsonb) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_message(text,text,text,boolean,jsonb) TO pricing_worker;
+
+-- Queues a side effect in the caller's transaction: it is kept, or rolled back, with it. Returns its id. An unknown type or a payload unlike its type is refused.
+CREATE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_operation(text,jsonb,timestamp with time zone) TO pricing_worker;
+
 -- Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over, and so is what another session is queueing and does not commit (a backfill fails instead). Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.
 CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid, are_new boolean DEFAULT false, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[],text[],integer[],date[],date[],uuid,boolean,timestamp with time zone) TO pricing_worker;
@@ -1685,6 +1857,10 @@ GRANT EXECUTE ON FUNCTION pricing.extend_tasks(bigint[],uuid,interval) TO pricin
 -- Fails, as misconfigured, what waits and can never be called: no claim picks it. What another provider of its route can fetch goes there instead. Returns how many failed.
 CREATE FUNCTION pricing.fail_impossible_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_impossible_tasks() TO pricing_worker;
+
+-- An attempt has failed: tried again after 5, 10, 20 ... minutes by its type, or later if the receiver asks for it; dead after its last attempt, or when trying again cannot help. Returns its new status; NULL if the claim was lost.
+CREATE FUNCTION pricing.fail_operation(failed bigint, token uuid, message text, is_permanent boolean DEFAULT false, retry_after interval DEFAULT NULL::interval) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.fail_operation(bigint,uuid,text,boolean,interval) TO pricing_worker;
 
 -- Keeps why a call about quarantined values brought nothing. Workers ask again later, four times in all.
 CREATE FUNCTION pricing.fail_opinions(from_call bigint, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -2099,6 +2275,10 @@ GRANT EXECUTE ON FUNCTION pricing.most_wanted(text,text,bigint,text[],integer,ti
 CREATE FUNCTION pricing.move_actions(wanted_class text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.move_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
 
+-- The clock was set back: alerts began and were told now at the latest, and silences end when they would have.
+CREATE FUNCTION pricing.move_alerts(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.move_alerts(timestamp with time zone,interval) TO pricing_worker;
+
 -- The clock was set back: what was called before counts against limits, quota and breaker for as long as it would have.
 CREATE FUNCTION pricing.move_calls(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_calls(timestamp with time zone,interval) TO pricing_worker;
@@ -2110,6 +2290,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_demand(timestamp with time zone,interval)
 -- Judges pairs that due_pairs has locked: the stale ones become due to be fetched, and are returned with their viewers; the others are due again when they can next be stale.
 CREATE FUNCTION pricing.move_due(kind pricing.data_type_registry, now_ timestamp with time zone, pairs pricing.due_pair[], OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.move_due(pricing.data_type_registry,timestamp with time zone,pricing.due_pair[]) TO pricing_worker;
+
+-- The clock was set back: pauses and leases of operations end when they would have.
+CREATE FUNCTION pricing.move_operations(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.move_operations(timestamp with time zone,interval) TO pricing_worker;
 
 -- The clock was set back: drains, schedules, refusals and what is to be asked again go by it, and days that are to come are not covered.
 CREATE FUNCTION pricing.move_plans(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
@@ -2150,6 +2334,10 @@ GRANT EXECUTE ON FUNCTION pricing.next_to_ask(text,bigint) TO pricing_worker;
 -- When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session's value is published. Without a known calendar a TTL later.
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, and for how many seconds (lasts) it must last before it is raised. Open alerts of these rules that were not seen again are over.
+CREATE FUNCTION pricing.note_alerts(looked_for text[], seen jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_alerts(text[],jsonb) TO pricing_worker;
 
 -- Notes that a claim has opened calls of a provider, the newest of which is the probe of its breaker, if it is one.
 CREATE FUNCTION pricing.note_claim(wanted_provider text, is_probe boolean, newest_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2250,6 +2438,10 @@ GRANT EXECUTE ON FUNCTION pricing.pass_over(text,text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, changed boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pricing_worker;
 
+-- What is wrong with a payload by the fields of its type, for people; NULL = nothing. A field that may be left out may be null, too.
+CREATE FUNCTION pricing.payload_fault(fields jsonb, payload jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.payload_fault(jsonb,jsonb) TO pricing_reader, pricing_worker;
+
 -- For quotes the believed bar of the same UTC day, for daily bars the believed quote of it: its time, value, low and high, currency and data type, whether it is the bar, and the ratios of splits of that day and its neighbours. What has none is left out.
 CREATE FUNCTION pricing.peers(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[]) RETURNS TABLE(peer_symbol text, peer_at timestamp with time zone, peer_value numeric, peer_low numeric, peer_high numeric, peer_currency text, peer_type text, peer_is_bar boolean, peer_splits double precision[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.peers(text,text[],timestamp with time zone[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
@@ -2301,13 +2493,21 @@ GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 -- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their back-off, and moves what waits to where it belongs now.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
+-- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
 CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
+
+-- Deletes alerts and silences that have been over for 90 days. Returns how many.
+CREATE FUNCTION pricing.prune_alerts(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prune_alerts(timestamp with time zone) TO pricing_worker;
 
 -- Deletes tasks that finished more than 14 days ago from a leaf in which others may be finishing in this moment.
 CREATE FUNCTION pricing.prune_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_leaf(text,timestamp with time zone) TO pricing_worker;
+
+-- Deletes operations that were completed more than 14 days ago, and dead ones after 90. Returns how many.
+CREATE FUNCTION pricing.prune_operations(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.prune_operations(timestamp with time zone) TO pricing_worker;
 
 -- Forgets values 90 days after a person decided on them and they last came, quarantined ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days, or beyond the newest 100 MB of a provider. Returns how many values.
 CREATE FUNCTION pricing.prune_quarantine() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2333,6 +2533,10 @@ GRANT EXECUTE ON FUNCTION pricing.queue_depth(text,integer) TO pricing_reader, p
 CREATE FUNCTION pricing.queue_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.queue_room(text,integer,bigint) TO pricing_worker;
 
+-- When the quiet hours end in which a recipient is now; NULL = it is not in quiet hours.
+CREATE FUNCTION pricing.quiet_end(who pricing.recipients, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.quiet_end(pricing.recipients,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- How much of a quota work of this priority may use: backfill stops at 75 %, scheduled at 90 %, the rest at 95 %.
 CREATE FUNCTION pricing.quota_for(quota bigint, priority integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quota_for(bigint,integer) TO pricing_reader, pricing_worker;
@@ -2348,6 +2552,10 @@ GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 -- Makes due what changed behind our back: rows of tables of one's own, TTLs of single pairs, tasks of paused instruments. Returns how many pairs are due earlier.
 CREATE FUNCTION pricing.reconcile_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
+
+-- Takes back operations whose worker has said nothing for five minutes: they are due at once, or dead after their last attempt. Returns how many.
+CREATE FUNCTION pricing.recover_operations() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.recover_operations() TO pricing_worker;
 
 -- Takes tasks back from workers whose lease ran out; dead when no attempt is left. Returns how many were stuck.
 CREATE FUNCTION pricing.recover_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2396,6 +2604,10 @@ GRANT EXECUTE ON FUNCTION pricing.remove_instruments(text[],text) TO pricing_wor
 CREATE FUNCTION pricing.repair_demand(data_types text[] DEFAULT NULL::text[], symbols text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.repair_demand(text[],text[]) TO pricing_worker;
 
+-- How long after recipients were told of an alert that lasts they are told again.
+CREATE FUNCTION pricing.repeat_after(severity text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.repeat_after(text) TO pricing_reader, pricing_worker;
+
 -- Asks workers to serve pairs as soon as this transaction is committed. Locks nothing that anybody waits for.
 CREATE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[], user_id text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.request_pairs(text,text[],text[],text) TO pricing_worker;
@@ -2439,6 +2651,10 @@ GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 -- Cancels the tasks of data types that were retired or deleted: nobody fetches them any more. What another session has locked is left for the next time. Returns how many.
 CREATE FUNCTION pricing.retire_tasks() RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
+
+-- Queues dead operations again, with all their attempts, their errors and the same idempotency key. Returns their ids.
+CREATE FUNCTION pricing.retry_operations(ids bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.retry_operations(bigint[]) TO pricing_worker;
 
 -- Makes dead tasks pending again by hand, with all their attempts and by today's route, and ends their pairs' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, removed (its instrument), misconfigured, unknown.
 CREATE FUNCTION pricing.retry_tasks(wanted bigint[]) RETURNS TABLE(task_id bigint, outcome text, live_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;

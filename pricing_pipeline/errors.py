@@ -20,6 +20,11 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownPlan              ... a provider's plan that is not there
     ├── UnknownProvider          ... a provider that is not there
     ├── UnknownCredential        ... a stored key that is not there
+    ├── UnknownRecipient         ... somebody to be told who is not there
+    ├── UnknownOperation         ... a side effect that is not there
+    ├── UnknownAlertRule         ... a kind of alert that is not there
+    ├── OperationRefused         a side effect has no such type, or not the payload of its type
+    ├── OperationFailed          an attempt at a side effect has failed (carries is_permanent, retry_after)
     ├── InvalidRange             days are upside down, or a time has no zone
     ├── InvalidAdjustment        a history cannot be adjusted as asked
     ├── CredentialError          a stored key cannot be opened
@@ -120,6 +125,31 @@ class UnknownMasterKey(CredentialError):
 
 class SealBroken(CredentialError):
     """A stored key was changed, or copied from another row, or its master key is another one."""
+
+
+class UnknownRecipient(PricingError):
+    """Nobody who can be told is called so."""
+
+
+class UnknownAlertRule(PricingError):
+    """No kind of alert is called so."""
+
+
+class UnknownOperation(PricingError):
+    """There is no side effect of this id."""
+
+
+class OperationRefused(PricingError):
+    """A side effect is not queued: its type is unknown, or its payload is not that of its type."""
+
+
+class OperationFailed(PricingError):
+    """An attempt at a side effect has failed. `retry_after` are the seconds that the receiver asks to wait."""
+
+    def __init__(self, message: str, *, is_permanent: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.is_permanent = is_permanent
+        self.retry_after = retry_after
 
 
 class InvalidRange(PricingError):

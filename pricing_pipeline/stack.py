@@ -92,6 +92,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.wait_until_ready("dagster-daemon")
         _settle(settings, environment)  # a storage that is new has tables from here on
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
+        supervisor.start(_module("notifier", "pricing_pipeline.operations.notifier", environment))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
         say(

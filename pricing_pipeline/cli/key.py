@@ -19,6 +19,7 @@ from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.errors import PricingError, SettingsError, UnknownCredential
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring
+from pricing_pipeline.operations import recipients
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.configured import configured_keys
@@ -39,7 +40,7 @@ def set_(provider: str, name: str, limit_words: Sequence[str], *, as_json: bool)
             credentials.stored(connection, provider)  # before anybody is asked for a key that nobody needs
         secret = credentials.checked_secret(read(provider, name))
         with engine.begin() as connection:
-            keyring, key_file = _keyring(connection, settings)
+            keyring, key_file = keyring_to_seal(connection, settings)
             replaced = credentials.store(connection, keyring, provider, name, secret, units)
     if as_json:
         print_json(
@@ -249,29 +250,32 @@ def rotate(*, new_master_key: bool, as_json: bool) -> bool:
         with engine.connect() as connection:
             credentials.stored(connection)  # nothing is made while the database is away
         keyring = master_keys.add(settings) if new_master_key else master_keys.load(settings)
-        result = credentials.reseal(engine, keyring)
-    unused = [name for name in keyring.ids[1:] if name not in result.in_use]
+        results = [credentials.reseal(engine, keyring), recipients.reseal(engine, keyring)]
+    done = sum(result.done for result in results)
+    faults = [fault for result in results for fault in result.faults]
+    in_use = frozenset().union(*(result.in_use for result in results))
+    unused = [name for name in keyring.ids[1:] if name not in in_use]
     if as_json:
         print_json(
             {
-                "resealed": result.done,
+                "resealed": done,
                 "newest": keyring.newest,
-                "in_use": sorted(result.in_use),
+                "in_use": sorted(in_use),
                 "unused": unused,
-                "faults": [str(fault) for fault in result.faults],
+                "faults": [str(fault) for fault in faults],
             }
         )
     else:
         typer.echo(
-            f"{result.done} stored keys were encrypted anew; the newest master key is {keyring.newest}."
+            f"{done} stored keys and addresses were encrypted anew; the newest master key is {keyring.newest}."
         )
         if unused:
             typer.echo(
                 f"No stored key needs {', '.join(unused)} any more. Backups of before still do: keep them as long."
             )
-    for fault in result.faults:
+    for fault in faults:
         warn(str(fault))
-    return not result.faults
+    return not faults
 
 
 def read(provider: str, name: str) -> str:
@@ -288,7 +292,7 @@ def store_new(
     connection: Connection, settings: Settings, provider: str, secret: SecretStr
 ) -> tuple[str, Path | None]:
     """Store the first key of a provider. Returns the master key's id, and its file if it was made for this."""
-    keyring, key_file = _keyring(connection, settings)
+    keyring, key_file = keyring_to_seal(connection, settings)
     credentials.store(connection, keyring, provider, DEFAULT_KEY_NAME, secret)
     return keyring.newest, key_file
 
@@ -319,9 +323,12 @@ def _units(words: Sequence[str]) -> dict[str, int]:
     return units_of
 
 
-def _keyring(connection: Connection, settings: Settings) -> tuple[Keyring, Path | None]:
-    """The master keys; the first is made only where it can be the first, since nobody could open what others sealed."""
-    if credentials.stored(connection):
+def keyring_to_seal(connection: Connection, settings: Settings) -> tuple[Keyring, Path | None]:
+    """The master keys, and the file of the first one if it was made now.
+
+    It is made only where it can be the first: nobody could open what others sealed.
+    """
+    if credentials.stored(connection) or any(r.sealed for r in recipients.stored(connection)):
         return master_keys.load(settings), None
     return master_keys.load_or_make(settings)
 

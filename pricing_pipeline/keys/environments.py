@@ -22,6 +22,7 @@ SECRETS_OF: Mapping[str, frozenset[str]] = {
     "sandbox": frozenset(),
     "demo-viewer": frozenset({"PRICING_DATABASE_URL"}),
     "code-server": frozenset({"PRICING_DATABASE_URL", "PRICING_DAGSTER_URL"}) | KEYS,
+    "notifier": frozenset({"PRICING_DATABASE_URL", "PRICING_MASTER_KEY"}),
     "dagster-daemon": frozenset({"PRICING_DAGSTER_URL"}),
     "dagster-webserver": frozenset({"PRICING_DAGSTER_URL", "PRICING_UI_TOKEN"}),
 }

@@ -306,10 +306,10 @@ def throttled(message: str, response: Response, *, now: datetime) -> Throttled:
     return Throttled(f"{message} It is asked again when its limit allows.", retry_after=wait, shown=shown)
 
 
-def parse_retry_after(value: str | None, now: datetime) -> float | None:
+def parse_retry_after(value: str | None, now: datetime, *, most: float = MAX_RETRY_AFTER) -> float | None:
     """Seconds to wait by a Retry-After header (RFC 9110, 10.2.3: seconds or an HTTP date).
 
-    Clamped to 0..3600: past dates and negative numbers mean 0. None if absent or neither form.
+    Clamped to 0..`most`, an hour: past dates and negative numbers mean 0. None if absent or neither form.
     """
     if value is None:
         return None
@@ -321,7 +321,7 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
         if until is None:
             return None
         seconds = (until - now).total_seconds()
-    return min(max(seconds, 0.0), MAX_RETRY_AFTER)
+    return min(max(seconds, 0.0), most)
 
 
 def _http_date(value: str | None) -> datetime | None:

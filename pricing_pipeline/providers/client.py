@@ -353,7 +353,7 @@ class ProviderClient:
         target = self._base_path + _target(request)
         headers = {"User-Agent": self._user_agent or USER_AGENT, **headers}
         sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]
-        with self._transport.get(self._origin, target, sent) as answer:
+        with self._transport.send(self._origin, target, sent) as answer:
             seen.append(answer.status)
             fields: dict[str, str] = {}
             for raw_name, raw_value in answer.headers:

@@ -1,4 +1,4 @@
-"""The network below every provider call: one deadline, one byte budget, no private addresses.
+"""The network below every provider call and webhook: one deadline, one byte budget, no private addresses.
 
 HTTP clients have a timeout for each operation but none for the whole exchange, so a server that sends one
 byte a second, in the headers or the body, can hold a worker for ever (FAULTS 11). Here every
@@ -122,9 +122,10 @@ class _BoundedStream(httpcore.NetworkStream):
 
 
 class _BoundedBackend(httpcore.NetworkBackend):
-    def __init__(self, resolve: Resolver) -> None:
+    def __init__(self, resolve: Resolver, *, allow_private: bool) -> None:
         self._inner = httpcore.SyncBackend()
         self._resolve = resolve
+        self._allow_private = allow_private
 
     def connect_tcp(
         self,
@@ -154,7 +155,7 @@ class _BoundedBackend(httpcore.NetworkBackend):
         timeout: float | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        raise AddressRefused("providers are not asked through unix sockets")
+        raise AddressRefused("nobody is asked through unix sockets")
 
     def _addresses(self, host: str, port: int, exchange: Exchange) -> Sequence[str]:
         if is_literal(host):
@@ -162,7 +163,7 @@ class _BoundedBackend(httpcore.NetworkBackend):
             return ["127.0.0.1", "::1"] if host == "localhost" else [host.strip("[]")]
         addresses = _within(exchange, lambda: self._resolve(host, port))
         for address in addresses:
-            if not is_public(address):
+            if not self._allow_private and not is_public(address):
                 raise AddressRefused(f"{host} leads to {address}, which is not on the public internet")
         return addresses
 
@@ -170,16 +171,24 @@ class _BoundedBackend(httpcore.NetworkBackend):
 class BoundedTransport:
     """Pooled HTTP connections on which every exchange is bounded.
 
-    `ssl_context` is needed for https; a verifying one is read anew for each connection without it.
+    `ssl_context` is needed for https; a verifying one is read anew for each connection without it. `allow_private`
+    lets host names lead to private addresses; an address that is written in the URL is always meant.
     """
 
-    def __init__(self, *, resolve: Resolver | None = None, ssl_context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        resolve: Resolver | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        allow_private: bool = False,
+    ) -> None:
+        self._backend = _BoundedBackend(resolve or system_resolver, allow_private=allow_private)
         self._pool = httpcore.ConnectionPool(
             ssl_context=ssl_context,
             max_connections=MAX_CONNECTIONS,
             max_keepalive_connections=MAX_CONNECTIONS,
             keepalive_expiry=_KEEPALIVE_SECONDS,
-            network_backend=_BoundedBackend(resolve or system_resolver),
+            network_backend=self._backend,
         )
 
     @contextmanager
@@ -193,17 +202,23 @@ class BoundedTransport:
             _current.exchange = before
 
     @contextmanager
-    def get(
-        self, origin: httpcore.URL, target: bytes, headers: Iterable[tuple[bytes, bytes]]
+    def send(
+        self,
+        origin: httpcore.URL,
+        target: bytes,
+        headers: Iterable[tuple[bytes, bytes]],
+        content: bytes | None = None,
     ) -> Iterator[httpcore.Response]:
-        """Ask an origin for a target (path and query, ASCII); the body is streamed, closed at the end.
+        """Ask an origin for a target (path and query, ASCII), or post `content` there.
 
-        Raises httpcore's exceptions and those of this module.
+        The answer's body is streamed, and closed at the end. Raises httpcore's exceptions and those of this module.
         """
+        length = [] if content is None else [(b"Content-Length", b"%d" % len(content))]
         request = httpcore.Request(
-            method=b"GET",
+            method=b"GET" if content is None else b"POST",
             url=httpcore.URL(scheme=origin.scheme, host=origin.host, port=origin.port, target=target),
-            headers=[(b"Host", _host(origin)), *headers],
+            headers=[(b"Host", _host(origin)), *length, *headers],
+            content=content,
             extensions={"timeout": {"pool": _current.require().remaining()}},
         )
         answer = self._pool.handle_request(request)
@@ -212,6 +227,11 @@ class BoundedTransport:
             yield answer
         finally:
             answer.close()
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        """A connection for another protocol than HTTP. Only making it is bounded by the exchange, not its use."""
+        connected: socket.socket = self._backend.connect_tcp(host, port).get_extra_info("socket")
+        return connected
 
     def close(self) -> None:
         """Close all connections."""
@@ -234,12 +254,26 @@ def is_literal(host: str) -> bool:
     return True
 
 
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# Addresses that clouds answer from inside with credentials or settings, though they look public.
+_OF_CLOUDS = (ipaddress.IPv4Network("168.63.129.16/32"), ipaddress.IPv4Network("192.0.0.0/24"))
+
+
 def is_public(address: str) -> bool:
-    """True for an address of the public internet: not private, loopback, link-local or multicast."""
+    """True for an address of the public internet: not private, loopback, link-local, multicast or a cloud's own.
+
+    An IPv6 address that leads to an IPv4 address is judged by that one.
+    """
     ip = ipaddress.ip_address(address.split("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
-        ip = ip.ipv4_mapped
-    return ip.is_global and not ip.is_multicast
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = (
+            ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else ip.ipv4_mapped or ip.sixtofour
+        )
+        if inner is None:
+            return ip.is_global and ip in _GLOBAL_UNICAST
+        ip = inner
+    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _OF_CLOUDS)
 
 
 def system_resolver(host: str, port: int) -> Sequence[str]:

@@ -12,3 +12,7 @@ INSERT INTO pricing.data_type_registry
      'fx', 'quote', 15, 'on-demand', NULL, 'UTC', NULL, 600, 'is_data_stale'),
     ('mf_nav', 'Net asset value of an Indian mutual fund, published once a day.',
      'fund', 'nav', 1440, 'scheduled', '30 23 * * *', 'Asia/Kolkata', '2006-04-01', 800, 'is_market_stale');
+
+-- Nothing leaves the machine: `pricing-pipeline notify log` shows what would have been sent.
+INSERT INTO pricing.recipients (recipient, channel, least_severity, created_at) VALUES ('mailbox', 'log', 'P2', pricing.clock())
+ON CONFLICT (recipient) DO NOTHING;

@@ -87,6 +87,16 @@ def test_status_tells_what_was_promised(stack: Stack) -> None:
     assert status["error"] is None
 
 
+def test_b21_e8_all_is_well_and_a_message_is_kept_in_the_samples_mailbox(stack: Stack) -> None:
+    """No alert is raised while nothing is wrong, and `notify test` goes through the process that sends."""
+    stack.ensure_up()
+    stack.wait_until_all_fresh()
+    assert stack.json("alert", "list", "--past")["alerts"] == []
+    assert stack.cli("notify", "test", "mailbox").stdout == "The message to mailbox was sent.\n"
+    (message,) = stack.json("notify", "log")["messages"]
+    assert message["title"] == "Test of the pricing pipeline"
+
+
 def test_a_second_start_on_the_same_home_is_refused(stack: Stack) -> None:
     """The pipeline that runs there does not notice."""
     before = stack.state()

@@ -58,6 +58,21 @@ COMMANDS = {
     "task show": ["1"],
     "task retry": ["1"],
     "task cancel": ["1"],
+    "alert list": [],
+    "alert acknowledge": ["1"],
+    "alert silence": ["breaker_open", "--hours", "1"],
+    "alert unsilence": ["breaker_open"],
+    "recipient add": ["ops", "webhook"],
+    "recipient list": [],
+    "recipient show": ["ops"],
+    "recipient change": ["ops", "--address"],
+    "notify log": [],
+    "operation list": [],
+    "operation show": ["1"],
+    "operation status": [],
+    "operation retry": ["--all-failed"],
+    "operation cancel": ["1"],
+    "recipient remove": ["ops"],
     "type list": [],
     "type add": ["crypto_quote", "--fetcher", "quote", "--ttl", "1"],
     "type show": [QUOTE],
@@ -111,8 +126,8 @@ COMMANDS = {
 ANSWERED = (
     "SELECT count(*) FROM pricing.collector_call_log WHERE 'IBM' = ANY (symbols) AND finished_at IS NOT NULL"
 )
-ELSEWHERE = {"up", "backfill start", "sandbox", "db backup", "db restore", "db psql"}
-"""These start processes or Dagster: tests of theirs look into what those write."""
+ELSEWHERE = {"up", "backfill start", "sandbox", "db backup", "db restore", "db psql", "notify test"}
+"""These start processes or Dagster, or wait for one: tests of theirs look into what those write."""
 
 
 def leaves() -> set[str]:

@@ -105,6 +105,13 @@ def test_a_killed_process_is_started_again(running: Stack, name: str) -> None:
     running.leave("equity_quote", symbol)
 
 
+def test_e8_a_killed_notifier_is_started_again_and_sends(running: Stack) -> None:
+    killed = running.pid_of("notifier")
+    kill(killed)
+    running.wait_until("the notifier", lambda: running.pid_of("notifier") != killed)
+    assert running.cli("notify", "test", "mailbox").stdout == "The message to mailbox was sent.\n"
+
+
 @pytest.mark.parametrize("how", ["its child is killed", "it is frozen"])
 def test_g2_a_code_server_that_lives_and_does_not_answer_is_started_again(running: Stack, how: str) -> None:
     """What listens is a proxy, and nobody may be behind it. The UI's own reload works again, too."""

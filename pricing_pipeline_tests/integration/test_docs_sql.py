@@ -30,7 +30,10 @@ def test_the_sql_of_a_page_runs_in_its_order(page: Path, connection: psycopg.Con
         connection.execute(block.encode())
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=relative)
+ASKING = [page for page in PAGES if any("engine" in block for block in blocks(page, "python"))]
+
+
+@pytest.mark.parametrize("page", ASKING, ids=relative)
 def test_the_python_of_a_page_runs(
     page: Path,
     core: Core,

@@ -315,6 +315,7 @@ HOSTILE = {
             "latest_prices",
             "price_history",
             "quarantined_values",
+            "recipients",
         )
     },
     **{

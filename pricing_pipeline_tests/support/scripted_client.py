@@ -55,5 +55,5 @@ def refused(script: Script, kind: type[ProviderError], **limits: float | int) ->
 
 
 def read(transport: BoundedTransport, url: str) -> bytes:
-    with transport.get(httpcore.URL(url), b"/", []) as answer:
+    with transport.send(httpcore.URL(url), b"/", []) as answer:
         return answer.read()

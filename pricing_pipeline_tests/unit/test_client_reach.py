@@ -11,14 +11,9 @@ import ssl
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError, ProviderDown, SettingsError
@@ -26,6 +21,7 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.transport import BoundedTransport, is_public
 from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
+from pricing_pipeline_tests.support.certificates import self_signed
 from pricing_pipeline_tests.support.scripted_client import KEY, NAV, NOW, QUOTE, read, refused, twelvedata
 
 # --- reach --------------------------------------------------------------------------------------
@@ -66,11 +62,24 @@ def test_fault_11_a_name_that_leads_to_a_private_address_is_not_called() -> None
         "fe80::1%eth0",
         "::ffff:10.0.0.1",
         "224.0.0.1",
+        "0.0.0.0",
+        "::",
+        "168.63.129.16",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fec0::1",
+        "64:ff9b::127.0.0.1",
+        "64:ff9b:1::127.0.0.1",
+        "::127.0.0.1",
+        "2002:7f00:1::",
+        "2001:0:7f00:1::",
+        "64:ff9b::a9fe:a9fe",
     ],
 )
 def test_fault_11_private_addresses_are_known(address: str) -> None:
     assert not is_public(address)
     assert is_public("93.184.215.14")
+    assert is_public("64:ff9b::93.184.215.14")
     assert is_public("2606:2800:21f:cb07:6820:80da:af6b:8b2c")
 
 
@@ -125,33 +134,7 @@ def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that nobody vouches for, with its key, in one file."""
-    import ipaddress
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    cert = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        + cert.public_bytes(serialization.Encoding.PEM)
-    )
-    return path
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture

@@ -129,9 +129,36 @@ def test_no_function_changes_a_tasks_state_unlisted() -> None:
         made = set(re.findall(r"SET status = '(\w+)'", body))
         if "INSERT INTO pricing.api_call_queue_" in body:
             made |= set(re.findall(r"'(completed|failed|cancelled)'", body))
+        if "pricing.async_operations_" in body:
+            continue  # the test of side effects looks at these
         for end in made:
             for caller in hidden.get(name, {name}):
                 assert (caller, end) in listed, f"{relative(STATES)} does not list {caller} -> {end}"
+
+
+def test_the_states_of_side_effects_are_those_of_their_functions() -> None:
+    """`bury_operations` writes the end that its caller names; what is enqueued or retried is pending."""
+    rows = table(section("Side effects"), "from")
+    named = {name.strip("`"): set() for *_, name, _, _ in rows}
+    for _, end, name, *_ in rows:
+        named[name.strip("`")].add(end)
+    changing = {
+        name: set(
+            re.findall(r"(?:SET status = |SELECT |, )'(pending|processing|completed|failed|cancelled)'", body)
+        )
+        for name, body in function_bodies().items()
+        if re.search(r"(INSERT INTO|UPDATE|DELETE FROM) pricing.async_operations_", body)
+    }
+    drawn = transitions(section("Side effects"))
+    assert {
+        ("[*]" if start == "nothing" else start, end, name.strip("`")) for start, end, name, *_ in rows
+    } == {change for change in drawn if change[1] != "[*]"}
+    for name in changing.keys() - {"bury_operations", "prune_operations", "move_operations"}:
+        assert name in named, f"{relative(STATES)} does not list {name}"
+    for name, made in named.items():
+        body = function_bodies()[name]
+        for end in made:
+            assert f"'{end}'" in body, f"{name} makes nothing {end}"
 
 
 def test_the_pages_call_outcomes_are_those_of_the_check() -> None:

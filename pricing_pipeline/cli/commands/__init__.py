@@ -12,6 +12,7 @@ import typer
 
 from pricing_pipeline.cli.commands import (
     action,
+    alert,
     backfill,
     data_type,
     db,
@@ -20,9 +21,12 @@ from pricing_pipeline.cli.commands import (
     instrument,
     key,
     limit,
+    notify,
+    operation,
     price,
     provider,
     quarantine,
+    recipient,
     route,
     sandbox,
     status,
@@ -49,6 +53,10 @@ NOUNS: Mapping[str, typer.Typer] = {
     "key": key.noun,
     "quarantine": quarantine.noun,
     "action": action.noun,
+    "alert": alert.noun,
+    "recipient": recipient.noun,
+    "notify": notify.noun,
+    "operation": operation.noun,
     "db": db.noun,
 }
 """All others are a verb to a noun."""

@@ -101,6 +101,8 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     PERFORM pricing.move_demand(now_, step);
     PERFORM pricing.move_tasks(now_, step);
+    PERFORM pricing.move_operations(now_, step);
+    PERFORM pricing.move_alerts(now_, step);
     PERFORM pricing.move_calls(now_, step);
     PERFORM pricing.move_plans(now_, step);
     PERFORM pricing.move_providers(now_, step);

@@ -1,0 +1,157 @@
+"""The commands of `recipient` as they are typed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from pricing_pipeline.cli.options import Json
+from pricing_pipeline.cli.style import listing, zoned
+
+noun = typer.Typer(help="Say who is told of trouble, by which channel, and when.")
+
+Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="A recipient of `recipient list`.")]
+
+
+class Channel(StrEnum):
+    """How somebody is told."""
+
+    EMAIL = "email"
+    SMS = "sms"
+    CHAT = "chat"
+    WEBHOOK = "webhook"
+    LOG = "log"
+
+
+class Severity(StrEnum):
+    """How urgent an alert is: P0 at once, P1 today, P2 some day."""
+
+    P0 = "P0"
+    P1 = "P1"
+    P2 = "P2"
+
+
+Quiet = Annotated[
+    str | None,
+    typer.Option(
+        "--quiet",
+        metavar="HH:MM-HH:MM",
+        help="Messages wait then for the end, unless they are P0; none = never.",
+    ),
+]
+QuietZone = Annotated[
+    str | None, typer.Option("--quiet-zone", metavar="ZONE", help="Of the quiet hours; else UTC.")
+]
+
+
+@noun.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="RECIPIENT", help="A name, such as ops.")],
+    channel: Annotated[Channel, typer.Argument(metavar="CHANNEL", help="email, sms, chat, webhook or log.")],
+    severity: Annotated[
+        Severity, typer.Option("--severity", help="Told of alerts at least as urgent as this.")
+    ] = Severity.P1,
+    quiet: Quiet = None,
+    quiet_zone: QuietZone = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="The address may be in a private network.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Add somebody to be told. The address is asked for, or read from standard input, and stored encrypted.
+
+    \b
+    Example: pricing-pipeline recipient add ops webhook --severity P1 --quiet 22:00-07:00
+    """
+    from pricing_pipeline.cli import recipient
+
+    recipient.add(
+        name,
+        channel.value,
+        severity=severity.value,
+        quiet=quiet,
+        quiet_zone=quiet_zone,
+        allow_private=allow_private,
+        as_json=as_json,
+    )
+
+
+@noun.command("list")
+@listing
+def list_(as_json: Json = False) -> None:
+    """List who is told, by which channel, and when.
+
+    \b
+    Example: pricing-pipeline recipient list
+    """
+    from pricing_pipeline.cli import recipient
+
+    recipient.list_(as_json=as_json)
+
+
+@noun.command()
+@zoned
+def show(name: Name, as_json: Json = False) -> None:
+    """Show one recipient; of the address only the host.
+
+    \b
+    Example: pricing-pipeline recipient show ops
+    """
+    from pricing_pipeline.cli import recipient
+
+    recipient.show(name, as_json=as_json)
+
+
+@noun.command()
+def change(
+    name: Name,
+    severity: Annotated[
+        Severity | None, typer.Option("--severity", help="Told of alerts at least as urgent as this.")
+    ] = None,
+    quiet: Quiet = None,
+    quiet_zone: QuietZone = None,
+    allow_private: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-private/--refuse-private", help="Whether the address may be in a private network."
+        ),
+    ] = None,
+    is_active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Whether anything is sent at all.")
+    ] = None,
+    address: Annotated[
+        bool, typer.Option("--address", help="Ask for another address, or read it from standard input.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Change when somebody is told, or where.
+
+    \b
+    Example: pricing-pipeline recipient change ops --quiet none
+    """
+    from pricing_pipeline.cli import recipient
+
+    recipient.change(
+        name,
+        severity=severity.value if severity else None,
+        quiet=quiet,
+        quiet_zone=quiet_zone,
+        allow_private=allow_private,
+        is_active=is_active,
+        new_address=address,
+        as_json=as_json,
+    )
+
+
+@noun.command()
+def remove(name: Name, as_json: Json = False) -> None:
+    """Forget a recipient. What waits to be sent there fails.
+
+    \b
+    Example: pricing-pipeline recipient remove ops
+    """
+    from pricing_pipeline.cli import recipient
+
+    recipient.remove(name, as_json=as_json)

@@ -1,0 +1,78 @@
+"""`notify test|log`: a message to try a channel, and the messages that were kept instead of sent."""
+
+from __future__ import annotations
+
+import time
+
+import typer
+from sqlalchemy import Engine
+
+from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.output import moment, print_json, print_table
+from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.errors import UnknownOperation
+from pricing_pipeline.operations import operation_queue, recipients
+from pricing_pipeline.settings import load_settings
+
+_PATIENCE = 30.0
+"""In seconds; a little longer than one attempt may take is not needed to see most faults."""
+_LOOK_EVERY = 0.2
+
+
+def try_(name: str, *, as_json: bool) -> bool:
+    """Send a test message at once, quiet hours or not; False when it has not arrived. Raises OperationRefused."""
+    with open_engine(load_settings()) as engine:
+        with engine.begin() as connection:
+            recipients.find(connection, name)
+            operation_id = recipients.send(
+                connection,
+                name,
+                "Test of the pricing pipeline",
+                f"This is a test. The pricing pipeline can reach {name} by this channel.",
+                is_urgent=True,
+            )
+        status, why = _outcome(engine, operation_id)
+    if as_json:
+        print_json({"recipient": name, "operation": operation_id, "status": status, "why": why})
+    elif status == "completed":
+        typer.echo(f"The message to {name} was sent.")
+    elif why is not None:
+        typer.echo(f"The message to {name} was not sent: {why}. `operation show {operation_id}` follows it.")
+    else:
+        typer.echo(
+            f"The message to {name} still waits. Does the process `notifier` run? "
+            f"`operation show {operation_id}` follows it."
+        )
+    return status == "completed"
+
+
+def _outcome(engine: Engine, operation_id: int) -> tuple[str, str | None]:
+    """The status of an operation after its first attempt, and why that failed."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        with engine.connect() as connection:
+            try:
+                operation = operation_queue.find(connection, operation_id)
+            except UnknownOperation:
+                return "removed", None
+        errors = operation["errors"]
+        if errors or operation["finished_at"] is not None or time.monotonic() > deadline:
+            return operation["status"], errors[-1]["message"] if errors else None
+        time.sleep(_LOOK_EVERY)
+
+
+def log(at_most: int, *, as_json: bool) -> None:
+    """Tell the messages of the channel `log`."""
+    with open_connection(load_settings()) as connection:
+        sent = operation_queue.sent_to_log(connection, at_most)
+    if as_json:
+        print_json({"messages": sent})
+        return
+    print_table(
+        [in_zone("at"), "to", "title", "body"],
+        [(moment(m["finished_at"]), m["recipient"], m["title"], m["body"]) for m in sent],
+        spare=["title"],
+        long="body",
+    )
+    if not sent:
+        typer.echo("nothing would have been sent yet.")

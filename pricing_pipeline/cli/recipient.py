@@ -1,0 +1,268 @@
+"""`recipient add|list|show|change|remove`: who is told. An address is read unseen, and never printed whole."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import secrets
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import time
+from typing import Any
+
+import typer
+from pydantic import SecretStr
+
+from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.key import hint_of_master_key, keyring_to_seal
+from pricing_pipeline.cli.output import moment, print_change, print_json, print_lines, print_table
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.keys import master_keys
+from pricing_pipeline.keys.sealing import LONGEST_SECRET
+from pricing_pipeline.operations import recipients
+from pricing_pipeline.operations.channels import check_address, shown_address
+from pricing_pipeline.operations.recipients import Address, Recipient
+from pricing_pipeline.settings import Settings, load_settings
+
+_QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
+
+
+def add(
+    name: str,
+    channel: str,
+    *,
+    severity: str,
+    quiet: str | None,
+    quiet_zone: str | None,
+    allow_private: bool,
+    as_json: bool,
+) -> None:
+    """Add somebody to be told. Raises PricingError for an address that cannot be one."""
+    settings = load_settings()
+    begins, ends = _quiet_hours(quiet)
+    recipient = Recipient(
+        name,
+        channel,
+        least_severity=severity,
+        quiet_from=begins,
+        quiet_until=ends,
+        time_zone=quiet_zone or "UTC",
+        allows_private=allow_private,
+    )
+    with open_owner(settings) as engine:
+        with engine.connect() as connection:
+            if recipients.stored(connection, name):
+                raise PricingError(
+                    f"a recipient {name!r} is there already. `recipient change {name}` changes it."
+                )
+        address = _asked_address(recipient)
+        with engine.begin() as connection:
+            key_file = None
+            if address is None:
+                recipients.add(connection, recipient)
+            else:
+                keyring, key_file = keyring_to_seal(connection, settings)
+                recipients.add(connection, recipient, address, keyring)
+    _report_address(name, address, verb="is added", as_json=as_json)
+    if key_file is not None:
+        hint_of_master_key(key_file)
+
+
+def list_(*, as_json: bool) -> None:
+    """Tell who is told."""
+    with open_connection(load_settings()) as connection:
+        found = recipients.stored(connection)
+    if as_json:
+        print_json({"recipients": [_content(recipient) for recipient in found]})
+        return
+    print_table(
+        ["recipient", "channel", "of", "quiet hours", ""],
+        [
+            (
+                recipient.recipient,
+                recipient.channel,
+                _severities(recipient.least_severity),
+                _quiet_words(recipient),
+                "" if recipient.is_active else "inactive",
+            )
+            for recipient in found
+        ],
+    )
+    if not found:
+        typer.echo("nobody is told. `pricing-pipeline recipient add --help` shows how to add somebody.")
+
+
+def show(name: str, *, as_json: bool) -> None:
+    """Tell about one recipient; of the address its host. Raises UnknownRecipient."""
+    settings = load_settings()
+    with open_connection(settings) as connection:
+        recipient = recipients.find(connection, name)
+    address = _shown(settings, recipient)
+    if as_json:
+        print_json({**_content(recipient), "address": address})
+        return
+    print_lines(
+        {
+            "recipient": recipient.recipient,
+            "channel": recipient.channel,
+            "address": address,
+            "private": "may be in a private network" if recipient.allows_private else None,
+            "told of": _severities(recipient.least_severity),
+            "quiet hours": _quiet_words(recipient) or "none",
+            "state": "active" if recipient.is_active else "inactive: nothing is sent",
+            "added": moment(recipient.created_at),
+        }
+    )
+
+
+def change(
+    name: str,
+    *,
+    severity: str | None,
+    quiet: str | None,
+    quiet_zone: str | None,
+    allow_private: bool | None,
+    is_active: bool | None,
+    new_address: bool,
+    as_json: bool,
+) -> None:
+    """Change a recipient. Raises UnknownRecipient."""
+    settings = load_settings()
+    changes: dict[str, Any] = {
+        "least_severity": severity,
+        "time_zone": quiet_zone,
+        "allows_private": allow_private,
+        "is_active": is_active,
+    }
+    changes = {column: value for column, value in changes.items() if value is not None}
+    if quiet is not None:
+        changes["quiet_from"], changes["quiet_until"] = (
+            (None, None) if quiet == "none" else _quiet_hours(quiet)
+        )
+    if not changes and not new_address:
+        raise typer.BadParameter("say what is to change, by at least one option")
+    with open_owner(settings) as engine:
+        with engine.connect() as connection:
+            before = recipients.find(connection, name)
+        address = _asked_address(replace(before, **changes)) if new_address else None
+        key_file = None
+        with engine.begin() as connection:
+            before = recipients.find(connection, name)
+            recipients.change(connection, replace(before, **changes))
+            if address is not None:
+                keyring, key_file = keyring_to_seal(connection, settings)
+                if not recipients.readdress(connection, keyring, before, address):
+                    raise PricingError(f"somebody else has just changed {name}. Nothing has changed.")
+    after = replace(before, **changes)
+    if as_json:
+        print_json(
+            {
+                "recipient": name,
+                "before": _settings(before),
+                "after": _settings(after),
+                "secret": _plain_secret(address),
+            }
+        )
+    else:
+        if changes:
+            print_change({"recipient": name}, _settings(before), _settings(after), as_json=False)
+        if address is not None:
+            _report_address(name, address, verb="has another address", as_json=False)
+    if key_file is not None:
+        hint_of_master_key(key_file)
+
+
+def remove(name: str, *, as_json: bool) -> None:
+    """Forget a recipient. Raises UnknownRecipient."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        recipients.remove(connection, name)
+    if as_json:
+        print_json({"recipient": name, "removed": True})
+    else:
+        typer.echo(f"{name} is not told any more.")
+
+
+def _asked_address(recipient: Recipient) -> Address | None:
+    """The address as it was typed, unseen, or the one line of standard input; a webhook's secret is made here."""
+    if recipient.channel == "log":
+        return None
+    if sys.stdin.isatty():
+        typed = getpass.getpass(f"Address (URL) of {recipient.recipient}: ", stream=sys.stderr)
+    else:
+        lines = sys.stdin.read(2 * LONGEST_SECRET).splitlines() or [""]
+        if any(line.strip() for line in lines[1:]):
+            raise PricingError(
+                "standard input holds more than the one line of an address. Nothing has changed."
+            )
+        typed = lines[0]
+    url = typed.strip()
+    check_address(recipient.channel, url, allow_private=recipient.allows_private)
+    secret = SecretStr(secrets.token_urlsafe(32)) if recipient.channel == "webhook" else None
+    return Address(SecretStr(url), secret)
+
+
+def _report_address(name: str, address: Address | None, *, verb: str, as_json: bool) -> None:
+    secret = _plain_secret(address)
+    if as_json:
+        print_json({"recipient": name, "secret": secret})
+        return
+    typer.echo(f"{name} {verb}. `pricing-pipeline notify test {name}` tries it.")
+    if secret is not None:
+        typer.echo(f"Secret of its signatures, which is not shown again: {secret}")
+
+
+def _plain_secret(address: Address | None) -> str | None:
+    return address.secret.get_secret_value() if address is not None and address.secret is not None else None
+
+
+def _shown(settings: Settings, recipient: Recipient) -> str | None:
+    if recipient.sealed is None:
+        return None
+    try:
+        return shown_address(recipients.open_address(master_keys.load(settings), recipient).url)
+    except PricingError as error:
+        return f"not readable here: {error}"
+
+
+def _quiet_hours(typed: str | None) -> Sequence[time | None]:
+    if typed is None:
+        return None, None
+    found = _QUIET.fullmatch(typed)
+    if found is None or found.group(1, 2) == found.group(3, 4):
+        raise typer.BadParameter(f"--quiet {typed!r} is not a span of a day. Write it like 22:00-07:00")
+    begins_hour, begins_minute, ends_hour, ends_minute = map(int, found.groups())
+    return time(begins_hour, begins_minute), time(ends_hour, ends_minute)
+
+
+def _severities(least: str) -> str:
+    return {"P0": "P0", "P1": "P0 and P1", "P2": "all"}[least]
+
+
+def _quiet_words(recipient: Recipient) -> str:
+    if recipient.quiet_from is None or recipient.quiet_until is None:
+        return ""
+    return f"{recipient.quiet_from:%H:%M} to {recipient.quiet_until:%H:%M} {recipient.time_zone}"
+
+
+def _settings(recipient: Recipient) -> dict[str, object]:
+    return {
+        "severity": recipient.least_severity,
+        "quiet": _quiet_words(recipient) or None,
+        "allows_private": recipient.allows_private,
+        "is_active": recipient.is_active,
+    }
+
+
+def _content(recipient: Recipient) -> dict[str, object]:
+    return {
+        "recipient": recipient.recipient,
+        "channel": recipient.channel,
+        "least_severity": recipient.least_severity,
+        "quiet_from": None if recipient.quiet_from is None else f"{recipient.quiet_from:%H:%M}",
+        "quiet_until": None if recipient.quiet_until is None else f"{recipient.quiet_until:%H:%M}",
+        "time_zone": recipient.time_zone,
+        "allows_private": recipient.allows_private,
+        "is_active": recipient.is_active,
+        "created_at": recipient.created_at,
+    }

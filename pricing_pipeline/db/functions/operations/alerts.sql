@@ -1,0 +1,91 @@
+-- The life of an alert: seen, raised, told and repeated, over. Which alerts there are is in operations/alert_rules.py.
+
+CREATE OR REPLACE FUNCTION pricing.repeat_after(severity text) RETURNS interval
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT CASE severity WHEN 'P0' THEN interval '1 hour' ELSE interval '1 day' END
+$$;
+COMMENT ON FUNCTION pricing.repeat_after(text) IS 'How long after recipients were told of an alert that lasts they are told again.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_alerts(looked_for text[], seen jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    -- What is not seen again is over. What was never raised leaves no trace.
+    WITH gone AS (
+        SELECT a.alert_id, a.raised_at FROM pricing.alerts a
+        WHERE a.rule = ANY (looked_for) AND a.resolved_at IS NULL AND NOT EXISTS (
+            SELECT FROM jsonb_to_recordset(seen) AS s (rule text, subject text) WHERE (s.rule, left(s.subject, 200)) = (a.rule, a.subject))),
+    forgotten AS (DELETE FROM pricing.alerts a USING gone g WHERE a.alert_id = g.alert_id AND g.raised_at IS NULL)
+    UPDATE pricing.alerts a SET resolved_at = now_ FROM gone g WHERE a.alert_id = g.alert_id AND g.raised_at IS NOT NULL;
+    INSERT INTO pricing.alerts AS a (rule, subject, severity, says, is_repeated, since, last_seen_at)
+    SELECT DISTINCT ON (s.rule, left(s.subject, 200)) s.rule, left(s.subject, 200), s.severity, left(s.says, 2000), coalesce(s.is_repeated, true), now_, now_
+    FROM jsonb_to_recordset(seen) AS s (rule text, subject text, severity text, says text, is_repeated boolean) ORDER BY s.rule, left(s.subject, 200), s.severity
+    ON CONFLICT (rule, subject) WHERE resolved_at IS NULL
+        DO UPDATE SET last_seen_at = now_, says = excluded.says, severity = excluded.severity, is_repeated = excluded.is_repeated;
+    UPDATE pricing.alerts a SET raised_at = now_
+    FROM jsonb_to_recordset(seen) AS s (rule text, subject text, lasts float8)
+    WHERE (a.rule, a.subject) = (s.rule, left(s.subject, 200)) AND a.resolved_at IS NULL AND a.raised_at IS NULL
+      AND a.since <= now_ - make_interval(secs => s.lasts);
+END $$;
+COMMENT ON FUNCTION pricing.note_alerts(text[], jsonb) IS
+    'Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, and for how many seconds (lasts) it must last before it is raised. Open alerts of these rules that were not seen again are over.';
+
+
+CREATE OR REPLACE FUNCTION pricing.alerts_to_tell()
+RETURNS TABLE (alert_id bigint, rule text, subject text, severity text, says text, since timestamptz, is_over boolean, is_repeated boolean)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    is_digest_due boolean := NOT EXISTS (
+        SELECT FROM pricing.alerts a WHERE a.severity = 'P2' AND a.told_at > now_ - pricing.repeat_after('P2') AND a.told_at <= now_);
+BEGIN
+    RETURN QUERY
+    WITH chosen AS (
+        SELECT a.alert_id, a.told_at IS NOT NULL AND a.resolved_at IS NULL AS is_repeated FROM pricing.alerts a
+        WHERE a.raised_at IS NOT NULL
+          AND NOT EXISTS (SELECT FROM pricing.alert_silences s
+                          WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > now_)
+          AND CASE WHEN a.resolved_at IS NOT NULL THEN a.told_at IS NOT NULL AND a.end_told_at IS NULL AND a.severity <> 'P2'
+                   WHEN a.severity = 'P2' THEN is_digest_due AND a.acknowledged_at IS NULL
+                   ELSE a.told_at IS NULL
+                     OR (a.is_repeated AND a.acknowledged_at IS NULL AND (a.told_at <= now_ - pricing.repeat_after(a.severity))) END)
+    UPDATE pricing.alerts a SET told_at = CASE WHEN a.resolved_at IS NULL THEN now_ ELSE a.told_at END, end_told_at = CASE WHEN a.resolved_at IS NOT NULL THEN now_ END
+    FROM chosen c WHERE a.alert_id = c.alert_id
+    RETURNING a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.resolved_at IS NOT NULL, c.is_repeated;
+END $$;
+COMMENT ON FUNCTION pricing.alerts_to_tell() IS
+    'Alerts that recipients are to be told of now: new ones, those whose repetition is due, those that are over; notes them as told. The less urgent (P2) come together once a day.';
+
+
+CREATE OR REPLACE FUNCTION pricing.prune_alerts(now_ timestamptz) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    total integer;
+    pruned integer;
+BEGIN
+    DELETE FROM pricing.alerts a WHERE a.alert_id IN (
+        SELECT x.alert_id FROM pricing.alerts x WHERE x.resolved_at < now_ - interval '90 days' FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS total = ROW_COUNT;
+    DELETE FROM pricing.alert_silences s WHERE s.silence_id IN (
+        SELECT x.silence_id FROM pricing.alert_silences x WHERE x.until < now_ - interval '90 days' FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS pruned = ROW_COUNT;
+    RETURN total + pruned;
+END $$;
+COMMENT ON FUNCTION pricing.prune_alerts(timestamptz) IS 'Deletes alerts and silences that have been over for 90 days. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_alerts(now_ timestamptz, step interval) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+BEGIN
+    UPDATE pricing.alerts a SET since = least(a.since, now_), told_at = least(a.told_at, now_)
+    FROM (SELECT x.alert_id FROM pricing.alerts x WHERE greatest(x.since, x.told_at) > now_ ORDER BY 1 FOR UPDATE) mine
+    WHERE a.alert_id = mine.alert_id;
+    UPDATE pricing.alert_silences s SET until = pricing.moved_back(s.until, now_, step)
+    FROM (SELECT x.silence_id FROM pricing.alert_silences x WHERE x.until > now_ ORDER BY 1 FOR UPDATE) mine
+    WHERE s.silence_id = mine.silence_id;
+END $$;
+COMMENT ON FUNCTION pricing.move_alerts(timestamptz, interval) IS
+    'The clock was set back: alerts began and were told now at the latest, and silences end when they would have.';

@@ -1,0 +1,36 @@
+-- Messages to recipients: each is a side effect of its recipient's channel.
+
+CREATE OR REPLACE FUNCTION pricing.quiet_end(who pricing.recipients, now_ timestamptz) RETURNS timestamptz
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT (l.at::date + CASE WHEN l.at::time < who.quiet_until THEN 0 ELSE 1 END + who.quiet_until) AT TIME ZONE who.time_zone
+    FROM (SELECT now_ AT TIME ZONE who.time_zone AS at) l
+    WHERE CASE WHEN who.quiet_from < who.quiet_until
+               THEN l.at::time >= who.quiet_from AND l.at::time < who.quiet_until
+               ELSE l.at::time >= who.quiet_from OR l.at::time < who.quiet_until END
+$$;
+COMMENT ON FUNCTION pricing.quiet_end(pricing.recipients, timestamptz) IS
+    'When the quiet hours end in which a recipient is now; NULL = it is not in quiet hours.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_message(to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL)
+RETURNS bigint
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    who pricing.recipients;
+    message jsonb := jsonb_build_object('recipient', to_recipient, 'title', title, 'body', body);
+BEGIN
+    SELECT * INTO who FROM pricing.recipients r WHERE r.recipient = to_recipient AND r.is_active;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no active recipient is called %', left(to_recipient, 60)
+            USING HINT = 'There are: ' || coalesce((SELECT string_agg(r.recipient, ', ' ORDER BY 1)
+                                                    FROM pricing.recipients r WHERE r.is_active), 'none yet'),
+                  ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF who.channel = 'webhook' AND data IS NOT NULL THEN
+        message := message || jsonb_build_object('data', data);
+    END IF;
+    RETURN pricing.enqueue_operation(who.channel, message, CASE WHEN NOT is_urgent THEN pricing.quiet_end(who, now_) END);
+END $$;
+COMMENT ON FUNCTION pricing.enqueue_message(text, text, text, boolean, jsonb) IS
+    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. In quiet hours what is not urgent waits for their end. Only a webhook gets data.';

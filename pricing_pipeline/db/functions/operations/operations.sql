@@ -1,0 +1,236 @@
+-- The life of a side effect: enqueue, claim, complete, fail, recover; by hand: cancel, retry.
+-- Lock order: live operations in the order of their ids. A fence waits a second at most.
+
+CREATE OR REPLACE FUNCTION pricing.payload_fault(fields jsonb, payload jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT CASE
+        WHEN coalesce(jsonb_typeof(payload), 'null') <> 'object' THEN 'a payload is a JSON object'
+        ELSE (
+            SELECT min(fault.words) FROM (
+                SELECT pg_catalog.format('%s is missing', f.key) AS words FROM jsonb_each_text(fields) f
+                WHERE right(f.value, 1) <> '?' AND coalesce(jsonb_typeof(payload -> f.key), 'null') = 'null'
+                UNION ALL
+                SELECT pg_catalog.format('%s is not a %s', p.key, rtrim(f.value, '?'))
+                FROM jsonb_each(payload) p JOIN jsonb_each_text(fields) f USING (key)
+                WHERE jsonb_typeof(p.value) NOT IN ('null', CASE rtrim(f.value, '?') WHEN 'url' THEN 'string' ELSE rtrim(f.value, '?') END)
+                   OR (rtrim(f.value, '?') = 'url' AND (p.value #>> '{}') !~ '^https?://[^\s/?#@]+([/?#][^\s]*)?$')
+                UNION ALL
+                SELECT pg_catalog.format('%s is not known; it has %s', p.key, coalesce(string_agg(f.key, ', ' ORDER BY f.key), 'no fields'))
+                FROM jsonb_each(payload) p LEFT JOIN jsonb_each_text(fields) f ON true
+                WHERE fields -> p.key IS NULL GROUP BY p.key) fault) END
+$$;
+COMMENT ON FUNCTION pricing.payload_fault(jsonb, jsonb) IS
+    'What is wrong with a payload by the fields of its type, for people; NULL = nothing. A field that may be left out may be null, too.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamptz DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind pricing.operation_types;
+    fault text;
+    new_id bigint;
+BEGIN
+    SELECT * INTO kind FROM pricing.operation_types t WHERE t.operation_type = wanted_type AND t.is_active;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no operation is called %', left(wanted_type, 60)
+            USING HINT = 'There are: ' || coalesce((SELECT string_agg(t.operation_type, ', ' ORDER BY 1)
+                                                    FROM pricing.operation_types t WHERE t.is_active), 'none yet'),
+                  ERRCODE = 'invalid_parameter_value';
+    END IF;
+    fault := pricing.payload_fault(kind.payload_fields, payload);
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'the payload of a % cannot be used: %', wanted_type, left(fault, 300) USING ERRCODE = 'check_violation';
+    END IF;
+    INSERT INTO pricing.async_operations_live (operation_type, payload, status, due_at, max_attempts, enqueued_at)
+    VALUES (wanted_type, payload, 'pending', coalesce(enqueue_operation.due_at, now_), kind.max_attempts, now_) RETURNING id INTO new_id;
+    RETURN new_id;
+END $$;
+COMMENT ON FUNCTION pricing.enqueue_operation(text, jsonb, timestamptz) IS
+    'Queues a side effect in the caller''s transaction: it is kept, or rolled back, with it. Returns its id. An unknown type or a payload unlike its type is refused.';
+
+
+CREATE OR REPLACE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text)
+RETURNS TABLE (id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint, max_attempts smallint,
+               time_limit_seconds smallint, enqueued_at timestamptz, claim_token uuid)
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    token uuid := gen_random_uuid();
+BEGIN
+    PERFORM pricing.require_primary();
+    RETURN QUERY
+    WITH due AS MATERIALIZED (
+        SELECT o.id FROM pricing.async_operations_live o
+        WHERE o.status = 'pending' AND o.due_at <= now_ AND o.operation_type = ANY (types)
+          AND EXISTS (SELECT FROM pricing.operation_types t WHERE t.operation_type = o.operation_type AND t.is_active)
+        ORDER BY o.due_at, o.id LIMIT most FOR UPDATE SKIP LOCKED),
+    claimed AS (
+        UPDATE pricing.async_operations_live o
+        SET status = 'processing', attempt = o.attempt + 1, claim_token = token, claimed_at = now_,
+            lease_until = now_ + interval '5 minutes', worker = by_worker
+        FROM due WHERE o.id = due.id RETURNING o.*)
+    SELECT c.id, c.operation_type, c.payload, c.idempotency_key, c.attempt, c.max_attempts, t.time_limit_seconds, c.enqueued_at, token
+    FROM claimed c JOIN pricing.operation_types t USING (operation_type) ORDER BY c.due_at, c.id;
+END $$;
+COMMENT ON FUNCTION pricing.claim_operations(text[], integer, text) IS
+    'Claims operations of some types that are due, the oldest first; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.';
+
+
+CREATE OR REPLACE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}') RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+SET lock_timeout = '1s' AS $$
+DECLARE
+    done bigint[];
+BEGIN
+    WITH mine AS MATERIALIZED (
+        SELECT o.id FROM pricing.async_operations_live o
+        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token ORDER BY o.id FOR UPDATE),
+    gone AS (DELETE FROM pricing.async_operations_live o USING mine WHERE o.id = mine.id RETURNING o.*),
+    kept AS (
+        INSERT INTO pricing.async_operations_completed
+            (id, operation_type, payload, idempotency_key, status, due_at, attempt, max_attempts, claimed_at, worker, enqueued_at,
+             finished_at, errors, result)
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'completed', g.due_at, g.attempt, g.max_attempts, g.claimed_at,
+               g.worker, g.enqueued_at, pricing.clock(), g.errors, results -> g.id::text FROM gone g)
+    SELECT array_agg(g.id ORDER BY g.id) INTO done FROM gone g;
+    RETURN coalesce(done, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.complete_operations(bigint[], uuid, jsonb) IS
+    'Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a lost claim changes nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.bury_operations(ids bigint[], as_status text, message text) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    buried bigint[];
+BEGIN
+    WITH gone AS (DELETE FROM pricing.async_operations_live o WHERE o.id = ANY (ids) RETURNING o.*),
+    kept AS (
+        INSERT INTO pricing.async_operations_dead
+            (id, operation_type, payload, idempotency_key, status, due_at, attempt, max_attempts, claimed_at, worker, enqueued_at,
+             finished_at, errors)
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, as_status, g.due_at, g.attempt, g.max_attempts, g.claimed_at,
+               g.worker, g.enqueued_at, now_,
+               pricing.append_errors(g.errors, jsonb_build_object('at', now_, 'attempt', g.attempt, 'message', left(message, 500)))
+        FROM gone g)
+    SELECT array_agg(g.id ORDER BY g.id) INTO buried FROM gone g;
+    RETURN coalesce(buried, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.bury_operations(bigint[], text, text) IS 'Moves locked operations to the dead ones, failed or cancelled, with a last word. Returns their ids.';
+
+
+CREATE OR REPLACE FUNCTION pricing.fail_operation(
+    failed bigint, token uuid, message text, is_permanent boolean DEFAULT false, retry_after interval DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+SET lock_timeout = '1s' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    mine pricing.async_operations_live;
+    pause interval;
+BEGIN
+    SELECT * INTO mine FROM pricing.async_operations_live o
+    WHERE o.id = failed AND o.status = 'processing' AND o.claim_token = token FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF is_permanent OR mine.attempt >= mine.max_attempts THEN
+        PERFORM pricing.bury_operations(ARRAY[failed], 'failed', message);
+        RETURN 'failed';
+    END IF;
+    SELECT t.first_pause * 2 ^ (mine.attempt - 1) INTO pause FROM pricing.operation_types t WHERE t.operation_type = mine.operation_type;
+    UPDATE pricing.async_operations_live o
+    SET status = 'pending', claim_token = NULL, lease_until = NULL, due_at = now_ + greatest(pause, retry_after),
+        errors = pricing.append_errors(o.errors, jsonb_build_object('at', now_, 'attempt', o.attempt, 'message', left(message, 500)))
+    WHERE o.id = failed;
+    RETURN 'pending';
+END $$;
+COMMENT ON FUNCTION pricing.fail_operation(bigint, uuid, text, boolean, interval) IS
+    'An attempt has failed: tried again after 5, 10, 20 ... minutes by its type, or later if the receiver asks for it; dead after its last attempt, or when trying again cannot help. Returns its new status; NULL if the claim was lost.';
+
+
+CREATE OR REPLACE FUNCTION pricing.recover_operations() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    lost record;
+BEGIN
+    SELECT array_agg(o.id) FILTER (WHERE o.attempt < o.max_attempts) AS again, array_agg(o.id) FILTER (WHERE o.attempt >= o.max_attempts) AS last,
+           count(*)::integer AS number INTO lost
+    FROM (SELECT x.id, x.attempt, x.max_attempts FROM pricing.async_operations_live x
+          WHERE x.status = 'processing' AND x.lease_until <= now_ ORDER BY x.id FOR UPDATE SKIP LOCKED) o;
+    UPDATE pricing.async_operations_live o
+    SET status = 'pending', claim_token = NULL, lease_until = NULL, due_at = now_,
+        errors = pricing.append_errors(o.errors, jsonb_build_object('at', now_, 'attempt', o.attempt, 'message',
+            'its worker did not say within five minutes how it ended'))
+    WHERE o.id = ANY (lost.again);
+    PERFORM pricing.bury_operations(lost.last, 'failed', 'its worker did not say within five minutes how its last attempt ended');
+    RETURN lost.number;
+END $$;
+COMMENT ON FUNCTION pricing.recover_operations() IS
+    'Takes back operations whose worker has said nothing for five minutes: they are due at once, or dead after their last attempt. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.cancel_operations(ids bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+BEGIN
+    PERFORM FROM pricing.async_operations_live o WHERE o.id = ANY (ids) ORDER BY o.id FOR UPDATE;
+    RETURN pricing.bury_operations(ids, 'cancelled', 'cancelled by hand');
+END $$;
+COMMENT ON FUNCTION pricing.cancel_operations(bigint[]) IS
+    'Cancels operations that wait or are under way; of one that is under way the end is refused, though it may have happened. Returns their ids.';
+
+
+CREATE OR REPLACE FUNCTION pricing.retry_operations(ids bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    retried bigint[];
+BEGIN
+    PERFORM FROM pricing.async_operations_dead o WHERE o.id = ANY (ids) ORDER BY o.id FOR UPDATE;
+    WITH gone AS (DELETE FROM pricing.async_operations_dead o WHERE o.id = ANY (ids) RETURNING o.*),
+    live AS (
+        INSERT INTO pricing.async_operations_live
+            (id, operation_type, payload, idempotency_key, status, due_at, attempt, max_attempts, enqueued_at, errors)
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'pending', now_, 0, coalesce(t.max_attempts, g.max_attempts), g.enqueued_at, g.errors
+        FROM gone g LEFT JOIN pricing.operation_types t USING (operation_type))
+    SELECT array_agg(g.id ORDER BY g.id) INTO retried FROM gone g;
+    RETURN coalesce(retried, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.retry_operations(bigint[]) IS
+    'Queues dead operations again, with all their attempts, their errors and the same idempotency key. Returns their ids.';
+
+
+CREATE OR REPLACE FUNCTION pricing.prune_operations(now_ timestamptz) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    total integer;
+    pruned integer;
+BEGIN
+    DELETE FROM pricing.async_operations_completed c WHERE c.id IN (
+        SELECT x.id FROM pricing.async_operations_completed x
+        WHERE x.finished_at < now_ - interval '14 days' ORDER BY x.finished_at LIMIT 50000 FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS total = ROW_COUNT;
+    DELETE FROM pricing.async_operations_dead d WHERE d.id IN (
+        SELECT x.id FROM pricing.async_operations_dead x
+        WHERE x.finished_at < now_ - interval '90 days' ORDER BY x.id LIMIT 50000 FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS pruned = ROW_COUNT;
+    RETURN total + pruned;
+END $$;
+COMMENT ON FUNCTION pricing.prune_operations(timestamptz) IS
+    'Deletes operations that were completed more than 14 days ago, and dead ones after 90. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_operations(now_ timestamptz, step interval) RETURNS void
+LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
+    UPDATE pricing.async_operations_live o
+    SET due_at = pricing.moved_back(o.due_at, now_, step), lease_until = pricing.moved_back(o.lease_until, now_, step),
+        claimed_at = pricing.moved_back(o.claimed_at, now_, step), enqueued_at = pricing.moved_back(o.enqueued_at, now_, step)
+    FROM (SELECT x.id FROM pricing.async_operations_live x
+          WHERE greatest(x.due_at, x.lease_until, x.claimed_at, x.enqueued_at) > now_ ORDER BY x.id FOR UPDATE) mine
+    WHERE o.id = mine.id
+$$;
+COMMENT ON FUNCTION pricing.move_operations(timestamptz, interval) IS
+    'The clock was set back: pauses and leases of operations end when they would have.';

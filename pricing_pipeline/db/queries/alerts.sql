@@ -1,0 +1,139 @@
+-- name: take_turn
+-- Whether no other session looks for alerts now.
+SELECT pricing.take_turn('look_for_alerts');
+
+-- name: be_quick
+-- A rule that takes long must not hold the others up.
+SET LOCAL statement_timeout = '5s';
+
+-- name: note
+-- Note what rules have seen.
+SELECT pricing.note_alerts(CAST(:looked_for AS text[]), CAST(:seen AS jsonb));
+
+-- name: to_tell
+-- Alerts that recipients are to be told of now.
+SELECT t.alert_id, t.rule, t.subject, t.severity, t.says, t.since, t.is_over, t.is_repeated FROM pricing.alerts_to_tell() t ORDER BY t.severity, t.is_over, t.alert_id;
+
+-- name: list
+-- Alerts, open ones first, the newest first; silenced_until is the end of the longest silence.
+SELECT a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.last_seen_at, a.raised_at, a.told_at, a.resolved_at, a.acknowledged_at,
+       a.acknowledged_by, (SELECT max(s.until) FROM pricing.alert_silences s
+                           WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > pricing.clock()) AS silenced_until
+FROM pricing.alerts a WHERE a.raised_at IS NOT NULL AND (:with_past OR a.resolved_at IS NULL)
+ORDER BY a.resolved_at IS NOT NULL, a.severity, a.alert_id DESC LIMIT :most;
+
+-- name: acknowledge
+-- Somebody looks after these open alerts; returns those.
+UPDATE pricing.alerts a SET acknowledged_at = pricing.clock(), acknowledged_by = :login
+WHERE a.alert_id = ANY (CAST(:ids AS bigint[])) AND a.resolved_at IS NULL RETURNING a.alert_id;
+
+-- name: silence
+-- Tell nobody of alerts of a rule for a while; returns until when.
+INSERT INTO pricing.alert_silences (rule, subject, until, silenced_by, because, created_at)
+VALUES (:rule, :subject, pricing.clock() + make_interval(secs => :seconds), :login, :because, pricing.clock()) RETURNING until;
+
+-- name: end_silences
+-- End the silences of a rule; returns how many.
+WITH ended AS (UPDATE pricing.alert_silences s SET until = pricing.clock() WHERE s.rule = :rule AND s.until > pricing.clock() RETURNING 1)
+SELECT count(*) FROM ended;
+
+-- name: duties_stand_still
+-- No duty has run for ten minutes, though the database answers.
+SELECT 'duties' AS subject, format('No duty has run for %s. The sensor of Dagster, or a drain, runs them: look whether Dagster''s daemon runs.',
+                                   pricing.format_span(pricing.clock() - d.last_at)) AS says
+FROM (SELECT max(greatest(x.last_success_at, x.last_failure_at)) AS last_at FROM pricing.duties x) d
+WHERE d.last_at < pricing.clock() - interval '10 minutes';
+
+-- name: duty_fails
+-- A duty has not succeeded for ten minutes more than its usual pause, and failed.
+SELECT d.duty AS subject, format('The duty %s fails: %s', d.duty, d.last_error) AS says FROM pricing.duties d
+WHERE d.last_failure_at > coalesce(d.last_success_at, '-infinity') AND d.last_error IS NOT NULL AND d.duty <> 'follow_clock';
+
+-- name: quota_near
+-- Quota of bytes used by 75 % or more.
+SELECT p.provider AS subject, format('%s %% of the quota of %s is used: %s of %s bytes in 30 days.', (100 * u.used / p.quota_bytes), p.provider, u.used, p.quota_bytes) AS says
+FROM pricing.data_collectors p CROSS JOIN LATERAL (SELECT pricing.bytes_used(p.provider, pricing.clock()) AS used) u
+WHERE p.is_active AND u.used >= 0.75 * p.quota_bytes AND u.used < 0.9 * p.quota_bytes;
+
+-- name: quota_short
+-- Quota of bytes used by 90 % or more.
+SELECT p.provider AS subject, format('%s %% of the quota of %s is used: %s of %s bytes in 30 days.', (100 * u.used / p.quota_bytes), p.provider, u.used, p.quota_bytes) AS says
+FROM pricing.data_collectors p CROSS JOIN LATERAL (SELECT pricing.bytes_used(p.provider, pricing.clock()) AS used) u
+WHERE p.is_active AND u.used >= 0.9 * p.quota_bytes;
+
+-- name: queue_deep
+-- More than a thousand tasks wait.
+SELECT 'queue' AS subject, format('%s tasks wait in the queue.', q.tasks) AS says
+FROM (SELECT count(*) AS tasks FROM pricing.api_call_queue_live l WHERE l.status = 'pending') q WHERE q.tasks > 1000;
+
+-- name: nothing_completed
+-- Work has been due for ten minutes at a provider that may be called, and nothing was completed in that time.
+SELECT q.provider AS subject, format('%s tasks are due at %s, which may be called, and nothing was completed for ten minutes.', q.tasks, q.provider) AS says
+FROM (SELECT l.provider, count(*) AS tasks, min(greatest(l.enqueued_at, l.run_after)) AS since FROM pricing.api_call_queue_live l WHERE l.status = 'pending' GROUP BY 1) q
+JOIN pricing.provider_state s USING (provider)
+WHERE q.since < pricing.clock() - interval '10 minutes' AND s.breaker = 'closed'
+  AND EXISTS (SELECT FROM pricing.key_allowances(q.provider, pricing.clock()) k WHERE k.is_usable AND k.units_left > 0)
+  AND NOT EXISTS (SELECT FROM pricing.collector_call_log c
+                  WHERE c.provider = q.provider AND c.finished_at > pricing.clock() - interval '10 minutes' AND c.outcome = 'ok');
+
+-- name: pair_forgotten
+-- A watched pair is due for a day, or for its TTL if that is longer, and no task is queued for it.
+SELECT d.data_type AS subject, format('%s watched pairs of %s are due for more than a day, and nothing is queued for them, such as %s.', count(*), d.data_type, min(d.symbol)) AS says
+FROM pricing.demand d JOIN pricing.data_type_registry t USING (data_type)
+WHERE t.is_active AND coalesce(d.backoff_until <= pricing.clock(), true)
+  AND d.due_at < pricing.clock() - greatest(interval '1 day', make_interval(mins => t.default_ttl_minutes))
+  AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
+  AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live l WHERE (l.data_type, l.symbol) = (d.data_type, d.symbol))
+GROUP BY 1;
+
+-- name: breaker_open
+-- All calls to a provider are stopped.
+SELECT s.provider AS subject, format('All calls to %s are stopped since %s: %s', s.provider, pricing.format_time(s.breaker_since), s.breaker_reason) AS says
+FROM pricing.provider_state s JOIN pricing.data_collectors p USING (provider) WHERE p.is_active AND s.breaker <> 'closed';
+
+-- name: provider_fails
+-- A watched type's prices grow old because its provider does not answer.
+SELECT o.provider || ' ' || o.data_type AS subject, format('%s has not answered for %s since %s, and its watched prices grow old.', o.provider, o.data_type, pricing.format_time(o.since)) AS says
+FROM pricing.outages o WHERE o.answered_at IS NULL
+  AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE a.data_type = o.data_type);
+
+-- name: price_fetch_failed
+-- Wanted symbols whose tasks have failed for good, by provider.
+SELECT coalesce(d.provider, 'no provider') AS subject,
+       format('%s pairs could not be fetched from %s, such as %s: %s', count(*), coalesce(d.provider, 'any provider'),
+              (array_agg(d.data_type || ' ' || d.symbol ORDER BY d.id DESC))[1], (array_agg(d.reason ORDER BY d.id DESC))[1]) AS says
+FROM (SELECT DISTINCT ON (x.data_type, x.symbol) x.id, x.provider, x.data_type, x.symbol, x.errors -> -1 ->> 'message' AS reason
+      FROM pricing.api_call_queue_dead x JOIN pricing.demand w USING (data_type, symbol)
+      WHERE x.status = 'failed' AND x.resolved_at IS NULL ORDER BY x.data_type, x.symbol, x.id DESC) d
+GROUP BY d.provider;
+
+-- name: limit_near
+-- More than 83 % of the units of all keys of a provider are used.
+SELECT p.provider AS subject, format('%s of %s units of %s are used.', u.all_units - u.units_left, u.all_units, p.provider) AS says
+FROM pricing.data_collectors p
+CROSS JOIN LATERAL (SELECT sum(greatest(k.units_left, 0)) AS units_left, sum(k.units_limit) AS all_units
+                    FROM pricing.key_allowances(p.provider, pricing.clock()) k WHERE k.is_usable) u
+WHERE p.is_active AND u.units_left < 0.17 * u.all_units;
+
+-- name: estimate_wrong
+-- An answer within the last hour was twice as long as expected, or longer.
+SELECT s.provider || ' ' || s.data_type AS subject,
+       format('An answer of %s for %s was %s times as long as expected, so that a backfill may cost more than it says.', s.provider, s.data_type, round(s.last_overrun_ratio::numeric, 1)) AS says
+FROM pricing.size_estimates s WHERE s.last_overrun_at > pricing.clock() - interval '1 hour' AND s.last_overrun_at <= pricing.clock();
+
+-- name: size_unannounced
+-- Answers of the last day came without their length.
+SELECT c.provider AS subject, format('%s answers of %s since yesterday did not say how long they are.', count(*), c.provider) AS says
+FROM pricing.collector_call_log c WHERE c.is_unannounced AND c.started_at > pricing.clock() - interval '1 day' GROUP BY 1;
+
+-- name: many_warnings
+-- Five warnings or more about one thing within an hour.
+SELECT w.subject, format('%s warnings in an hour about %s; the last: %s', count(*), w.subject, (array_agg(w.message ORDER BY w.at DESC))[1]) AS says
+FROM pricing.warnings w WHERE w.at > pricing.clock() - interval '1 hour' AND w.at <= pricing.clock()
+GROUP BY w.subject HAVING count(*) >= 5;
+
+-- name: message_dead
+-- Messages that could not be sent.
+SELECT o.operation_type AS subject, format('%s side effects of type %s have failed for good since yesterday.', count(*), o.operation_type) AS says
+FROM pricing.async_operations_dead o WHERE o.status = 'failed' AND o.finished_at > pricing.clock() - interval '1 day'
+GROUP BY 1;

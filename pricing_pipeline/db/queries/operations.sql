@@ -1,0 +1,64 @@
+-- name: enqueue
+-- Queue a side effect with the transaction.
+SELECT pricing.enqueue_operation(:operation_type, CAST(:payload AS jsonb), CAST(:due_at AS timestamptz));
+
+-- name: claim
+-- Claim operations that are due.
+SELECT * FROM pricing.claim_operations(CAST(:types AS text[]), :most, :worker);
+
+-- name: complete
+-- Operations have happened; returns the ids that the claim still owned.
+SELECT pricing.complete_operations(CAST(:ids AS bigint[]), :token, CAST(:results AS jsonb));
+
+-- name: fail
+-- An attempt has failed; returns the new status, or NULL if the claim was lost.
+SELECT pricing.fail_operation(:id, :token, :message, :is_permanent, make_interval(secs => CAST(:retry_after AS float8)));
+
+-- name: recover
+-- Take back what a worker has said nothing about; returns how many.
+SELECT pricing.recover_operations();
+
+-- name: cancel
+-- Cancel operations that wait or are under way.
+SELECT pricing.cancel_operations(CAST(:ids AS bigint[]));
+
+-- name: retry
+-- Queue dead operations again.
+SELECT pricing.retry_operations(CAST(:ids AS bigint[]));
+
+-- name: list
+-- Side effects in some states: those that wait in the order they are claimed, then the newest finished ones.
+SELECT o.id, o.operation_type, o.status, o.payload, o.due_at, o.attempt, o.max_attempts, o.enqueued_at, o.finished_at, o.errors -> -1 ->> 'message' AS last_error
+FROM pricing.async_operations o
+WHERE o.status = ANY (CAST(:statuses AS text[])) AND coalesce(o.operation_type = CAST(:operation_type AS text), true)
+ORDER BY o.finished_at IS NOT NULL, CASE WHEN o.finished_at IS NULL THEN o.due_at END, o.finished_at DESC, o.id LIMIT :most;
+
+-- name: show
+-- Everything about one side effect.
+SELECT o.id, o.operation_type, o.status, o.payload, o.idempotency_key, o.due_at, o.attempt, o.max_attempts, o.claimed_at, o.lease_until,
+       o.worker, o.enqueued_at, o.finished_at, o.errors, o.result
+FROM pricing.async_operations o WHERE o.id = :id;
+
+-- name: dead
+-- Ids of failed side effects.
+SELECT o.id FROM pricing.async_operations_dead o WHERE o.status = 'failed' ORDER BY o.id;
+
+-- name: states
+-- The status of each of these that there is.
+SELECT o.id, o.status FROM pricing.async_operations o WHERE o.id = ANY (CAST(:ids AS bigint[]));
+
+-- name: counts
+-- Side effects by type and status.
+SELECT s.operation_type, s.status, s.operations, s.oldest_at, s.newest_at, s.average_attempts
+FROM pricing.operation_status s ORDER BY 1, 2;
+
+-- name: today
+-- How many were done today, in UTC, and how many have failed for good.
+SELECT (SELECT count(*) FROM pricing.async_operations_completed c WHERE c.finished_at >= date_trunc('day', pricing.clock(), 'UTC')) AS done,
+       (SELECT count(*) FROM pricing.async_operations_dead d
+        WHERE d.status = 'failed' AND d.finished_at >= date_trunc('day', pricing.clock(), 'UTC')) AS failed;
+
+-- name: sent
+-- Messages that the channel `log` has kept, the newest first.
+SELECT o.id, o.finished_at, o.result ->> 'to' AS recipient, o.result ->> 'title' AS title, o.result ->> 'body' AS body
+FROM pricing.async_operations_completed o WHERE o.operation_type = 'log' ORDER BY o.finished_at DESC, o.id DESC LIMIT :most;

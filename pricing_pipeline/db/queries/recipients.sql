@@ -1,0 +1,40 @@
+-- name: all
+-- Recipients, by name.
+SELECT r.recipient, r.channel, r.least_severity, r.quiet_from, r.quiet_until, r.time_zone, r.allows_private, r.is_active, r.created_at,
+       r.row_version, r.master_key_id, r.key_nonce, r.wrapped_key, r.secret_nonce, r.ciphertext
+FROM pricing.recipients r WHERE coalesce(r.recipient = CAST(:recipient AS text), true) ORDER BY 1;
+
+-- name: next_version
+-- A version for a row that is about to be sealed.
+SELECT nextval('pricing.credential_version_seq');
+
+-- name: add
+-- Add a recipient.
+INSERT INTO pricing.recipients
+    (recipient, channel, least_severity, quiet_from, quiet_until, time_zone, allows_private, created_at,
+     row_version, master_key_id, key_nonce, wrapped_key, secret_nonce, ciphertext)
+VALUES (:recipient, :channel, :least_severity, :quiet_from, :quiet_until, :time_zone, :allows_private, pricing.clock(),
+        :row_version, :master_key_id, :key_nonce, :wrapped_key, :secret_nonce, :ciphertext)
+ON CONFLICT (recipient) DO NOTHING RETURNING recipient;
+
+-- name: change
+-- Change when and of what a recipient is told.
+UPDATE pricing.recipients
+SET least_severity = :least_severity, quiet_from = :quiet_from, quiet_until = :quiet_until, time_zone = :time_zone,
+    allows_private = :allows_private, is_active = :is_active
+WHERE recipient = :recipient;
+
+-- name: readdress
+-- Replace the sealed address; none when the row is no longer the version that was read.
+UPDATE pricing.recipients
+SET row_version = :row_version, master_key_id = :master_key_id, key_nonce = :key_nonce, wrapped_key = :wrapped_key,
+    secret_nonce = :secret_nonce, ciphertext = :ciphertext
+WHERE recipient = :recipient AND row_version = :found_version RETURNING recipient;
+
+-- name: remove
+-- Forget a recipient; none when there is no such one.
+DELETE FROM pricing.recipients WHERE recipient = :recipient RETURNING recipient;
+
+-- name: send
+-- Queue a message with the transaction; returns the operation's id.
+SELECT pricing.enqueue_message(:recipient, :title, :body, :is_urgent);

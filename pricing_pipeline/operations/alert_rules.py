@@ -1,0 +1,41 @@
+"""Which trouble people are told of: a rule for each, with how urgent it is.
+
+The query of a rule is in db/queries/alerts.sql, under its name. It returns a row for each subject that is in trouble
+now: `subject`, and `says`, the words for people. docs/runbook.md has a section for each rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRule:
+    """One kind of trouble. It is raised when it has lasted for `lasts_seconds`.
+
+    While it lasts recipients are told again (P0 each hour, P1 each day) if it `is_repeated`.
+    """
+
+    name: str
+    severity: str
+    lasts_seconds: int = 0
+    is_repeated: bool = True
+
+
+RULES = (
+    AlertRule("duties_stand_still", "P0"),
+    AlertRule("duty_fails", "P1", lasts_seconds=600),
+    AlertRule("quota_near", "P2"),
+    AlertRule("quota_short", "P1"),
+    AlertRule("queue_deep", "P1", lasts_seconds=1800),
+    AlertRule("nothing_completed", "P1"),
+    AlertRule("breaker_open", "P1"),
+    AlertRule("provider_fails", "P1", lasts_seconds=600),
+    AlertRule("pair_forgotten", "P1"),
+    AlertRule("price_fetch_failed", "P1", is_repeated=False),
+    AlertRule("limit_near", "P2", lasts_seconds=600),
+    AlertRule("estimate_wrong", "P2"),
+    AlertRule("size_unannounced", "P2"),
+    AlertRule("many_warnings", "P2"),
+    AlertRule("message_dead", "P1"),
+)

@@ -1,0 +1,168 @@
+"""Look for trouble by all rules, and tell recipients of what is new, lasts, or is over.
+
+Looking, noting and queueing the messages are one transaction: a restart neither forgets an alert nor repeats it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import DatabaseError, UnknownAlertRule
+from pricing_pipeline.operations import recipients
+from pricing_pipeline.operations.alert_rules import RULES, AlertRule
+from pricing_pipeline.operations.recipients import Recipient
+
+_LOG = logging.getLogger(__name__)
+BROKEN = AlertRule("rule_fails", "P1")
+"""Said of a rule whose query fails: nobody would be told of its trouble."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Trouble to tell of: new, repeated, or over. `since` is UTC."""
+
+    alert_id: int
+    rule: str
+    subject: str
+    severity: str
+    says: str
+    since: datetime
+    is_over: bool
+    is_repeated: bool
+
+
+def look(engine: Engine, rules: Sequence[AlertRule] = RULES) -> int:
+    """Look for trouble once, and queue messages about it; returns how many. Nothing, while another session looks."""
+    with engine.begin() as connection:
+        if not connection.execute(query("alerts.take_turn")).scalar_one():
+            return 0
+        connection.execute(query("alerts.be_quick"))
+        seen: list[dict[str, object]] = []
+        looked_for = [BROKEN.name]
+        for rule in rules:
+            try:
+                with connection.begin_nested():
+                    rows = connection.execute(query(f"alerts.{rule.name}")).all()
+            except DBAPIError as error:
+                # What it found before is neither seen again nor over.
+                _LOG.warning("the rule %s fails: %s", rule.name, reason(error))
+                seen.append(_sighting(BROKEN, rule.name, f"The rule {rule.name} fails: {reason(error)}"))
+                continue
+            looked_for.append(rule.name)
+            seen += [_sighting(rule, row.subject, row.says) for row in rows]
+        connection.execute(query("alerts.note"), {"looked_for": looked_for, "seen": json.dumps(seen)})
+        return _tell(connection)
+
+
+def keep_looking(engine: Engine, stop: threading.Event, *, every_seconds: float = 15.0) -> None:
+    """Look for trouble until `stop` is set. While the database is away there is nothing to look at."""
+    while not stop.is_set():
+        try:
+            look(engine)
+        except (DatabaseError, DBAPIError) as error:
+            _LOG.warning("nobody looks for alerts while the database fails: %s", error)
+        stop.wait(every_seconds)
+
+
+def listed(connection: Connection, most: int, *, with_past: bool = False) -> list[dict[str, Any]]:
+    """Alerts that were raised, open ones first; times are UTC."""
+    parameters = {"with_past": with_past, "most": most}
+    return [dict(row) for row in connection.execute(query("alerts.list"), parameters).mappings()]
+
+
+def acknowledge(connection: Connection, ids: Sequence[int], login: str) -> list[int]:
+    """Note that somebody looks after open alerts, which are not repeated then; returns their ids."""
+    parameters = {"ids": list(ids), "login": login}
+    return list(connection.execute(query("alerts.acknowledge"), parameters).scalars())
+
+
+def silence(
+    connection: Connection, rule: str, subject: str | None, seconds: float, login: str, because: str | None
+) -> datetime:
+    """Tell nobody of alerts of a rule, or of those about one subject; returns until when. Raises UnknownAlertRule."""
+    require_rule(rule)
+    parameters = {
+        "rule": rule,
+        "subject": subject,
+        "seconds": seconds,
+        "login": login,
+        "because": because,
+    }
+    until: datetime = connection.execute(query("alerts.silence"), parameters).scalar_one()
+    return until
+
+
+def end_silences(connection: Connection, rule: str) -> int:
+    """End the silences of a rule; returns how many there were. Raises UnknownAlertRule."""
+    require_rule(rule)
+    return int(connection.execute(query("alerts.end_silences"), {"rule": rule}).scalar_one())
+
+
+def require_rule(name: str) -> None:
+    """Raise UnknownAlertRule, which lists those there are, for a name that is none."""
+    names = sorted(rule.name for rule in (*RULES, BROKEN))
+    if name not in names:
+        raise UnknownAlertRule(f"no alert is called {name!r}. There are: {', '.join(names)}.")
+
+
+def _sighting(rule: AlertRule, subject: str, says: str) -> dict[str, object]:
+    return {
+        "rule": rule.name,
+        "subject": subject,
+        "severity": rule.severity,
+        "says": says,
+        "lasts": rule.lasts_seconds,
+        "is_repeated": rule.is_repeated,
+    }
+
+
+def _tell(connection: Connection) -> int:
+    alerts = [Alert(**row) for row in connection.execute(query("alerts.to_tell")).mappings()]
+    told = 0
+    for recipient in recipients.stored(connection) if alerts else ():
+        concerning = [alert for alert in alerts if _concerns(alert, recipient)]
+        if recipient.is_active and concerning:
+            is_urgent = any(alert.severity == "P0" for alert in concerning)
+            recipients.send(
+                connection, recipient.recipient, _title(concerning), _body(concerning), is_urgent=is_urgent
+            )
+            told += 1
+    return told
+
+
+def _concerns(alert: Alert, recipient: Recipient) -> bool:
+    return alert.severity <= recipient.least_severity
+
+
+def _title(alerts: Sequence[Alert]) -> str:
+    first, *others = alerts
+    state = "over" if first.is_over else first.severity
+    more = f", and {len(others)} more" if others else ""
+    return f"[{state}] {first.rule.replace('_', ' ')}: {first.subject}{more}"
+
+
+def _body(alerts: Sequence[Alert]) -> str:
+    return "\n\n".join(_paragraph(alert) for alert in alerts)
+
+
+def _paragraph(alert: Alert) -> str:
+    since = f"{alert.since:%Y-%m-%d %H:%M} UTC"
+    if alert.is_over:
+        return f"Over: {alert.rule} of {alert.subject}, which began at {since}."
+    lasting = " It still lasts." if alert.is_repeated else ""
+    return (
+        f"{alert.severity}, since {since}: {alert.says}{lasting}\n"
+        f"What to do: docs/runbook.md, section {alert.rule}. Say that you look after it: "
+        f"pricing-pipeline alert acknowledge {alert.alert_id}"
+    )

@@ -1,0 +1,159 @@
+"""Messages to people by e-mail, chat and SMS. A destination is an address as apprise reads it: `slack://...`.
+
+Of apprise's services those are allowed whose servers no user can name; e-mail, where one can, goes through mail.py.
+Options are allowed one by one, because others read files, turn off TLS checks or fetch something.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import ssl
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+
+from pricing_pipeline.errors import OperationFailed
+from pricing_pipeline.operations.channels.mail import Mailbox, send_mail
+from pricing_pipeline.operations.channels.webhook import seconds_for
+from pricing_pipeline.operations.operation_queue import Operation
+from pricing_pipeline.providers.transport import Resolver
+
+if TYPE_CHECKING:
+    from apprise.plugins.base import NotifyBase
+
+E_MAIL = ("mailto", "mailtos")
+CHAT = ("discord", "gchat", "slack", "tgram", "wxteams")
+SMS = ("clicksend", "msgbird", "plivo", "sinch", "sns", "twilio", "vonage")
+SCHEMES = (*E_MAIL, *CHAT, *SMS)
+OPTIONS = frozenset({"to", "from", "name", "reply", "smtp", "mode", "thread", "topic"})
+
+_TRY_AGAIN = (408, 425, 429)
+
+# What apprise logs holds addresses, and its HTTP library logs paths with tokens in them. The result of a message has
+# what is needed of it; nothing goes on to our logs.
+_LOG = logging.getLogger("apprise")
+_LOG.addHandler(logging.NullHandler())
+_LOG.propagate = False
+_LOG.setLevel(logging.WARNING)
+logging.getLogger("urllib3").setLevel(logging.WARNING)
+
+
+def send_message(
+    operation: Operation,
+    destination: SecretStr,
+    *,
+    allow_private: bool = False,
+    seconds: float | None = None,
+    resolve: Resolver | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+) -> dict[str, object]:
+    """Send title and body of an operation to one receiver; returns who was asked. Raises OperationFailed.
+
+    A repeat is recognised by its Message-ID in e-mail, elsewhere by the sign `#` with eight digits after the title. A
+    text that is too long for a service is cut off. `allow_private`, `resolve` and `ssl_context` are for e-mail, the
+    only one whose server is named by users.
+    """
+    seconds = seconds_for(operation) if seconds is None else seconds
+    title, body = str(operation.payload["title"]), str(operation.payload["body"])
+    scheme = scheme_of(destination.get_secret_value())
+    service = service_of(destination.get_secret_value(), seconds)
+    if scheme not in E_MAIL:
+        return _post(service, scheme, f"{title} #{operation.idempotency_key.hex[:8]}", body, seconds)
+    return send_mail(
+        operation,
+        mailbox_of(service),
+        title,
+        body,
+        allow_private=allow_private,
+        seconds=seconds,
+        resolve=resolve,
+        ssl_context=ssl_context,
+    )
+
+
+def scheme_of(destination_url: str) -> str:
+    """The scheme of a destination. Raises OperationFailed if it is not allowed."""
+    scheme = destination_url.partition("://")[0].lower()
+    if scheme not in SCHEMES:
+        raise OperationFailed(f"a destination begins with one of {', '.join(SCHEMES)}", is_permanent=True)
+    return scheme
+
+
+def service_of(destination_url: str, seconds: float = 30.0) -> NotifyBase:
+    """apprise's service for a destination of an allowed scheme. Raises OperationFailed.
+
+    Errors do not repeat the destination, because most of it is secret.
+    """
+    import apprise  # here, because it takes half a second and only who sends needs it
+    from apprise.plugins import url_to_dict
+
+    asset = apprise.AppriseAsset(
+        app_id="pricing_pipeline",
+        app_desc="pricing_pipeline",
+        http_redirects=False,
+        storage_mode="memory",
+        service_timeout=seconds,
+    )
+    wrong = OperationFailed("the destination is not complete, or not valid", is_permanent=True)
+    parts: dict[str, Any] | None = None
+    with suppress(Exception):  # raising in an except block would keep the error, which quotes
+        parts = url_to_dict(destination_url)  # type: ignore[no-untyped-call]
+    if parts is None:
+        raise wrong
+    if parts["qsd"].keys() - OPTIONS or any(parts.get(f"qsd{sign}") for sign in "+-:"):
+        allowed = ", ".join(sorted(OPTIONS))
+        raise OperationFailed(
+            f"the destination has options that are not allowed; allowed are {allowed}", is_permanent=True
+        )
+    service = None
+    with suppress(Exception):
+        service = apprise.Apprise.instantiate(
+            {**parts, "overflow": "truncate"}, asset=asset, suppress_exceptions=False
+        )
+    if service is None:
+        raise wrong
+    if len(service) != 1:
+        raise OperationFailed(
+            "a destination names one receiver: a repeat would reach the others twice", is_permanent=True
+        )
+    return service
+
+
+def mailbox_of(service: Any) -> Mailbox:
+    """The mailbox that apprise reads from an address of e-mail. Raises OperationFailed."""
+    if service.smtp_host in ("", None) or not service.targets:
+        raise OperationFailed("the destination names no mail server or no recipient", is_permanent=True)
+    name, address = service.from_addr
+    return Mailbox(
+        host=service.smtp_host,
+        port=int(service.port),
+        security=service.secure_mode,
+        user=service.user,
+        password=service.password,
+        sender=(name or "", address),
+        recipient=service.targets[0][1],
+        reply_to=tuple(sorted(service.reply_to)),
+    )
+
+
+def _post(service: NotifyBase, scheme: str, title: str, body: str, seconds: float) -> dict[str, object]:
+    import apprise
+
+    sender = apprise.Apprise(asset=service.asset)
+    sender.add(service)
+    with sender.notify(title=title, body=body, body_format="text") as result:
+        if result:
+            return {"to": scheme}
+        is_late = bool(result.timeout_count)
+        logged = " ".join(entry.message for entry in result.logs())
+    if is_late:
+        raise OperationFailed(f"{scheme} did not take the message within {seconds:g} s")
+    # apprise tells the HTTP status in its log alone.
+    statuses = [int(status) for status in re.findall(r"\berror=(\d{3})\b", logged)]
+    if not statuses:
+        raise OperationFailed(f"{scheme} cannot be reached, or did not take the message")
+    status = statuses[-1]
+    is_permanent = status < 500 and status not in _TRY_AGAIN
+    raise OperationFailed(f"{scheme} refused with HTTP status {status}", is_permanent=is_permanent)

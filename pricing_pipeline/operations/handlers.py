@@ -1,0 +1,60 @@
+"""What does each type of side effect: messages go to their recipient by its channel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Engine
+
+from pricing_pipeline.errors import OperationFailed, PricingError, UnknownRecipient
+from pricing_pipeline.keys import master_keys
+from pricing_pipeline.operations import recipients
+from pricing_pipeline.operations.channels import send_message, send_to_log, send_webhook
+from pricing_pipeline.operations.operation_queue import Operation
+from pricing_pipeline.operations.recipients import Address, Recipient
+from pricing_pipeline.operations.runner import Handler
+from pricing_pipeline.settings import Settings
+
+
+def make_handlers(engine: Engine, settings: Settings) -> Mapping[str, Handler]:
+    """A handler for each type of side effect that the pipeline itself queues."""
+    messages = Messages(engine, settings)
+    return {
+        "email": messages.send,
+        "sms": messages.send,
+        "chat": messages.send,
+        "webhook": messages.post,
+        "log": send_to_log,
+    }
+
+
+class Messages:
+    """Sends messages to recipients. Their addresses are opened for each message, in memory alone."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine = engine
+        self._settings = settings
+
+    def send(self, operation: Operation) -> object:
+        """Send an e-mail, a short message or a chat message. Raises OperationFailed."""
+        recipient, address = self._address(operation)
+        return send_message(operation, address.url, allow_private=recipient.allows_private)
+
+    def post(self, operation: Operation) -> object:
+        """Post to a webhook, signed. Raises OperationFailed."""
+        recipient, address = self._address(operation)
+        assert address.secret is not None  # noqa: S101 - each webhook is stored with one
+        return send_webhook(operation, address.url, address.secret, allow_private=recipient.allows_private)
+
+    def _address(self, operation: Operation) -> tuple[Recipient, Address]:
+        try:
+            with self._engine.connect() as connection:
+                recipient = recipients.find(connection, operation.payload["recipient"])
+            address = recipients.open_address(master_keys.load(self._settings), recipient)
+        except UnknownRecipient as error:
+            raise OperationFailed(str(error), is_permanent=True) from error
+        except PricingError as error:  # a master key that is missing may come back
+            raise OperationFailed(str(error)) from error
+        if not recipient.is_active:
+            raise OperationFailed(f"{recipient.recipient} is inactive: nothing is sent", is_permanent=True)
+        return recipient, address

@@ -1,0 +1,148 @@
+"""The queue of side effects. Attempts, pauses and fences are decided by db/functions/operations/operations.sql.
+
+An operation is claimed, done, and then completed or failed by the claim's token. A worker that dies in between has it
+taken back after five minutes, so it may happen twice: every attempt carries the same idempotency key, by which the
+receiver recognises the repeat.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import OperationRefused, UnknownOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A claimed side effect. `attempt` counts from 1; times are UTC."""
+
+    id: int
+    operation_type: str
+    payload: Mapping[str, Any]
+    idempotency_key: UUID
+    attempt: int
+    max_attempts: int
+    time_limit_seconds: int
+    enqueued_at: datetime
+    claim_token: UUID
+
+
+def enqueue(
+    connection: Connection, operation_type: str, payload: Mapping[str, Any], due_at: datetime | None = None
+) -> int:
+    """Queue a side effect in the caller's transaction; returns its id.
+
+    It is kept or rolled back with that transaction. Raises OperationRefused for an unknown type, or for a payload
+    unlike its type.
+    """
+    parameters = {"operation_type": operation_type, "payload": json.dumps(payload), "due_at": due_at}
+    try:
+        return int(connection.execute(query("operations.enqueue"), parameters).scalar_one())
+    except DBAPIError as error:
+        raise OperationRefused(f"{operation_type!r} is not queued: {reason(error)}") from error
+
+
+def claim(connection: Connection, types: Collection[str], most: int, worker: str) -> list[Operation]:
+    """Claim operations of these types that are due, the oldest first; each counts an attempt."""
+    parameters = {"types": sorted(types), "most": most, "worker": worker}
+    return [Operation(**row) for row in connection.execute(query("operations.claim"), parameters).mappings()]
+
+
+def complete(connection: Connection, token: UUID, results: Mapping[int, str | None]) -> list[int]:
+    """Note that operations have happened, with results as JSON by id; returns the ids that the claim still owned."""
+    brought = (f'"{id_}": {result}' for id_, result in results.items() if result is not None)
+    parameters = {"ids": list(results), "token": token, "results": f"{{{', '.join(brought)}}}"}
+    return list(connection.execute(query("operations.complete"), parameters).scalar_one())
+
+
+def fail(
+    connection: Connection,
+    operation: Operation,
+    message: str,
+    *,
+    is_permanent: bool = False,
+    retry_after: float | None = None,
+) -> str | None:
+    """Note a failed attempt: `pending` when it is tried again, `failed` when not, None if the claim was lost.
+
+    `retry_after` are the seconds for which the receiver wants to be left alone.
+    """
+    parameters = {
+        "id": operation.id,
+        "token": operation.claim_token,
+        "message": message,
+        "is_permanent": is_permanent,
+        "retry_after": retry_after,
+    }
+    status: str | None = connection.execute(query("operations.fail"), parameters).scalar_one()
+    return status
+
+
+def recover(connection: Connection) -> int:
+    """Take back operations whose worker has said nothing for five minutes; returns how many."""
+    return int(connection.execute(query("operations.recover")).scalar_one())
+
+
+def cancel(connection: Connection, ids: Sequence[int]) -> list[int]:
+    """Cancel operations that wait or are under way; returns their ids."""
+    return list(connection.execute(query("operations.cancel"), {"ids": list(ids)}).scalar_one())
+
+
+def retry(connection: Connection, ids: Sequence[int]) -> list[int]:
+    """Queue dead operations again, with all their attempts; returns their ids."""
+    return list(connection.execute(query("operations.retry"), {"ids": list(ids)}).scalar_one())
+
+
+def find(connection: Connection, id_: int) -> dict[str, Any]:
+    """Everything about one side effect. Raises UnknownOperation."""
+    found = connection.execute(query("operations.show"), {"id": id_}).mappings().one_or_none()
+    if found is None:
+        raise UnknownOperation(
+            f"there is no operation {id_}. Completed ones are kept for 14 days; `operation list` shows those there are."
+        )
+    return dict(found)
+
+
+def listed(
+    connection: Connection, statuses: Sequence[str], operation_type: str | None, most: int
+) -> list[dict[str, Any]]:
+    """Side effects in some states: what waits in the order of claims, then the newest finished."""
+    parameters = {"statuses": list(statuses), "operation_type": operation_type, "most": most}
+    return [dict(row) for row in connection.execute(query("operations.list"), parameters).mappings()]
+
+
+def dead(connection: Connection) -> list[int]:
+    """Ids of the side effects that have failed for good."""
+    return list(connection.execute(query("operations.dead")).scalars())
+
+
+def states(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
+    """The status of each of these that there is."""
+    rows = connection.execute(query("operations.states"), {"ids": list(ids)})
+    return {row.id: row.status for row in rows}
+
+
+def counts(connection: Connection) -> list[dict[str, Any]]:
+    """How many there are by type and status, since when, and how many attempts they took in the mean."""
+    return [dict(row) for row in connection.execute(query("operations.counts")).mappings()]
+
+
+def today(connection: Connection) -> tuple[int, int]:
+    """How many have happened today, in UTC, and how many have failed for good."""
+    row = connection.execute(query("operations.today")).one()
+    return row.done, row.failed
+
+
+def sent_to_log(connection: Connection, most: int) -> list[dict[str, Any]]:
+    """Messages that the channel `log` has kept instead of sending them, the newest first."""
+    return [dict(row) for row in connection.execute(query("operations.sent"), {"most": most}).mappings()]

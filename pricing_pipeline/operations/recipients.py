@@ -1,0 +1,160 @@
+"""Who is told, by which channel and when. Addresses are stored sealed, as the keys of providers are.
+
+The owner may write; a worker reads sealed rows and opens them with master keys that the database never sees.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime, time
+
+from pydantic import SecretStr
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import CredentialError, OperationRefused, PricingError, UnknownRecipient
+from pricing_pipeline.keys.credentials import Resealed
+from pricing_pipeline.keys.sealing import Keyring, Sealed
+
+_SEALED_AS = "recipient"
+"""What stands in the place of a provider where an address is sealed."""
+_SEALED_COLUMNS = ("row_version", "master_key_id", "key_nonce", "wrapped_key", "secret_nonce", "ciphertext")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The place that a message goes to, and the secret that signs it if it is a webhook."""
+
+    url: SecretStr
+    secret: SecretStr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """Somebody who is told. Quiet hours are local times of `time_zone`; `created_at` is UTC."""
+
+    recipient: str
+    channel: str
+    least_severity: str = "P1"
+    quiet_from: time | None = None
+    quiet_until: time | None = None
+    time_zone: str = "UTC"
+    allows_private: bool = False
+    is_active: bool = True
+    created_at: datetime | None = None
+    sealed: Sealed | None = None
+
+
+def stored(connection: Connection, name: str | None = None) -> list[Recipient]:
+    """All recipients by name, or the one of this name, if there is one."""
+    found = []
+    for row in connection.execute(query("recipients.all"), {"recipient": name}).mappings():
+        facts = dict(row)
+        sealed = {column: facts.pop(column) for column in _SEALED_COLUMNS}
+        place = Sealed(_SEALED_AS, facts["recipient"], **sealed) if sealed["ciphertext"] is not None else None
+        found.append(Recipient(**facts, sealed=place))
+    return found
+
+
+def find(connection: Connection, name: str) -> Recipient:
+    """The recipient of this name. Raises UnknownRecipient."""
+    for recipient in stored(connection, name):
+        return recipient
+    names = ", ".join(recipient.recipient for recipient in stored(connection)) or "none yet"
+    raise UnknownRecipient(f"no recipient is called {name!r}. There are: {names}.")
+
+
+def add(
+    connection: Connection,
+    recipient: Recipient,
+    address: Address | None = None,
+    keyring: Keyring | None = None,
+) -> None:
+    """Add a recipient, whose address is sealed by the newest master key; only `log` has no address.
+
+    Raises PricingError when one of this name is there already, or when the database refuses a value.
+    """
+    sealed = dict.fromkeys(_SEALED_COLUMNS) | {"row_version": 0}
+    if address is not None and keyring is not None:
+        sealed = _columns(_seal(connection, keyring, recipient.recipient, address))
+    settings = {field.name: getattr(recipient, field.name) for field in fields(recipient)}
+    added = connection.execute(query("recipients.add"), settings | sealed).scalar_one_or_none()
+    if added is None:
+        raise PricingError(
+            f"a recipient {recipient.recipient!r} is there already. `recipient change` changes it. Nothing has changed."
+        )
+
+
+def change(connection: Connection, recipient: Recipient) -> None:
+    """Write anew when and of what a recipient is told; its address stays."""
+    connection.execute(query("recipients.change"), asdict(recipient))
+
+
+def readdress(connection: Connection, keyring: Keyring, recipient: Recipient, address: Address) -> bool:
+    """Seal another address, or the same one anew; False when somebody else has replaced it meanwhile."""
+    version = recipient.sealed.row_version if recipient.sealed else 0
+    columns = _columns(_seal(connection, keyring, recipient.recipient, address))
+    parameters = {"recipient": recipient.recipient, "found_version": version, **columns}
+    return connection.execute(query("recipients.readdress"), parameters).scalar_one_or_none() is not None
+
+
+def remove(connection: Connection, name: str) -> None:
+    """Forget a recipient; what is queued for it fails. Raises UnknownRecipient."""
+    if connection.execute(query("recipients.remove"), {"recipient": name}).scalar_one_or_none() is None:
+        find(connection, name)
+
+
+def open_address(keyring: Keyring, recipient: Recipient) -> Address:
+    """The address of a recipient. Raises CredentialError if it does not open."""
+    if recipient.sealed is None:
+        raise CredentialError(f"{recipient.recipient} has no address: its channel sends nothing.")
+    opened = json.loads(keyring.open(recipient.sealed).get_secret_value())
+    secret = opened.get("secret")
+    return Address(SecretStr(opened["url"]), None if secret is None else SecretStr(secret))
+
+
+def reseal(engine: Engine, keyring: Keyring) -> Resealed:
+    """Reseal with the newest master key every address that is under another one; as the owner."""
+    done, faults = 0, []
+    with engine.connect() as connection:
+        recipients = stored(connection)
+    for recipient in recipients:
+        if recipient.sealed is None or recipient.sealed.master_key_id == keyring.newest:
+            continue
+        try:
+            address = open_address(keyring, recipient)
+        except CredentialError as error:
+            faults.append(error)
+            continue
+        with engine.begin() as connection:
+            done += readdress(connection, keyring, recipient, address)
+    with engine.connect() as connection:
+        in_use = frozenset(r.sealed.master_key_id for r in stored(connection) if r.sealed is not None)
+    return Resealed(done, tuple(faults), in_use)
+
+
+def send(connection: Connection, name: str, title: str, body: str, *, is_urgent: bool = False) -> int:
+    """Queue a message to a recipient with the caller's transaction; returns the operation's id.
+
+    In the recipient's quiet hours a message waits, unless it is urgent. Raises OperationRefused.
+    """
+    parameters = {"recipient": name, "title": title, "body": body, "is_urgent": is_urgent}
+    try:
+        return int(connection.execute(query("recipients.send"), parameters).scalar_one())
+    except DBAPIError as error:
+        raise OperationRefused(f"no message is queued: {reason(error)}") from error
+
+
+def _seal(connection: Connection, keyring: Keyring, name: str, address: Address) -> Sealed:
+    version = int(connection.execute(query("recipients.next_version")).scalar_one())
+    content = {"url": address.url.get_secret_value()}
+    if address.secret is not None:
+        content["secret"] = address.secret.get_secret_value()
+    return keyring.seal(_SEALED_AS, name, version, SecretStr(json.dumps(content)))
+
+
+def _columns(sealed: Sealed) -> dict[str, object]:
+    return {column: getattr(sealed, column) for column in _SEALED_COLUMNS}

@@ -1,0 +1,211 @@
+"""Do side effects that are due: claim them, hand each to the handler of its type, note how it ended.
+
+A handler gets the operation and does it within `time_limit_seconds`. It returns what is worth keeping, or raises
+OperationFailed; any other exception counts as a failed attempt, too. It may be called again for the same operation with
+the same idempotency key: after a failure, and after a crash in which nobody could note that it had happened.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.errors import is_refusal, reason, transact
+from pricing_pipeline.errors import DatabaseError, OperationFailed
+from pricing_pipeline.operations import operation_queue
+from pricing_pipeline.operations.operation_queue import Operation
+
+Handler = Callable[[Operation], object]
+"""Does an operation. What it returns must be JSON, and is kept as the operation's result."""
+
+_LOG = logging.getLogger(__name__)
+_RECOVER_EVERY = 10.0
+"""Seconds between two looks for operations whose worker is lost."""
+_MOST_STUCK = 32
+"""So many handlers may take longer than their time limit before no more operations are begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    operation: Operation
+    ends_at: float
+    """When it counts as too slow, by the monotonic clock."""
+
+
+class OperationRunner:
+    """Does operations of the types that it has handlers for, several at a time. Close it after use.
+
+    It claims no more than it can begin at once, so that no operation waits behind a slow one. A handler that takes
+    longer than its time limit has failed. Its thread is busy until it returns, so while too many have not returned, no
+    operation is begun.
+    """
+
+    def __init__(
+        self, engine: Engine, handlers: Mapping[str, Handler], *, worker: str, at_once: int = 16
+    ) -> None:
+        self._engine = engine
+        self._handlers = dict(handlers)
+        self._worker = worker
+        self._at_once = at_once
+        self._pool = ThreadPoolExecutor(at_once + _MOST_STUCK, thread_name_prefix="operation")
+        self._under_way: dict[Future[str | None], _Attempt] = {}
+        self._stuck: list[Future[str | None]] = []
+        self._recovered_at = -_RECOVER_EVERY
+
+    def close(self) -> None:
+        """Wait for the handlers that are under way."""
+        self._pool.shutdown()
+
+    def run_due(self) -> int:
+        """Take back what is lost, and do what is due; returns how many attempts were begun."""
+        transact(self._engine, operation_queue.recover)
+        begun = self._begin()
+        while self._under_way:
+            self._note_ended()
+            begun += self._begin()
+        return begun
+
+    def run(self, stop: threading.Event, *, every_seconds: float = 1.0) -> None:
+        """Do operations until `stop` is set, and then finish those under way; looks for new ones every second."""
+        while not stop.is_set():
+            try:
+                self._recover()
+                self._begin()
+                if self._under_way:
+                    self._note_ended(patience=every_seconds)
+                else:
+                    stop.wait(every_seconds)
+            except (DatabaseError, DBAPIError) as error:
+                # How an operation ended is noted when the database answers again; until then it counts as under way.
+                _LOG.warning("operations wait for the database: %s", error)
+                stop.wait(every_seconds)
+        try:
+            while self._under_way:
+                self._note_ended()
+        except DatabaseError as error:
+            _LOG.warning(
+                "how %d operations ended is not noted, so they happen again: %s", len(self._under_way), error
+            )
+
+    def _recover(self) -> None:
+        if time.monotonic() >= self._recovered_at + _RECOVER_EVERY:
+            transact(self._engine, operation_queue.recover)
+            self._recovered_at = time.monotonic()
+
+    def _begin(self) -> int:
+        """Claim as many as can begin now, and begin them; returns how many."""
+        self._stuck = [future for future in self._stuck if not future.done()]
+        if len(self._stuck) >= _MOST_STUCK:
+            _LOG.error("%d handlers have not returned; no operation is begun until one has", len(self._stuck))
+            return 0
+        room = self._at_once - len(self._under_way)
+        if not room:
+            return 0
+        claimed = transact(
+            self._engine,
+            lambda connection: operation_queue.claim(connection, self._handlers, room, self._worker),
+        )
+        for operation in claimed:
+            handler = self._handlers[operation.operation_type]
+            ends_at = time.monotonic() + operation.time_limit_seconds
+            future = self._pool.submit(_storable_result, handler, operation)
+            self._under_way[future] = _Attempt(operation, ends_at)
+        return len(claimed)
+
+    def _note_ended(self, patience: float = math.inf) -> None:
+        """Wait until one has ended or its time is up, or for `patience` seconds; note how those ended."""
+        first_end = min(attempt.ends_at for attempt in self._under_way.values())
+        wait(
+            self._under_way,
+            timeout=max(min(first_end - time.monotonic(), patience), 0),
+            return_when=FIRST_COMPLETED,
+        )
+        ended = [future for future in self._under_way if future.done()]
+        by_token: dict[UUID, list[Future[str | None]]] = {}
+        for future in ended:
+            if (error := future.exception()) is not None:
+                self._noted([future], partial(self._fail, self._under_way[future].operation, error))
+            else:
+                by_token.setdefault(self._under_way[future].operation.claim_token, []).append(future)
+        for token, futures in by_token.items():
+            if not self._noted(futures, partial(self._complete, token, futures)):
+                # Somebody has locked one of them; the others need not wait for that.
+                for future in futures:
+                    self._noted([future], partial(self._complete, token, [future]))
+        for future in [f for f, attempt in self._under_way.items() if attempt.ends_at <= time.monotonic()]:
+            operation = self._under_way[future].operation
+            limit = operation.time_limit_seconds
+            late = OperationFailed(f"it took longer than its time limit of {limit} s")
+            if not future.done() and self._noted([future], partial(self._fail, operation, late)):
+                self._stuck.append(future)
+
+    def _noted(self, futures: Sequence[Future[str | None]], note: Callable[[], None]) -> bool:
+        """Note how attempts ended; False if that has to be tried again: they stay under way until then."""
+        try:
+            note()
+        except DBAPIError as error:
+            if not is_refusal(error):
+                _LOG.warning("how an operation ended cannot be noted now: %s", reason(error))
+                return False
+            # It would be refused again. Its lease runs out, which counts as a failed attempt.
+            _LOG.error("how an operation ended is refused by the database: %s", reason(error))
+        for future in futures:
+            del self._under_way[future]
+        return True
+
+    def _complete(self, token: UUID, futures: Sequence[Future[str | None]]) -> None:
+        results = {self._under_way[future].operation.id: future.result() for future in futures}
+        done = transact(self._engine, lambda connection: operation_queue.complete(connection, token, results))
+        for id_ in results.keys() - set(done):
+            _LOG.warning("operation %d has happened, but its claim was lost: it may happen again", id_)
+
+    def _fail(self, operation: Operation, error: BaseException) -> None:
+        is_permanent = isinstance(error, OperationFailed) and error.is_permanent
+        retry_after = error.retry_after if isinstance(error, OperationFailed) else None
+        message = _storable(
+            str(error) if isinstance(error, OperationFailed) else f"its handler failed: {error!r}"
+        )
+        status = transact(
+            self._engine,
+            lambda connection: operation_queue.fail(
+                connection, operation, message, is_permanent=is_permanent, retry_after=retry_after
+            ),
+        )
+        _LOG.warning(
+            "attempt %d of operation %d (%s) failed, and it is %s: %s",
+            operation.attempt,
+            operation.id,
+            operation.operation_type,
+            {"pending": "tried again later", "failed": "dead"}.get(status or "", "somebody else's now"),
+            message,
+        )
+
+
+def _storable_result(handler: Handler, operation: Operation) -> str | None:
+    """What a handler brings back, as JSON that the database takes."""
+    result = handler(operation)
+    return None if result is None else json.dumps(_storable(result))
+
+
+def _storable(value: Any) -> Any:
+    """Words of others as PostgreSQL takes them: it has no NUL and no halves of characters."""
+    match value:
+        case str():
+            return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+        case Mapping():
+            return {_storable(str(name)): _storable(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_storable(each) for each in value]
+    return value

@@ -1,0 +1,363 @@
+"""Alerts: each is caused and ended on a real database; recipients are told of it, and people look after it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import threading
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import Engine
+
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.operations import alerts, operation_queue
+from pricing_pipeline.operations.alert_rules import RULES, AlertRule
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.pages import ROOT
+
+DAY = 86400
+Act = Callable[[Core, Clock], None]
+
+pytestmark = pytest.mark.usefixtures("still")
+
+
+def look(core: Core) -> int:
+    return alerts.look(core.engine)
+
+
+def open_alerts(core: Core) -> dict[str, str]:
+    """Rules of open alerts, and what each is about."""
+    rows = core.rows(
+        "SELECT rule, subject FROM pricing.alerts WHERE raised_at IS NOT NULL AND resolved_at IS NULL"
+    )
+    return {row.rule: row.subject for row in rows}
+
+
+def messages(core: Core) -> list[tuple[str, str]]:
+    """Titles and bodies of what was queued for the sample's mailbox."""
+    rows = core.rows("SELECT payload FROM pricing.async_operations ORDER BY id")
+    return [(row.payload["title"], row.payload["body"]) for row in rows]
+
+
+def run_duties(core: Core, _: Clock) -> None:
+    core.call("SELECT pricing.run_duties()")
+
+
+def stand_still(core: Core, clock: Clock) -> None:
+    run_duties(core, clock)
+    clock.advance(601)
+
+
+def break_duty(core: Core, clock: Clock) -> None:
+    core.rows(
+        "INSERT INTO pricing.duties (duty, last_failure_at, last_error) VALUES ('prune', pricing.clock(), 'odd')"
+    )
+
+
+def mend_duty(core: Core, clock: Clock) -> None:
+    core.rows("UPDATE pricing.duties SET last_success_at = pricing.clock() WHERE duty = 'prune'")
+
+
+def use_quota(share: float) -> Act:
+    def act(core: Core, _: Clock) -> None:
+        core.rows(
+            "INSERT INTO pricing.api_data_usage (provider, hour, slot, calls, units, bytes)"
+            " SELECT provider, date_trunc('hour', pricing.clock()), 0, 1, 1, (quota_bytes * :share)::bigint"
+            " FROM pricing.data_collectors WHERE provider = 'twelvedata'",
+            share=share,
+        )
+
+    return act
+
+
+def forget_usage(core: Core, _: Clock) -> None:
+    core.rows("DELETE FROM pricing.api_data_usage")
+
+
+def fill_queue(core: Core, _: Clock) -> None:
+    core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(1001)))
+
+
+def empty_queue(core: Core, _: Clock) -> None:
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+
+
+def leave_work(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    clock.advance(601)
+
+
+def do_work(core: Core, _: Clock) -> None:
+    core.refresh()
+
+
+def open_breaker(core: Core, _: Clock) -> None:
+    core.rows(
+        "UPDATE pricing.provider_state SET breaker = 'open', breaker_since = pricing.clock(),"
+        " breaker_until = pricing.clock() + interval '1 minute', breaker_reason = 'all calls fail'"
+        " WHERE provider = 'twelvedata'"
+    )
+
+
+def close_breaker(core: Core, _: Clock) -> None:
+    core.rows(
+        "UPDATE pricing.provider_state SET breaker = 'closed', breaker_since = NULL, breaker_until = NULL,"
+        " breaker_reason = NULL"
+    )
+
+
+def begin_outage(core: Core, _: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.rows(
+        "INSERT INTO pricing.outages (provider, data_type, since, last_fault_at)"
+        " VALUES ('twelvedata', 'equity_quote', pricing.clock(), pricing.clock())"
+    )
+
+
+def end_outage(core: Core, _: Clock) -> None:
+    core.rows("UPDATE pricing.outages SET answered_at = pricing.clock()")
+
+
+def forget_pair(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    empty_queue(core, clock)
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), became_due_at = NULL")
+    clock.advance(DAY + 1)
+
+
+def queue_pair(core: Core, _: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+
+
+def fail_task(core: Core, _: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+
+
+def resolve_task(core: Core, _: Clock) -> None:
+    core.rows("UPDATE pricing.api_call_queue_dead SET resolved_at = pricing.clock()")
+
+
+def use_limit(core: Core, _: Clock) -> None:
+    core.rows(
+        "UPDATE pricing.provider_limits SET units = 6, window_seconds = 3600 WHERE provider = 'twelvedata'"
+    )
+    core.enqueue(QUOTE, "A", "B", "C", "D", "E", "F")
+    core.refresh()
+
+
+def raise_limit(core: Core, _: Clock) -> None:
+    core.rows("UPDATE pricing.provider_limits SET units = 1000 WHERE provider = 'twelvedata'")
+
+
+def overrun(core: Core, _: Clock) -> None:
+    core.rows(
+        "INSERT INTO pricing.size_estimates (provider, data_type, per, bytes, measured_at, overruns, last_overrun_at,"
+        " last_overrun_ratio) VALUES ('twelvedata', 'equity_quote', 'symbol', 100, pricing.clock(), 1,"
+        " pricing.clock(), 2.5)"
+    )
+
+
+def omit_length(core: Core, _: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.refresh()
+    core.rows("UPDATE pricing.collector_call_log SET is_unannounced = true")
+
+
+def hour_passes(core: Core, clock: Clock) -> None:
+    clock.advance(3601)
+
+
+def day_passes(core: Core, clock: Clock) -> None:
+    clock.advance(DAY + 1)
+
+
+def warn(core: Core, clock: Clock) -> None:
+    core.rows(
+        "INSERT INTO pricing.warnings (at, source, subject, message)"
+        " SELECT pricing.clock(), 'enqueue_due', 'equity_quote', 'odd ' || n FROM generate_series(1, 5) n"
+    )
+
+
+def kill_message(core: Core, _: Clock) -> None:
+    with core.engine.begin() as connection:
+        operation_queue.enqueue(connection, "chat", {"recipient": "bob", "title": "t", "body": "b"})
+        (claimed,) = operation_queue.claim(connection, ["chat"], 1, "here")
+        operation_queue.fail(connection, claimed, "gone", is_permanent=True)
+
+
+CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
+    "duties_stand_still": (stand_still, run_duties, "duties"),
+    "duty_fails": (break_duty, mend_duty, "prune"),
+    "quota_near": (use_quota(0.76), forget_usage, TWELVEDATA),
+    "quota_short": (use_quota(0.91), forget_usage, TWELVEDATA),
+    "queue_deep": (fill_queue, empty_queue, "queue"),
+    "nothing_completed": (leave_work, do_work, TWELVEDATA),
+    "breaker_open": (open_breaker, close_breaker, TWELVEDATA),
+    "provider_fails": (begin_outage, end_outage, "twelvedata equity_quote"),
+    "pair_forgotten": (forget_pair, queue_pair, QUOTE),
+    "price_fetch_failed": (fail_task, resolve_task, TWELVEDATA),
+    "limit_near": (use_limit, raise_limit, TWELVEDATA),
+    "estimate_wrong": (overrun, hour_passes, "twelvedata equity_quote"),
+    "size_unannounced": (omit_length, day_passes, TWELVEDATA),
+    "many_warnings": (warn, hour_passes, QUOTE),
+    "message_dead": (kill_message, day_passes, "chat"),
+}
+
+
+def test_b21_every_rule_is_caused_and_ended() -> None:
+    assert {rule.name for rule in RULES} == CAUSED_AND_ENDED.keys()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_b21_an_alert_is_raised_told_and_over(core: Core, clock: Clock, rule: AlertRule) -> None:
+    cause, end, subject = CAUSED_AND_ENDED[rule.name]
+    look(core)
+    assert open_alerts(core) == {}, "all is well"
+    cause(core, clock)
+    look(core)
+    if rule.lasts_seconds:
+        assert rule.name not in open_alerts(core), "it has not lasted yet"
+        clock.advance(rule.lasts_seconds)
+        look(core)
+    assert open_alerts(core)[rule.name] == subject
+    told = [body for _, body in messages(core) if f"section {rule.name}" in body]
+    assert len(told) == 1
+    look(core)
+    assert [body for _, body in messages(core) if f"section {rule.name}" in body] == told, "told once"
+    end(core, clock)
+    look(core)
+    assert rule.name not in open_alerts(core)
+    ends = [body for _, body in messages(core) if f"Over: {rule.name} of {subject}" in body]
+    assert len(ends) == (0 if rule.severity == "P2" else 1)
+
+
+def test_b24_every_alert_has_its_section_in_the_runbook_and_each_command_there_runs(
+    cli: CommandLine, core: Core
+) -> None:
+    page = (ROOT / "docs/runbook.md").read_text()
+    sections = re.findall(r"^## (\w+)$", page, re.MULTILINE)
+    assert set(sections) == {rule.name for rule in RULES} | {alerts.BROKEN.name}
+    for section in page.split("\n## ")[1:]:
+        commands = re.findall(r"^pricing-pipeline ([^#\n]+)", section, re.MULTILINE)
+        assert commands, section.splitlines()[0]
+        for command in commands:
+            said = cli(*shlex.split(command))
+            assert said.exit_code in (0, 1), (command, said)
+
+
+def test_b21_a_rule_that_fails_is_told_and_stops_no_other(
+    core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_breaker(core, clock)
+    core.rows("DROP FUNCTION pricing.bytes_used(text, timestamptz) CASCADE")
+    look(core)
+    found = core.rows("SELECT subject, says FROM pricing.alerts WHERE rule = 'rule_fails' ORDER BY 1")
+    assert [row.subject for row in found] == ["quota_near", "quota_short"]
+    assert "function pricing.bytes_used" in found[0].says
+    assert open_alerts(core)["breaker_open"] == TWELVEDATA
+
+
+def test_b21_what_a_failing_rule_found_before_is_not_over(core: Core, clock: Clock) -> None:
+    use_quota(0.95)(core, clock)
+    look(core)
+    core.rows("DROP FUNCTION pricing.bytes_used(text, timestamptz) CASCADE")
+    look(core)
+    assert open_alerts(core).keys() >= {"quota_short", "rule_fails"}
+
+
+def test_b21_recipients_are_told_of_their_severities(core: Core, clock: Clock) -> None:
+    core.rows(
+        "INSERT INTO pricing.recipients (recipient, channel, least_severity, created_at)"
+        " VALUES ('calm', 'log', 'P0', pricing.clock()), ('busy', 'log', 'P1', pricing.clock()),"
+        " ('away', 'log', 'P2', pricing.clock())"
+    )
+    core.rows("UPDATE pricing.recipients SET is_active = false WHERE recipient = 'away'")
+    open_breaker(core, clock)
+    warn(core, clock)
+    assert look(core) == 2
+    told = {
+        row.payload["recipient"]: row.payload["body"]
+        for row in core.rows("SELECT payload FROM pricing.async_operations")
+    }
+    assert told.keys() == {"busy", "mailbox"}
+    assert "warnings" not in told["busy"]
+    assert "breaker_open" in told["mailbox"]
+    assert "many_warnings" in told["mailbox"]
+
+
+def test_b21_only_one_session_looks_at_a_time(core: Core, clock: Clock) -> None:
+    open_breaker(core, clock)
+    with core.engine.begin() as other:
+        other.exec_driver_sql("SELECT pricing.take_turn('look_for_alerts')")
+        assert look(core) == 0
+        assert open_alerts(core) == {}
+    assert look(core) == 1
+
+
+def test_b21_people_list_acknowledge_and_silence_alerts(cli: CommandLine, core: Core, clock: Clock) -> None:
+    clock.stop()
+    assert "no alert is open." in cli("alert", "list").stdout
+    open_breaker(core, clock)
+    look(core)
+    (alert,) = cli("alert", "list", "--json").json["alerts"]
+    assert (alert["rule"], alert["subject"], alert["severity"]) == ("breaker_open", TWELVEDATA, "P1")
+    assert "all calls fail" in cli("alert", "list", "--wide").stdout
+    assert cli("alert", "acknowledge", str(alert["alert_id"]), "999").exit_code == 1
+    clock.advance(2 * DAY)
+    look(core)
+    assert len(messages(core)) == 1, "what somebody looks after is not repeated"
+    close_breaker(core, clock)
+    look(core)
+    assert len(messages(core)) == 2, "its end is told"
+    said = cli("alert", "silence", "breaker_open", "--hours", "2", "--subject", TWELVEDATA).stdout
+    assert said.startswith("Nobody is told of breaker_open about twelvedata until ")
+    open_breaker(core, clock)
+    look(core)
+    assert len(messages(core)) == 2
+    assert "silenced" in cli("alert", "list").stdout
+    assert cli("alert", "unsilence", "breaker_open").stdout == "breaker_open is told again.\n"
+    look(core)
+    assert len(messages(core)) == 3
+    assert (
+        "no alert is called 'fire'. There are: breaker_open,"
+        in cli("alert", "silence", "fire", "--hours", "1").error
+    )
+
+
+def test_b8_b15_alerts_are_pruned_and_follow_the_clock(core: Core, clock: Clock) -> None:
+    open_breaker(core, clock)
+    look(core)
+    close_breaker(core, clock)
+    look(core)
+    clock.advance(91 * DAY)
+    core.call("SELECT pricing.prune()")
+    assert core.rows("SELECT FROM pricing.alerts") == []
+    open_breaker(core, clock)
+    look(core)
+    core.rows("SELECT pricing.move_alerts(pricing.clock() - interval '1 hour', interval '1 hour')")
+    assert core.one("SELECT told_at <= pricing.clock() - interval '59 minutes' FROM pricing.alerts")
+
+
+def test_b21_looking_goes_on_when_the_database_has_been_away(
+    core: Core, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = threading.Event()
+    looks = 0
+
+    def look_or_fail(engine: Engine) -> int:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            make_engine("postgresql://nobody@127.0.0.1:9/nowhere").connect()
+        stop.set()
+        return 0
+
+    monkeypatch.setattr(alerts, "look", look_or_fail)
+    alerts.keep_looking(core.engine, stop, every_seconds=0.01)
+    assert looks == 2
+    assert "nobody looks for alerts while the database fails" in caplog.text

@@ -1,0 +1,253 @@
+"""Messages to recipients: queued with the caller's change, kept back in quiet hours, shown and retried by people."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import text
+
+from pricing_pipeline.errors import OperationRefused
+from pricing_pipeline.operations import operation_queue, recipients
+from pricing_pipeline.operations.handlers import make_handlers
+from pricing_pipeline.operations.runner import OperationRunner
+from pricing_pipeline.settings import Settings
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.clock_steps import HOUR, tick
+
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Auckland")
+
+
+def add(core: Core, name: str, **columns: object) -> None:
+    """A recipient of the channel `log`."""
+    columns = {"recipient": name, "channel": "log", **columns}
+    names = ", ".join(columns)
+    values = ", ".join(f":{column}" for column in columns)
+    core.rows(
+        f"INSERT INTO pricing.recipients ({names}, created_at) VALUES ({values}, pricing.clock())", **columns
+    )
+
+
+def send(core: Core, name: str, *, is_urgent: bool = False) -> int:
+    with core.engine.begin() as connection:
+        return recipients.send(connection, name, "A title", "A body", is_urgent=is_urgent)
+
+
+def run_due(core: Core, tmp_path: Path) -> int:
+    runner = OperationRunner(core.engine, make_handlers(core.engine, Settings(home=tmp_path)), worker="here")
+    try:
+        return runner.run_due()
+    finally:
+        runner.close()
+
+
+@contextmanager
+def notifier(core: Core, home: Path) -> Iterator[None]:
+    """A worker that does side effects meanwhile."""
+    stop = threading.Event()
+    runner = OperationRunner(core.engine, make_handlers(core.engine, Settings(home=home)), worker="here")
+    thread = threading.Thread(target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05})
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        runner.close()
+
+
+def test_e1_a_message_is_kept_and_rolled_back_with_the_callers_change(core: Core, tmp_path: Path) -> None:
+    with core.engine.connect() as connection:
+        recipients.send(connection, "mailbox", "Never", "Rolled back")
+        connection.rollback()
+    send(core, "mailbox")
+    assert run_due(core, tmp_path) == 1
+    (row,) = core.rows("SELECT status, result FROM pricing.async_operations")
+    assert (row.status, row.result) == (
+        "completed",
+        {"to": "mailbox", "title": "A title", "body": "A body"},
+    )
+
+
+@pytest.mark.parametrize("name", ["nobody", "away"])
+def test_e8_a_message_to_nobody_is_refused_in_the_callers_transaction(core: Core, name: str) -> None:
+    add(core, "away", is_active=False)
+    with pytest.raises(OperationRefused, match=f"no active recipient is called {name}. There are: mailbox"):
+        send(core, name)
+    assert core.rows("SELECT FROM pricing.async_operations") == []
+
+
+def test_e8_a_recipient_who_is_removed_gets_nothing_and_the_message_is_dead(
+    core: Core, tmp_path: Path
+) -> None:
+    add(core, "ann", channel="log")
+    core.rows("UPDATE pricing.operation_types SET max_attempts = 5 WHERE operation_type = 'chat'")
+    with core.engine.begin() as connection:
+        operation_queue.enqueue(connection, "chat", {"recipient": "bob", "title": "t", "body": "b"})
+    assert run_due(core, tmp_path) == 1
+    (row,) = core.rows("SELECT status, errors FROM pricing.async_operations")
+    assert row.status == "failed", "trying again cannot help"
+    assert row.errors[-1]["message"] == "no recipient is called 'bob'. There are: ann, mailbox."
+
+
+def is_quiet(at: datetime, begins: time, ends: time, zone: str) -> bool:
+    """The plain rule: whether the clock on the wall is within the span, which may pass midnight."""
+    local = at.astimezone(ZoneInfo(zone)).time()
+    return begins <= local < ends if begins < ends else local >= begins or local < ends
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    at=st.datetimes(datetime(2024, 1, 1), datetime(2027, 1, 1), timezones=st.just(UTC)),
+    begins=st.times().map(lambda t: t.replace(second=0, microsecond=0)),
+    length=st.integers(1, 24 * 60 - 1),
+    zone=st.sampled_from(ZONES),
+)
+def test_e8_quiet_hours_end_when_the_clock_on_the_wall_says(
+    core: Core, at: datetime, begins: time, length: int, zone: str
+) -> None:
+    ends = (datetime.combine(at.date(), begins) + timedelta(minutes=length)).time()
+    with core.engine.connect() as connection:
+        quiet_end = connection.execute(
+            text(
+                "SELECT pricing.quiet_end(jsonb_populate_record(NULL::pricing.recipients, CAST(:who AS jsonb)), :at)"
+            ),
+            {
+                "who": json.dumps({"quiet_from": str(begins), "quiet_until": str(ends), "time_zone": zone}),
+                "at": at,
+            },
+        ).scalar_one_or_none()
+    assert (quiet_end is not None) == is_quiet(at, begins, ends, zone)
+    if quiet_end is not None:
+        assert at < quiet_end <= at + timedelta(hours=26)
+        wall = quiet_end.astimezone(ZoneInfo(zone))
+        # In spring an hour is left out: a time within it is the same time an hour later.
+        assert wall.time() == ends or wall - timedelta(hours=1) == datetime.combine(
+            wall.date(), ends, wall.tzinfo
+        )
+
+
+def test_e8_in_quiet_hours_only_what_is_urgent_is_sent(core: Core, clock: Clock, tmp_path: Path) -> None:
+    clock.stop()
+    now = core.one("SELECT pricing.clock() AT TIME ZONE 'UTC'")
+    begins, ends = (now - timedelta(hours=1)).time(), (now + timedelta(hours=1)).time()
+    add(core, "ann", quiet_from=begins, quiet_until=ends)
+    waits, urgent = send(core, "ann"), send(core, "ann", is_urgent=True)
+    assert run_due(core, tmp_path) == 1
+    states = {row.id: row.status for row in core.rows("SELECT id, status FROM pricing.async_operations")}
+    assert states == {waits: "pending", urgent: "completed"}
+    clock.advance(HOUR)
+    assert run_due(core, tmp_path) == 1
+
+
+def test_e8_an_unknown_zone_is_refused_when_it_is_written(core: Core, cli: CommandLine) -> None:
+    assert (
+        cli("recipient", "add", "ann", "log", "--quiet", "22:00-07:00", "--quiet-zone", "Mars/Base").error
+        == 'time zone "Mars/Base" not recognized.'
+    )
+    assert core.rows("SELECT FROM pricing.recipients WHERE recipient = 'ann'") == []
+
+
+@pytest.mark.parametrize("quiet", ["22:00", "7-9", "25:00-07:00", "07:00-07:00"])
+def test_e8_a_span_that_is_none_is_refused(cli: CommandLine, core: Core, quiet: str) -> None:
+    said = cli("recipient", "add", "ann", "log", "--quiet", quiet)
+    assert "is not a span of a day. Write it like 22:00-07:00" in said.error
+
+
+def test_e8_a_recipient_is_added_shown_changed_and_removed(cli: CommandLine, core: Core) -> None:
+    cli("recipient", "add", "ann", "log", "--severity", "P2", "--quiet", "22:00-07:00")
+    assert "already" in cli("recipient", "add", "ann", "log").error
+    shown = cli("recipient", "show", "ann").stdout
+    assert "22:00 to 07:00 UTC" in shown
+    assert "told of:" in shown
+    changed = cli("recipient", "change", "ann", "--quiet", "none", "--severity", "P0", "--json").json
+    assert changed["before"]["quiet"] == "22:00 to 07:00 UTC"
+    assert changed["after"] == {
+        "severity": "P0",
+        "quiet": None,
+        "allows_private": False,
+        "is_active": True,
+    }
+    names = [row["recipient"] for row in cli("recipient", "list", "--json").json["recipients"]]
+    assert names == ["ann", "mailbox"]
+    cli("recipient", "remove", "ann")
+    assert "no recipient is called 'ann'. There are: mailbox." in cli("recipient", "show", "ann").error
+    assert "no recipient is called 'ann'" in cli("recipient", "remove", "ann").error
+    assert "say what is to change" in cli("recipient", "change", "mailbox").error
+
+
+def test_e8_a_test_message_says_how_it_ended(cli: CommandLine, core: Core, tmp_path: Path) -> None:
+    assert "no recipient is called 'bob'" in cli("notify", "test", "bob").error
+    with notifier(core, tmp_path):
+        assert cli("notify", "test", "mailbox").stdout == "The message to mailbox was sent.\n"
+    (message,) = cli("notify", "log", "--json").json["messages"]
+    assert (message["recipient"], message["title"]) == ("mailbox", "Test of the pricing pipeline")
+    assert "Test of the pricing pipeline" in cli("notify", "log", "--wide").stdout
+
+
+def test_e4_e5_a_person_sees_retries_and_cancels_side_effects(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    with core.engine.begin() as connection:
+        dead = operation_queue.enqueue(connection, "chat", {"recipient": "bob", "title": "t", "body": "b"})
+    run_due(core, tmp_path)
+    waits = send(core, "mailbox")
+    listed = {row["id"]: row["status"] for row in cli("operation", "list", "--json").json["operations"]}
+    assert listed == {waits: "pending", dead: "failed"}
+    assert list(listed) == [waits, dead], "what waits comes first"
+    assert "no recipient is called 'bob'" in cli("operation", "list", "--status", "failed", "--wide").stdout
+    shown = cli("operation", "show", str(dead)).stdout
+    assert "attempt 1: no recipient is called 'bob'" in shown
+    assert "attempts:" in shown
+    assert cli("operation", "cancel", str(waits), "999").exit_code == 1
+    assert core.one("SELECT status FROM pricing.async_operations WHERE id = :id", id=waits) == "cancelled"
+    outcomes = cli("operation", "retry", "--all-failed", "--json").json["operations"]
+    assert outcomes == [{"id": dead, "outcome": "pending again, with all its attempts"}]
+    counts = cli("operation", "status", "--json").json
+    assert [(row["operation_type"], row["status"], row["operations"]) for row in counts["operations"]] == [
+        ("chat", "pending", 1),
+        ("log", "cancelled", 1),
+    ]
+    assert (counts["done_today"], counts["failed_today"]) == (0, 0)
+    assert "there is no operation 999." in cli("operation", "show", "999").error
+
+
+def test_b8_pruning_forgets_side_effects(core: Core, clock: Clock, tmp_path: Path) -> None:
+    send(core, "mailbox")
+    with core.engine.begin() as connection:
+        operation_queue.enqueue(connection, "chat", {"recipient": "bob", "title": "t", "body": "b"})
+    run_due(core, tmp_path)
+    left = "SELECT count(*) FROM pricing.async_operations"
+    for days, count in ((13, 2), (2, 1), (74, 1), (2, 0)):
+        clock.advance(days * 24 * HOUR)
+        core.call("SELECT pricing.prune()")
+        assert core.one(left) == count, days
+
+
+@pytest.mark.usefixtures("still")
+def test_b15_a_message_waits_no_longer_when_the_clock_is_set_back(
+    core: Core, clock: Clock, tmp_path: Path
+) -> None:
+    tick(core)
+    with core.engine.begin() as connection:
+        operation_queue.enqueue(
+            connection,
+            "chat",
+            {"recipient": "bob", "title": "t", "body": "b"},
+            clock.now() + timedelta(minutes=30),
+        )
+    clock.advance(-24 * HOUR)
+    tick(core)
+    assert core.one("SELECT due_at - pricing.clock() FROM pricing.async_operations_live") <= timedelta(
+        minutes=31
+    )
