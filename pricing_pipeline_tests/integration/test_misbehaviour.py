@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -133,7 +134,8 @@ def test_b18_f6_a_low_above_the_high_costs_both_and_nothing_that_is_stored(
     core: Core, sandbox: RunningSandbox
 ) -> None:
     """The close of such a bar is stored, and what it says otherwise of a stored day changes nothing."""
-    today = core.clock().astimezone(UTC).date()  # midnight may come during the test
+    # The day lasts until midnight in New York, which may come during the test.
+    today = core.clock().astimezone(ZoneInfo("America/New_York")).date()
     sandbox.behave("crossed", path="time_series")
     ask(core, sandbox)
     rows = core.rows("SELECT * FROM pricing.price_history WHERE data_type = 'equity_daily'")
