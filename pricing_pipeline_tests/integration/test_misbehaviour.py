@@ -134,7 +134,7 @@ def test_b18_f6_a_low_above_the_high_costs_both_and_nothing_that_is_stored(
     core: Core, sandbox: RunningSandbox
 ) -> None:
     """The close of such a bar is stored, and what it says otherwise of a stored day changes nothing."""
-    # The exchange's day, whose bar moves until midnight there; which may come during the test.
+    # The day lasts until midnight in New York, which may come during the test.
     today = core.clock().astimezone(ZoneInfo("America/New_York")).date()
     sandbox.behave("crossed", path="time_series")
     ask(core, sandbox)
