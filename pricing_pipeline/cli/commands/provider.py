@@ -120,6 +120,40 @@ def record(
     provider_record.record(name, symbols, types, out, is_forced=force, as_json=as_json)
 
 
+BatchSizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--batch-size",
+        metavar="FETCHER=SYMBOLS",
+        help="Most symbols of one call for latest prices, such as quote=1; repeatable.",
+    ),
+]
+BatchFroms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--batch-from",
+        metavar="FETCHER=SYMBOLS",
+        help="Fewest symbols that share such a call; fewer are asked for one by one. Repeatable.",
+    ),
+]
+WindowBatchSizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--window-batch-size",
+        metavar="FETCHER=SYMBOLS",
+        help="Most symbols of one call for a span of days; repeatable.",
+    ),
+]
+WindowDays = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--window-days",
+        metavar="FETCHER=DAYS",
+        help="Most days of one call for spans, over all its symbols, or any; repeatable.",
+    ),
+]
+
+
 @noun.command()
 @listing
 def change(
@@ -140,38 +174,10 @@ def change(
     quota: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Bytes allowed in 30 days, such as 40GB.")
     ] = None,
-    batch_sizes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--batch-size",
-            metavar="FETCHER=SYMBOLS",
-            help="Most symbols of one call for latest prices, such as quote=1; repeatable.",
-        ),
-    ] = None,
-    batch_froms: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--batch-from",
-            metavar="FETCHER=SYMBOLS",
-            help="Fewest symbols that share such a call; fewer are asked for one by one. Repeatable.",
-        ),
-    ] = None,
-    window_batch_sizes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--window-batch-size",
-            metavar="FETCHER=SYMBOLS",
-            help="Most symbols of one call for a span of days; repeatable.",
-        ),
-    ] = None,
-    window_days: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--window-days",
-            metavar="FETCHER=DAYS",
-            help="Most days of one call for spans, over all its symbols, or any; repeatable.",
-        ),
-    ] = None,
+    batch_sizes: BatchSizes = None,
+    batch_froms: BatchFroms = None,
+    window_batch_sizes: WindowBatchSizes = None,
+    window_days: WindowDays = None,
     as_json: Json = False,
 ) -> None:
     """Change how a provider is called; what no option names stays. `limit set` changes its rate limits.
