@@ -282,6 +282,7 @@ CREATE TABLE pricing.async_operations (
     idempotency_key uuid NOT NULL DEFAULT gen_random_uuid()  -- Reaches the receiver, the same in every attempt.
     status text NOT NULL DEFAULT 'pending'::text  -- pending, processing, completed, failed or cancelled.
     due_at timestamp with time zone NOT NULL  -- Not claimed before.
+    is_urgent boolean NOT NULL DEFAULT false  -- Claimed before all that are not.
     attempt smallint NOT NULL DEFAULT 0  -- Attempts begun; a retry by hand begins anew.
     max_attempts smallint NOT NULL  -- Attempts before it is dead, by its type when it was queued.
     claim_token uuid  -- Who does it now: only the claim with this token may finish it.
@@ -316,7 +317,7 @@ CREATE TABLE pricing.async_operations_live PARTITION OF pricing.async_operations
     CONSTRAINT operation_has_its_columns CHECK ((((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((claim_token IS NULL) = (lease_until IS NULL))))
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500, fillfactor=40);
 CREATE INDEX operations_claimed ON pricing.async_operations_live USING btree (lease_until) WHERE (status = 'processing'::text);
-CREATE INDEX operations_due ON pricing.async_operations_live USING btree (due_at, id) WHERE (status = 'pending'::text);
+CREATE INDEX operations_due ON pricing.async_operations_live USING btree (is_urgent DESC, due_at, id) WHERE (status = 'pending'::text);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations_live TO pricing_worker;
 
 -- One row for each backfill someone asked for; its tasks carry its id.
@@ -1453,7 +1454,7 @@ GRANT EXECUTE ON FUNCTION pricing.actions_as_of(text,text,timestamp with time zo
 CREATE FUNCTION pricing.actions_of_answer(actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.actions_of_answer(jsonb) TO pricing_reader, pricing_worker;
 
--- Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs.
+-- Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs; symbols that are another instrument's spelling are left out.
 CREATE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.add_demand(text[],text[],timestamp with time zone) TO pricing_worker;
 
@@ -1671,7 +1672,7 @@ GRANT EXECUTE ON FUNCTION pricing.claim_by_hand(text,text,text,text[],text[],tex
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=200ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
 
--- Claims operations of some types that are due, the oldest first; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.
+-- Claims operations of some types that are due, urgent ones first, then the oldest; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.
 CREATE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text) RETURNS TABLE(id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint, max_attempts smallint, time_limit_seconds smallint, enqueued_at timestamp with time zone, claim_token uuid) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_operations(text[],integer,text) TO pricing_worker;
 
@@ -1818,13 +1819,13 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[]) TO pricing_worker;
 
--- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. In quiet hours what is not urgent waits for their end. Only a webhook gets data.
+-- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. In quiet hours what is not urgent waits for their end. Only a webhook gets data. A title is cut after 200 characters, a body after 20,000.
 CREATE FUNCTION pricing.enqueue_message(to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL::jsonb) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_message(text,text,text,boolean,jsonb) TO pricing_worker;
 
--- Queues a side effect in the caller's transaction: it is kept, or rolled back, with it. Returns its id. An unknown type or a payload unlike its type is refused.
-CREATE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.enqueue_operation(text,jsonb,timestamp with time zone) TO pricing_worker;
+-- Queues a side effect in the caller's transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others. An unknown type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.
+CREATE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, is_urgent boolean DEFAULT false) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_operation(text,jsonb,timestamp with time zone,boolean) TO pricing_worker;
 
 -- Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over, and so is what another session is queueing and does not commit (a backfill fails instead). Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.
 CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid, are_new boolean DEFAULT false, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
@@ -2335,8 +2336,8 @@ GRANT EXECUTE ON FUNCTION pricing.next_to_ask(text,bigint) TO pricing_worker;
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
--- Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, and for how many seconds (lasts) it must last before it is raised. Open alerts of these rules that were not seen again are over.
-CREATE FUNCTION pricing.note_alerts(looked_for text[], seen jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+-- Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed.
+CREATE FUNCTION pricing.note_alerts(failed text[], seen jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_alerts(text[],jsonb) TO pricing_worker;
 
 -- Notes that a claim has opened calls of a provider, the newest of which is the probe of its breaker, if it is one.
@@ -2836,6 +2837,10 @@ GRANT EXECUTE ON FUNCTION pricing.take_room(text,integer,bigint) TO pricing_work
 -- Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. Clients and readers cannot take it.
 CREATE FUNCTION pricing.take_turn(wanted text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.take_turn(text) TO pricing_worker;
+
+-- Symbols of no instrument under which some provider is asked for another one: two would get one answer. Warns of them.
+CREATE FUNCTION pricing.taken_symbols(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.taken_symbols(text[],text[]) TO pricing_worker;
 
 -- While viewers wait for a provider in an outage, has it asked about once a minute, ahead of the pauses of tasks and pairs; once it has answered, brings back at once all that waits for it. Returns how many pairs and tasks came back.
 CREATE FUNCTION pricing.tend_outages() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

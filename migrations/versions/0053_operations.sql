@@ -27,6 +27,7 @@ CREATE TABLE pricing.async_operations (
     idempotency_key uuid NOT NULL DEFAULT gen_random_uuid(),
     status          text NOT NULL DEFAULT 'pending',
     due_at          timestamptz NOT NULL,
+    is_urgent       boolean NOT NULL DEFAULT false,
     attempt         smallint NOT NULL DEFAULT 0,
     max_attempts    smallint NOT NULL,
     claim_token     uuid,
@@ -45,6 +46,7 @@ COMMENT ON COLUMN pricing.async_operations.payload IS 'What it needs to know.';
 COMMENT ON COLUMN pricing.async_operations.idempotency_key IS 'Reaches the receiver, the same in every attempt.';
 COMMENT ON COLUMN pricing.async_operations.status IS 'pending, processing, completed, failed or cancelled.';
 COMMENT ON COLUMN pricing.async_operations.due_at IS 'Not claimed before.';
+COMMENT ON COLUMN pricing.async_operations.is_urgent IS 'Claimed before all that are not.';
 COMMENT ON COLUMN pricing.async_operations.attempt IS 'Attempts begun; a retry by hand begins anew.';
 COMMENT ON COLUMN pricing.async_operations.max_attempts IS 'Attempts before it is dead, by its type when it was queued.';
 COMMENT ON COLUMN pricing.async_operations.claim_token IS 'Who does it now: only the claim with this token may finish it.';
@@ -61,7 +63,7 @@ CREATE TABLE pricing.async_operations_live PARTITION OF pricing.async_operations
     CONSTRAINT operation_has_its_columns CHECK (((status = 'processing') = (claim_token IS NOT NULL)) AND ((claim_token IS NULL) = (lease_until IS NULL)))
 ) FOR VALUES IN ('pending', 'processing') WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, fillfactor = 40);
 COMMENT ON TABLE pricing.async_operations_live IS 'Operations that wait or are under way.';
-CREATE INDEX operations_due ON pricing.async_operations_live (due_at, id) WHERE status = 'pending';
+CREATE INDEX operations_due ON pricing.async_operations_live (is_urgent DESC, due_at, id) WHERE status = 'pending';
 COMMENT ON INDEX pricing.operations_due IS 'The order in which operations are claimed.';
 CREATE INDEX operations_claimed ON pricing.async_operations_live (lease_until) WHERE status = 'processing';
 COMMENT ON INDEX pricing.operations_claimed IS 'Attempts whose worker may be lost.';

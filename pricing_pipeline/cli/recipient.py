@@ -145,6 +145,8 @@ def change(
     with open_owner(settings) as engine:
         with engine.connect() as connection:
             before = recipients.find(connection, name)
+        if new_address and before.channel == "log":
+            raise PricingError(f"{name} has no address: the channel log sends nothing. Nothing has changed.")
         address = _asked_address(replace(before, **changes)) if new_address else None
         key_file = None
         with engine.begin() as connection:
@@ -186,7 +188,7 @@ def remove(name: str, *, as_json: bool) -> None:
 def _asked_address(recipient: Recipient) -> Address | None:
     """The address as it was typed, unseen, or the one line of standard input; a webhook's secret is made here."""
     if recipient.channel == "log":
-        return None
+        return None  # it sends nothing
     if sys.stdin.isatty():
         typed = getpass.getpass(f"Address (URL) of {recipient.recipient}: ", stream=sys.stderr)
     else:
@@ -249,6 +251,7 @@ def _settings(recipient: Recipient) -> dict[str, object]:
     return {
         "severity": recipient.least_severity,
         "quiet": _quiet_words(recipient) or None,
+        "quiet_zone": recipient.time_zone,
         "allows_private": recipient.allows_private,
         "is_active": recipient.is_active,
     }

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.errors import DatabaseError, UnknownAlertRule
+from pricing_pipeline.errors import DatabaseError, OperationRefused, UnknownAlertRule
 from pricing_pipeline.operations import recipients
 from pricing_pipeline.operations.alert_rules import RULES, AlertRule
 from pricing_pipeline.operations.recipients import Recipient
@@ -49,19 +49,19 @@ def look(engine: Engine, rules: Sequence[AlertRule] = RULES) -> int:
             return 0
         connection.execute(query("alerts.be_quick"))
         seen: list[dict[str, object]] = []
-        looked_for = [BROKEN.name]
+        failed: list[str] = []
         for rule in rules:
             try:
                 with connection.begin_nested():
                     rows = connection.execute(query(f"alerts.{rule.name}")).all()
             except DBAPIError as error:
                 # What it found before is neither seen again nor over.
+                failed.append(rule.name)
                 _LOG.warning("the rule %s fails: %s", rule.name, reason(error))
                 seen.append(_sighting(BROKEN, rule.name, f"The rule {rule.name} fails: {reason(error)}"))
                 continue
-            looked_for.append(rule.name)
             seen += [_sighting(rule, row.subject, row.says) for row in rows]
-        connection.execute(query("alerts.note"), {"looked_for": looked_for, "seen": json.dumps(seen)})
+        connection.execute(query("alerts.note"), {"failed": failed, "seen": json.dumps(seen)})
         return _tell(connection)
 
 
@@ -70,7 +70,9 @@ def keep_looking(engine: Engine, stop: threading.Event, *, every_seconds: float 
     while not stop.is_set():
         try:
             look(engine)
-        except (DatabaseError, DBAPIError) as error:
+        except DBAPIError as error:
+            _LOG.warning("nobody looks for alerts while the database fails: %s", reason(error))
+        except DatabaseError as error:
             _LOG.warning("nobody looks for alerts while the database fails: %s", error)
         stop.wait(every_seconds)
 
@@ -134,10 +136,18 @@ def _tell(connection: Connection) -> int:
         concerning = [alert for alert in alerts if _concerns(alert, recipient)]
         if recipient.is_active and concerning:
             is_urgent = any(alert.severity == "P0" for alert in concerning)
-            recipients.send(
-                connection, recipient.recipient, _title(concerning), _body(concerning), is_urgent=is_urgent
-            )
-            told += 1
+            try:
+                with connection.begin_nested():
+                    recipients.send(
+                        connection,
+                        recipient.recipient,
+                        _title(concerning),
+                        _body(concerning),
+                        is_urgent=is_urgent,
+                    )
+                told += 1
+            except OperationRefused as error:  # the others are told all the same
+                _LOG.error("%s is not told of alerts: %s", recipient.recipient, error)
     return told
 
 
@@ -159,7 +169,7 @@ def _body(alerts: Sequence[Alert]) -> str:
 def _paragraph(alert: Alert) -> str:
     since = f"{alert.since:%Y-%m-%d %H:%M} UTC"
     if alert.is_over:
-        return f"Over: {alert.rule} of {alert.subject}, which began at {since}."
+        return f"Over: {alert.rule} of {alert.subject}, which began at {since}: {alert.says}"
     lasting = " It still lasts." if alert.is_repeated else ""
     return (
         f"{alert.severity}, since {since}: {alert.says}{lasting}\n"

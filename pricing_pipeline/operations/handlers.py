@@ -24,7 +24,7 @@ def make_handlers(engine: Engine, settings: Settings) -> Mapping[str, Handler]:
         "sms": messages.send,
         "chat": messages.send,
         "webhook": messages.post,
-        "log": send_to_log,
+        "log": messages.keep,
     }
 
 
@@ -37,24 +37,41 @@ class Messages:
 
     def send(self, operation: Operation) -> object:
         """Send an e-mail, a short message or a chat message. Raises OperationFailed."""
-        recipient, address = self._address(operation)
+        recipient = self._recipient(operation)
+        address = self._address(recipient)
         return send_message(operation, address.url, allow_private=recipient.allows_private)
 
     def post(self, operation: Operation) -> object:
         """Post to a webhook, signed. Raises OperationFailed."""
-        recipient, address = self._address(operation)
+        recipient = self._recipient(operation)
+        address = self._address(recipient)
         assert address.secret is not None  # noqa: S101 - each webhook is stored with one
         return send_webhook(operation, address.url, address.secret, allow_private=recipient.allows_private)
 
-    def _address(self, operation: Operation) -> tuple[Recipient, Address]:
+    def keep(self, operation: Operation) -> object:
+        """Send nothing; the result is what would have been sent. Raises OperationFailed."""
+        self._recipient(operation)
+        return send_to_log(operation)
+
+    def _recipient(self, operation: Operation) -> Recipient:
         try:
             with self._engine.connect() as connection:
                 recipient = recipients.find(connection, operation.payload["recipient"])
-            address = recipients.open_address(master_keys.load(self._settings), recipient)
         except UnknownRecipient as error:
             raise OperationFailed(str(error), is_permanent=True) from error
-        except PricingError as error:  # a master key that is missing may come back
+        except PricingError as error:  # the database comes back
             raise OperationFailed(str(error)) from error
         if not recipient.is_active:
             raise OperationFailed(f"{recipient.recipient} is inactive: nothing is sent", is_permanent=True)
-        return recipient, address
+        if recipient.channel != operation.operation_type:
+            raise OperationFailed(
+                f"{recipient.recipient} is told by {recipient.channel}, not by {operation.operation_type}",
+                is_permanent=True,
+            )
+        return recipient
+
+    def _address(self, recipient: Recipient) -> Address:
+        try:
+            return recipients.open_address(master_keys.load(self._settings), recipient)
+        except PricingError as error:  # a master key that is missing may come back
+            raise OperationFailed(str(error)) from error

@@ -102,7 +102,8 @@ def readdress(connection: Connection, keyring: Keyring, recipient: Recipient, ad
 
 
 def remove(connection: Connection, name: str) -> None:
-    """Forget a recipient; what is queued for it fails. Raises UnknownRecipient."""
+    """Forget a recipient, and cancel what waits for it. Raises UnknownRecipient."""
+    connection.execute(query("recipients.withdraw"), {"recipient": name})
     if connection.execute(query("recipients.remove"), {"recipient": name}).scalar_one_or_none() is None:
         find(connection, name)
 

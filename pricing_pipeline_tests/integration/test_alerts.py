@@ -19,7 +19,7 @@ from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
 
-DAY = 86400
+DAY, OVER_AFTER = 86400, 300
 Act = Callable[[Core, Clock], None]
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -27,6 +27,13 @@ pytestmark = pytest.mark.usefixtures("still")
 
 def look(core: Core) -> int:
     return alerts.look(core.engine)
+
+
+def look_after(core: Core, clock: Clock, seconds: float) -> None:
+    """Look when so much time has passed, in which duties have run."""
+    clock.advance(seconds)
+    run_duties(core, clock)
+    look(core)
 
 
 def open_alerts(core: Core) -> dict[str, str]:
@@ -205,7 +212,7 @@ CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "estimate_wrong": (overrun, hour_passes, "twelvedata equity_quote"),
     "size_unannounced": (omit_length, day_passes, TWELVEDATA),
     "many_warnings": (warn, hour_passes, QUOTE),
-    "message_dead": (kill_message, day_passes, "chat"),
+    "message_dead": (kill_message, day_passes, "bob"),
 }
 
 
@@ -230,6 +237,10 @@ def test_b21_an_alert_is_raised_told_and_over(core: Core, clock: Clock, rule: Al
     look(core)
     assert [body for _, body in messages(core) if f"section {rule.name}" in body] == told, "told once"
     end(core, clock)
+    clock.advance(OVER_AFTER - 1)
+    run_duties(core, clock)
+    look(core)
+    clock.advance(1)
     look(core)
     assert rule.name not in open_alerts(core)
     ends = [body for _, body in messages(core) if f"Over: {rule.name} of {subject}" in body]
@@ -257,8 +268,8 @@ def test_b21_a_rule_that_fails_is_told_and_stops_no_other(
     core.rows("DROP FUNCTION pricing.bytes_used(text, timestamptz) CASCADE")
     look(core)
     found = core.rows("SELECT subject, says FROM pricing.alerts WHERE rule = 'rule_fails' ORDER BY 1")
-    assert [row.subject for row in found] == ["quota_near", "quota_short"]
-    assert "function pricing.bytes_used" in found[0].says
+    assert [row.subject for row in found] == ["nothing_completed", "quota_near", "quota_short"]
+    assert all("function pricing.bytes_used" in row.says for row in found)
     assert open_alerts(core)["breaker_open"] == TWELVEDATA
 
 
@@ -308,11 +319,10 @@ def test_b21_people_list_acknowledge_and_silence_alerts(cli: CommandLine, core: 
     assert (alert["rule"], alert["subject"], alert["severity"]) == ("breaker_open", TWELVEDATA, "P1")
     assert "all calls fail" in cli("alert", "list", "--wide").stdout
     assert cli("alert", "acknowledge", str(alert["alert_id"]), "999").exit_code == 1
-    clock.advance(2 * DAY)
-    look(core)
+    look_after(core, clock, 2 * DAY)
     assert len(messages(core)) == 1, "what somebody looks after is not repeated"
     close_breaker(core, clock)
-    look(core)
+    look_after(core, clock, OVER_AFTER)
     assert len(messages(core)) == 2, "its end is told"
     said = cli("alert", "silence", "breaker_open", "--hours", "2", "--subject", TWELVEDATA).stdout
     assert said.startswith("Nobody is told of breaker_open about twelvedata until ")
@@ -333,8 +343,9 @@ def test_b8_b15_alerts_are_pruned_and_follow_the_clock(core: Core, clock: Clock)
     open_breaker(core, clock)
     look(core)
     close_breaker(core, clock)
+    clock.advance(OVER_AFTER)
     look(core)
-    clock.advance(91 * DAY)
+    look_after(core, clock, 91 * DAY)
     core.call("SELECT pricing.prune()")
     assert core.rows("SELECT FROM pricing.alerts") == []
     open_breaker(core, clock)
@@ -361,3 +372,48 @@ def test_b21_looking_goes_on_when_the_database_has_been_away(
     alerts.keep_looking(core.engine, stop, every_seconds=0.01)
     assert looks == 2
     assert "nobody looks for alerts while the database fails" in caplog.text
+
+
+def test_b21_what_comes_and_goes_is_one_alert(core: Core, clock: Clock) -> None:
+    clock.stop()
+    for _ in range(20):
+        open_breaker(core, clock)
+        look_after(core, clock, 60)
+        close_breaker(core, clock)
+        look_after(core, clock, 60)
+    assert len(messages(core)) == 1
+
+
+def test_b21_a_recipient_who_cannot_be_told_stops_nobody(core: Core, clock: Clock) -> None:
+    core.rows(
+        "INSERT INTO pricing.recipients (recipient, channel, created_at, master_key_id, key_nonce, wrapped_key,"
+        " secret_nonce, ciphertext) VALUES ('ann', 'chat', pricing.clock(), 'one', '', '', '', '')"
+    )
+    core.rows("UPDATE pricing.operation_types SET is_active = false WHERE operation_type = 'chat'")
+    open_breaker(core, clock)
+    assert look(core) == 1
+    assert len(messages(core)) == 1
+
+
+def test_b21_what_nobody_is_to_be_told_of_waits_for_somebody(core: Core, clock: Clock) -> None:
+    core.rows("UPDATE pricing.recipients SET is_active = false")
+    fail_task(core, clock)
+    assert look(core) == 0
+    core.rows("UPDATE pricing.recipients SET is_active = true")
+    assert look(core) == 1
+
+
+def test_b21_that_no_duty_ever_ran_is_seen(core: Core, clock: Clock) -> None:
+    look(core)
+    assert open_alerts(core) == {}
+    clock.advance(601)
+    look(core)
+    assert open_alerts(core) == {"duties_stand_still": "duties"}
+
+
+def test_b21_a_paused_instrument_is_not_forgotten(core: Core, clock: Clock) -> None:
+    forget_pair(core, clock)
+    core.pause("AAPL")
+    run_duties(core, clock)
+    look(core)
+    assert "pair_forgotten" not in open_alerts(core)

@@ -79,8 +79,16 @@ def test_adding_what_was_just_found_makes_no_second_call(
     assert len(sandbox.calls()) == 3, "without --add it is always asked"
     file = cli.home / "searches.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    long_ago = re.sub(r'"at": "[^"]*"', '"at": "2026-01-01T00:00:00+00:00"', file.read_text())
-    for number, content in enumerate((long_ago, "{", '[{"at": 5}]', "7"), 4):
+    kept = file.read_text()
+    damaged = [
+        re.sub(r'"at":"[^"]*"', '"at":"2026-01-01T00:00:00Z"', kept),
+        re.sub(r'"at":"([^"]*)Z"', r'"at":"\1"', kept),
+        kept.replace('"asset_class":"equity"', '"asset_class":["equity"]'),
+        kept.replace('"symbol":"VOD:XLON"', '"symbol":5'),
+        *("{", '[{"at": 5}]', "7"),
+    ]
+    assert len({kept, *damaged}) == 8
+    for number, content in enumerate(damaged, 4):
         file.write_text(content)
         assert not add("vodafone")
         assert len(sandbox.calls()) == number

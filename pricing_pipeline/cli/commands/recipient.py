@@ -147,7 +147,7 @@ def change(
 
 @noun.command()
 def remove(name: Name, as_json: Json = False) -> None:
-    """Forget a recipient. What waits to be sent there fails.
+    """Forget a recipient. What waits to be sent there is cancelled.
 
     \b
     Example: pricing-pipeline recipient remove ops

@@ -8,7 +8,7 @@ SET LOCAL statement_timeout = '5s';
 
 -- name: note
 -- Note what rules have seen.
-SELECT pricing.note_alerts(CAST(:looked_for AS text[]), CAST(:seen AS jsonb));
+SELECT pricing.note_alerts(CAST(:failed AS text[]), CAST(:seen AS jsonb));
 
 -- name: to_tell
 -- Alerts that recipients are to be told of now.
@@ -38,14 +38,15 @@ WITH ended AS (UPDATE pricing.alert_silences s SET until = pricing.clock() WHERE
 SELECT count(*) FROM ended;
 
 -- name: duties_stand_still
--- No duty has run for ten minutes, though the database answers.
+-- No duty has run for ten minutes, or none since there are data types, though the database answers.
 SELECT 'duties' AS subject, format('No duty has run for %s. The sensor of Dagster, or a drain, runs them: look whether Dagster''s daemon runs.',
                                    pricing.format_span(pricing.clock() - d.last_at)) AS says
-FROM (SELECT max(greatest(x.last_success_at, x.last_failure_at)) AS last_at FROM pricing.duties x) d
+FROM (SELECT coalesce(max(greatest(x.last_success_at, x.last_failure_at)), (SELECT min(t.created_at) FROM pricing.data_type_registry t)) AS last_at
+      FROM pricing.duties x) d
 WHERE d.last_at < pricing.clock() - interval '10 minutes';
 
 -- name: duty_fails
--- A duty has not succeeded for ten minutes more than its usual pause, and failed.
+-- A duty has failed since it last succeeded.
 SELECT d.duty AS subject, format('The duty %s fails: %s', d.duty, d.last_error) AS says FROM pricing.duties d
 WHERE d.last_failure_at > coalesce(d.last_success_at, '-infinity') AND d.last_error IS NOT NULL AND d.duty <> 'follow_clock';
 
@@ -67,14 +68,18 @@ SELECT 'queue' AS subject, format('%s tasks wait in the queue.', q.tasks) AS say
 FROM (SELECT count(*) AS tasks FROM pricing.api_call_queue_live l WHERE l.status = 'pending') q WHERE q.tasks > 1000;
 
 -- name: nothing_completed
--- Work has been due for ten minutes at a provider that may be called, and nothing was completed in that time.
+-- What people watch has been due for ten minutes at a provider that may be called, and nothing was completed in that time.
+WITH n AS MATERIALIZED (SELECT pricing.clock() AS at)
 SELECT q.provider AS subject, format('%s tasks are due at %s, which may be called, and nothing was completed for ten minutes.', q.tasks, q.provider) AS says
-FROM (SELECT l.provider, count(*) AS tasks, min(greatest(l.enqueued_at, l.run_after)) AS since FROM pricing.api_call_queue_live l WHERE l.status = 'pending' GROUP BY 1) q
-JOIN pricing.provider_state s USING (provider)
-WHERE q.since < pricing.clock() - interval '10 minutes' AND s.breaker = 'closed'
-  AND EXISTS (SELECT FROM pricing.key_allowances(q.provider, pricing.clock()) k WHERE k.is_usable AND k.units_left > 0)
+FROM n CROSS JOIN LATERAL (
+    SELECT l.provider, count(*) AS tasks, min(greatest(l.enqueued_at, l.run_after)) AS since
+    FROM pricing.api_call_queue_live l WHERE l.status = 'pending' AND l.priority > 0 GROUP BY 1) q
+JOIN pricing.provider_state s USING (provider) JOIN pricing.data_collectors p USING (provider)
+WHERE q.since < n.at - interval '10 minutes' AND s.breaker = 'closed' AND pricing.bytes_used(q.provider, n.at) < 0.95 * p.quota_bytes
+  AND EXISTS (SELECT FROM pricing.key_allowances(q.provider, n.at) k WHERE k.is_usable AND k.units_left > 0)
   AND NOT EXISTS (SELECT FROM pricing.collector_call_log c
-                  WHERE c.provider = q.provider AND c.finished_at > pricing.clock() - interval '10 minutes' AND c.outcome = 'ok');
+                  WHERE c.provider = q.provider AND c.moved_to IS NULL AND c.started_at > n.at - interval '15 minutes'
+                    AND c.finished_at > n.at - interval '10 minutes' AND c.outcome = 'ok');
 
 -- name: pair_forgotten
 -- A watched pair is due for a day, or for its TTL if that is longer, and no task is queued for it.
@@ -83,6 +88,7 @@ FROM pricing.demand d JOIN pricing.data_type_registry t USING (data_type)
 WHERE t.is_active AND coalesce(d.backoff_until <= pricing.clock(), true)
   AND d.due_at < pricing.clock() - greatest(interval '1 day', make_interval(mins => t.default_ttl_minutes))
   AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
+  AND EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (t.asset_class, d.symbol) AND i.is_active AND i.update_mode = 'api')
   AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live l WHERE (l.data_type, l.symbol) = (d.data_type, d.symbol))
 GROUP BY 1;
 
@@ -133,7 +139,9 @@ FROM pricing.warnings w WHERE w.at > pricing.clock() - interval '1 hour' AND w.a
 GROUP BY w.subject HAVING count(*) >= 5;
 
 -- name: message_dead
--- Messages that could not be sent.
-SELECT o.operation_type AS subject, format('%s side effects of type %s have failed for good since yesterday.', count(*), o.operation_type) AS says
+-- Messages that could not be sent, by recipient.
+SELECT coalesce(o.payload ->> 'recipient', o.operation_type) AS subject,
+       format('%s could not be sent to %s by %s since yesterday. The last failed so: %s', CASE count(*) WHEN 1 THEN '1 message' ELSE count(*) || ' messages' END,
+              coalesce(o.payload ->> 'recipient', 'nobody'), min(o.operation_type), (array_agg(o.errors -> -1 ->> 'message' ORDER BY o.finished_at DESC))[1]) AS says
 FROM pricing.async_operations_dead o WHERE o.status = 'failed' AND o.finished_at > pricing.clock() - interval '1 day'
-GROUP BY 1;
+GROUP BY coalesce(o.payload ->> 'recipient', o.operation_type), o.payload ->> 'recipient';

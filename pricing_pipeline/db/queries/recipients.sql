@@ -31,6 +31,10 @@ SET row_version = :row_version, master_key_id = :master_key_id, key_nonce = :key
     secret_nonce = :secret_nonce, ciphertext = :ciphertext
 WHERE recipient = :recipient AND row_version = :found_version RETURNING recipient;
 
+-- name: withdraw
+-- Cancel what waits for a recipient; it is not for another one who gets the same name.
+SELECT pricing.cancel_operations(ARRAY(SELECT o.id FROM pricing.async_operations_live o WHERE o.payload ->> 'recipient' = :recipient ORDER BY 1));
+
 -- name: remove
 -- Forget a recipient; none when there is no such one.
 DELETE FROM pricing.recipients WHERE recipient = :recipient RETURNING recipient;

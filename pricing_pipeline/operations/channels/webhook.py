@@ -98,14 +98,14 @@ def send_webhook(
 
 def checked_url(url: str, *, allow_private: bool) -> httpx.URL:
     """The address of a webhook. Raises OperationFailed, without repeating it, because it may contain secrets."""
-    address = None
-    with suppress(
-        httpx.InvalidURL, ValueError
-    ):  # raising in an except block would keep the error, which quotes
+    address, host = None, ""
+    # Raising in an except block would keep the error, which quotes. A host is decoded when it is asked for.
+    with suppress(httpx.InvalidURL, ValueError):
         address = httpx.URL(url)
-    if address is None:
+        host = address.host
+    if address is None or (not host and address.netloc):
         raise OperationFailed("the webhook's address is no URL", is_permanent=True)
-    if address.scheme not in ("https", "http") or not address.host:
+    if address.scheme not in ("https", "http") or not host:
         raise OperationFailed("the webhook's address must begin with https://HOST", is_permanent=True)
     if address.userinfo:
         raise OperationFailed("the webhook's address must hold no user or password", is_permanent=True)
@@ -114,7 +114,7 @@ def checked_url(url: str, *, allow_private: bool) -> httpx.URL:
             "the webhook's address must begin with https://. http is for recipients with --allow-private",
             is_permanent=True,
         )
-    refuse_private(address.host, allow_private=allow_private)
+    refuse_private(host, allow_private=allow_private)
     return address
 
 

@@ -144,12 +144,37 @@ COMMENT ON FUNCTION pricing.check_symbols(text[]) IS
     'Refuses, where somebody asks for it, what the instruments would refuse when a worker adds it.';
 
 
+CREATE OR REPLACE FUNCTION pricing.taken_symbols(data_types text[], symbols text[]) RETURNS text[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    taken text[];
+BEGIN
+    SELECT array_agg(DISTINCT u.symbol) INTO taken
+    FROM pricing.provider_symbols s JOIN pricing.data_type_registry r USING (asset_class)
+    JOIN unnest(data_types, symbols) AS u (data_type, symbol) ON u.data_type = r.data_type AND u.symbol = s.spelling
+    WHERE s.symbol <> s.spelling AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (s.asset_class, s.spelling));
+    IF taken IS NOT NULL THEN
+        PERFORM pricing.warn('add_demand', taken[1], pg_catalog.format(
+            '%s is no instrument: a provider is asked for another one under this name, so nothing is fetched for it. `pricing-pipeline instrument spell` gives and takes back such spellings',
+            array_to_string(taken[:5], ', ')), '01000');
+    END IF;
+    RETURN coalesce(taken, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.taken_symbols(text[], text[]) IS
+    'Symbols of no instrument under which some provider is asked for another one: two would get one answer. Warns of them.';
+
+
 CREATE OR REPLACE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamptz DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     middle integer := cardinality(symbols) / 2;
+    taken text[] := pricing.taken_symbols(data_types, symbols);
 BEGIN
+    IF taken <> '{}' THEN
+        SELECT coalesce(array_agg(u.data_type ORDER BY u.place), '{}'), coalesce(array_agg(u.symbol ORDER BY u.place), '{}') INTO data_types, symbols
+        FROM unnest(data_types, symbols) WITH ORDINALITY AS u (data_type, symbol, place) WHERE u.symbol <> ALL (taken);
+    END IF;
     -- What is new is written in key order. OFFSET: looked up one by one, never joined, however few there were when this was planned.
     INSERT INTO pricing.instruments (asset_class, symbol)
     SELECT DISTINCT r.asset_class, u.symbol
@@ -179,7 +204,7 @@ EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.add_demand(text[], text[], timestamptz) IS
-    'Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs.';
+    'Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs; symbols that are another instrument''s spelling are left out.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lock_allowance(user_id pricing.user_name) RETURNS void

@@ -117,7 +117,7 @@ RETURNS TABLE (provider text, key_name text, name text, units integer, shown_uni
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT s.provider, s.key_name, s.name, w.units, s.shown_units, s.shown_at,
            pricing.why_sentence('limit_shown', s.provider, s.shown_units || CASE s.shown_units WHEN 1 THEN ' unit' ELSE ' units' END,
-                                coalesce(pricing.format_span(make_interval(secs => l.window_seconds)), 'a day'), s.key_name,
+                                CASE WHEN l.window_seconds IS NULL THEN 'a day' ELSE pricing.format_span(make_interval(secs => l.window_seconds)) END, s.key_name,
                                 pricing.format_time(s.shown_at), s.name, w.units::text, w.correction),
            w.correction
     FROM pricing.shown_limits s JOIN pricing.provider_limits l USING (provider, name)

@@ -7,15 +7,16 @@ $$;
 COMMENT ON FUNCTION pricing.repeat_after(text) IS 'How long after recipients were told of an alert that lasts they are told again.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_alerts(looked_for text[], seen jsonb) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.note_alerts(failed text[], seen jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
-    -- What is not seen again is over. What was never raised leaves no trace.
+    -- What is not seen for five minutes is over: what comes and goes is one alert. What was never raised leaves no trace.
     WITH gone AS (
         SELECT a.alert_id, a.raised_at FROM pricing.alerts a
-        WHERE a.rule = ANY (looked_for) AND a.resolved_at IS NULL AND NOT EXISTS (
+        WHERE a.rule <> ALL (failed) AND a.resolved_at IS NULL
+          AND (a.raised_at IS NULL OR a.last_seen_at <= now_ - interval '5 minutes') AND NOT EXISTS (
             SELECT FROM jsonb_to_recordset(seen) AS s (rule text, subject text) WHERE (s.rule, left(s.subject, 200)) = (a.rule, a.subject))),
     forgotten AS (DELETE FROM pricing.alerts a USING gone g WHERE a.alert_id = g.alert_id AND g.raised_at IS NULL)
     UPDATE pricing.alerts a SET resolved_at = now_ FROM gone g WHERE a.alert_id = g.alert_id AND g.raised_at IS NOT NULL;
@@ -30,7 +31,7 @@ BEGIN
       AND a.since <= now_ - make_interval(secs => s.lasts);
 END $$;
 COMMENT ON FUNCTION pricing.note_alerts(text[], jsonb) IS
-    'Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, and for how many seconds (lasts) it must last before it is raised. Open alerts of these rules that were not seen again are over.';
+    'Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.alerts_to_tell()
@@ -46,13 +47,17 @@ BEGIN
     WITH chosen AS (
         SELECT a.alert_id, a.told_at IS NOT NULL AND a.resolved_at IS NULL AS is_repeated FROM pricing.alerts a
         WHERE a.raised_at IS NOT NULL
+          -- What nobody is to be told of waits until somebody is.
+          AND a.severity <= (SELECT max(r.least_severity) FROM pricing.recipients r WHERE r.is_active)
           AND NOT EXISTS (SELECT FROM pricing.alert_silences s
                           WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > now_)
-          AND CASE WHEN a.resolved_at IS NOT NULL THEN a.told_at IS NOT NULL AND a.end_told_at IS NULL AND a.severity <> 'P2'
-                   WHEN a.severity = 'P2' THEN is_digest_due AND a.acknowledged_at IS NULL
+          AND CASE WHEN a.severity = 'P2' THEN is_digest_due AND a.acknowledged_at IS NULL AND (a.resolved_at IS NULL OR a.told_at IS NULL)
+                   WHEN a.resolved_at IS NOT NULL THEN a.told_at IS NOT NULL AND a.end_told_at IS NULL
                    ELSE a.told_at IS NULL
-                     OR (a.is_repeated AND a.acknowledged_at IS NULL AND (a.told_at <= now_ - pricing.repeat_after(a.severity))) END)
-    UPDATE pricing.alerts a SET told_at = CASE WHEN a.resolved_at IS NULL THEN now_ ELSE a.told_at END, end_told_at = CASE WHEN a.resolved_at IS NOT NULL THEN now_ END
+                     OR (a.is_repeated AND a.acknowledged_at IS NULL AND a.told_at <= now_ - pricing.repeat_after(a.severity)) END)
+    UPDATE pricing.alerts a
+    SET told_at = CASE WHEN a.resolved_at IS NULL OR a.told_at IS NULL THEN now_ ELSE a.told_at END,
+        end_told_at = CASE WHEN a.resolved_at IS NOT NULL THEN now_ END
     FROM chosen c WHERE a.alert_id = c.alert_id
     RETURNING a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.resolved_at IS NOT NULL, c.is_repeated;
 END $$;
@@ -80,8 +85,8 @@ COMMENT ON FUNCTION pricing.prune_alerts(timestamptz) IS 'Deletes alerts and sil
 CREATE OR REPLACE FUNCTION pricing.move_alerts(now_ timestamptz, step interval) RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
 BEGIN
-    UPDATE pricing.alerts a SET since = least(a.since, now_), told_at = least(a.told_at, now_)
-    FROM (SELECT x.alert_id FROM pricing.alerts x WHERE greatest(x.since, x.told_at) > now_ ORDER BY 1 FOR UPDATE) mine
+    UPDATE pricing.alerts a SET since = least(a.since, now_), last_seen_at = least(a.last_seen_at, now_), told_at = least(a.told_at, now_)
+    FROM (SELECT x.alert_id FROM pricing.alerts x WHERE greatest(x.since, x.last_seen_at, x.told_at) > now_ ORDER BY 1 FOR UPDATE) mine
     WHERE a.alert_id = mine.alert_id;
     UPDATE pricing.alert_silences s SET until = pricing.moved_back(s.until, now_, step)
     FROM (SELECT x.silence_id FROM pricing.alert_silences x WHERE x.until > now_ ORDER BY 1 FOR UPDATE) mine

@@ -18,7 +18,7 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     who pricing.recipients;
-    message jsonb := jsonb_build_object('recipient', to_recipient, 'title', title, 'body', body);
+    message jsonb := jsonb_build_object('recipient', to_recipient, 'title', left(title, 200), 'body', left(body, 20000));
 BEGIN
     SELECT * INTO who FROM pricing.recipients r WHERE r.recipient = to_recipient AND r.is_active;
     IF NOT FOUND THEN
@@ -30,7 +30,7 @@ BEGIN
     IF who.channel = 'webhook' AND data IS NOT NULL THEN
         message := message || jsonb_build_object('data', data);
     END IF;
-    RETURN pricing.enqueue_operation(who.channel, message, CASE WHEN NOT is_urgent THEN pricing.quiet_end(who, now_) END);
+    RETURN pricing.enqueue_operation(who.channel, message, CASE WHEN NOT is_urgent THEN pricing.quiet_end(who, now_) END, is_urgent);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_message(text, text, text, boolean, jsonb) IS
-    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. In quiet hours what is not urgent waits for their end. Only a webhook gets data.';
+    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. In quiet hours what is not urgent waits for their end. Only a webhook gets data. A title is cut after 200 characters, a body after 20,000.';

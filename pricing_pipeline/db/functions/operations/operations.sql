@@ -23,7 +23,7 @@ COMMENT ON FUNCTION pricing.payload_fault(jsonb, jsonb) IS
     'What is wrong with a payload by the fields of its type, for people; NULL = nothing. A field that may be left out may be null, too.';
 
 
-CREATE OR REPLACE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamptz DEFAULT NULL) RETURNS bigint
+CREATE OR REPLACE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamptz DEFAULT NULL, is_urgent boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -39,15 +39,22 @@ BEGIN
                   ERRCODE = 'invalid_parameter_value';
     END IF;
     fault := pricing.payload_fault(kind.payload_fields, payload);
+    IF fault IS NULL AND octet_length(payload::text) > 65536 THEN
+        fault := 'it is longer than 64 kB';
+    END IF;
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION 'the payload of a % cannot be used: %', wanted_type, left(fault, 300) USING ERRCODE = 'check_violation';
     END IF;
-    INSERT INTO pricing.async_operations_live (operation_type, payload, status, due_at, max_attempts, enqueued_at)
-    VALUES (wanted_type, payload, 'pending', coalesce(enqueue_operation.due_at, now_), kind.max_attempts, now_) RETURNING id INTO new_id;
+    IF enqueue_operation.due_at > now_ + interval '1 year' THEN
+        RAISE EXCEPTION 'an operation is due within a year, not at %', enqueue_operation.due_at USING ERRCODE = 'check_violation';
+    END IF;
+    INSERT INTO pricing.async_operations_live (operation_type, payload, status, due_at, is_urgent, max_attempts, enqueued_at)
+    VALUES (wanted_type, payload, 'pending', greatest(enqueue_operation.due_at, now_), coalesce(enqueue_operation.is_urgent, false),
+            kind.max_attempts, now_) RETURNING id INTO new_id;
     RETURN new_id;
 END $$;
-COMMENT ON FUNCTION pricing.enqueue_operation(text, jsonb, timestamptz) IS
-    'Queues a side effect in the caller''s transaction: it is kept, or rolled back, with it. Returns its id. An unknown type or a payload unlike its type is refused.';
+COMMENT ON FUNCTION pricing.enqueue_operation(text, jsonb, timestamptz, boolean) IS
+    'Queues a side effect in the caller''s transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others. An unknown type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.';
 
 
 CREATE OR REPLACE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text)
@@ -65,17 +72,17 @@ BEGIN
         SELECT o.id FROM pricing.async_operations_live o
         WHERE o.status = 'pending' AND o.due_at <= now_ AND o.operation_type = ANY (types)
           AND EXISTS (SELECT FROM pricing.operation_types t WHERE t.operation_type = o.operation_type AND t.is_active)
-        ORDER BY o.due_at, o.id LIMIT most FOR UPDATE SKIP LOCKED),
+        ORDER BY o.is_urgent DESC, o.due_at, o.id LIMIT most FOR UPDATE SKIP LOCKED),
     claimed AS (
         UPDATE pricing.async_operations_live o
         SET status = 'processing', attempt = o.attempt + 1, claim_token = token, claimed_at = now_,
             lease_until = now_ + interval '5 minutes', worker = by_worker
         FROM due WHERE o.id = due.id RETURNING o.*)
     SELECT c.id, c.operation_type, c.payload, c.idempotency_key, c.attempt, c.max_attempts, t.time_limit_seconds, c.enqueued_at, token
-    FROM claimed c JOIN pricing.operation_types t USING (operation_type) ORDER BY c.due_at, c.id;
+    FROM claimed c JOIN pricing.operation_types t USING (operation_type) ORDER BY c.is_urgent DESC, c.due_at, c.id;
 END $$;
 COMMENT ON FUNCTION pricing.claim_operations(text[], integer, text) IS
-    'Claims operations of some types that are due, the oldest first; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.';
+    'Claims operations of some types that are due, urgent ones first, then the oldest; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.';
 
 
 CREATE OR REPLACE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}') RETURNS bigint[]
@@ -90,9 +97,9 @@ BEGIN
     gone AS (DELETE FROM pricing.async_operations_live o USING mine WHERE o.id = mine.id RETURNING o.*),
     kept AS (
         INSERT INTO pricing.async_operations_completed
-            (id, operation_type, payload, idempotency_key, status, due_at, attempt, max_attempts, claimed_at, worker, enqueued_at,
+            (id, operation_type, payload, idempotency_key, status, due_at, is_urgent, attempt, max_attempts, claimed_at, worker, enqueued_at,
              finished_at, errors, result)
-        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'completed', g.due_at, g.attempt, g.max_attempts, g.claimed_at,
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'completed', g.due_at, g.is_urgent, g.attempt, g.max_attempts, g.claimed_at,
                g.worker, g.enqueued_at, pricing.clock(), g.errors, results -> g.id::text FROM gone g)
     SELECT array_agg(g.id ORDER BY g.id) INTO done FROM gone g;
     RETURN coalesce(done, '{}');
@@ -110,9 +117,9 @@ BEGIN
     WITH gone AS (DELETE FROM pricing.async_operations_live o WHERE o.id = ANY (ids) RETURNING o.*),
     kept AS (
         INSERT INTO pricing.async_operations_dead
-            (id, operation_type, payload, idempotency_key, status, due_at, attempt, max_attempts, claimed_at, worker, enqueued_at,
+            (id, operation_type, payload, idempotency_key, status, due_at, is_urgent, attempt, max_attempts, claimed_at, worker, enqueued_at,
              finished_at, errors)
-        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, as_status, g.due_at, g.attempt, g.max_attempts, g.claimed_at,
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, as_status, g.due_at, g.is_urgent, g.attempt, g.max_attempts, g.claimed_at,
                g.worker, g.enqueued_at, now_,
                pricing.append_errors(g.errors, jsonb_build_object('at', now_, 'attempt', g.attempt, 'message', left(message, 500)))
         FROM gone g)
@@ -193,8 +200,8 @@ BEGIN
     WITH gone AS (DELETE FROM pricing.async_operations_dead o WHERE o.id = ANY (ids) RETURNING o.*),
     live AS (
         INSERT INTO pricing.async_operations_live
-            (id, operation_type, payload, idempotency_key, status, due_at, attempt, max_attempts, enqueued_at, errors)
-        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'pending', now_, 0, coalesce(t.max_attempts, g.max_attempts), g.enqueued_at, g.errors
+            (id, operation_type, payload, idempotency_key, status, due_at, is_urgent, attempt, max_attempts, enqueued_at, errors)
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'pending', now_, g.is_urgent, 0, coalesce(t.max_attempts, g.max_attempts), g.enqueued_at, g.errors
         FROM gone g LEFT JOIN pricing.operation_types t USING (operation_type))
     SELECT array_agg(g.id ORDER BY g.id) INTO retried FROM gone g;
     RETURN coalesce(retried, '{}');
