@@ -48,7 +48,7 @@ class OperationRunner:
     """Does operations of the types that it has handlers for, several at a time. Close it after use.
 
     It claims no more than it can begin at once, so that one slow operation holds no other up; as many as run `at_once`
-    do, until their time limits end. A handler that takes longer than its time limit has failed. Its thread is busy until
+    do, until their time limits end. A handler that takes longer than its limit has failed. Its thread is busy until
     it returns, so while too many have not returned, no operation is begun.
     """
 

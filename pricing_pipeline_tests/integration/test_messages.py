@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.errors import OperationRefused
 from pricing_pipeline.operations import operation_queue, recipients
@@ -252,3 +253,52 @@ def test_b15_a_message_waits_no_longer_when_the_clock_is_set_back(
     assert core.one("SELECT due_at - pricing.clock() FROM pricing.async_operations_live") <= timedelta(
         minutes=31
     )
+
+
+def test_e8_what_is_urgent_is_claimed_before_what_waits_longer(core: Core) -> None:
+    waits, urgent = send(core, "mailbox"), send(core, "mailbox", is_urgent=True)
+    with core.engine.begin() as connection:
+        claimed = operation_queue.claim(connection, ["log"], 10, "here")
+    assert [operation.id for operation in claimed] == [urgent, waits]
+
+
+def test_e8_what_waits_for_a_removed_recipient_is_cancelled(core: Core, cli: CommandLine) -> None:
+    add(core, "ann")
+    first = send(core, "ann")
+    cli("recipient", "remove", "ann")
+    add(core, "ann")
+    second = send(core, "ann")
+    states = {row.id: row.status for row in core.rows("SELECT id, status FROM pricing.async_operations")}
+    assert states == {first: "cancelled", second: "pending"}, "another one may have got the name"
+
+
+def test_e8_a_message_by_another_channel_than_the_recipients_is_dead(core: Core, tmp_path: Path) -> None:
+    with core.engine.begin() as connection:
+        for channel in ("webhook", "email"):
+            operation_queue.enqueue(connection, channel, {"recipient": "mailbox", "title": "t", "body": "b"})
+    run_due(core, tmp_path)
+    rows = core.rows("SELECT status, errors FROM pricing.async_operations ORDER BY id")
+    assert [row.status for row in rows] == ["failed", "failed"]
+    assert rows[0].errors[-1]["message"] == "mailbox is told by log, not by webhook"
+
+
+@pytest.mark.parametrize("due_at", ["infinity", "294000-01-01", "2100-01-01"])
+def test_e2_a_time_that_never_comes_is_refused(core: Core, due_at: str) -> None:
+    with pytest.raises(DBAPIError, match="an operation is due within a year"):
+        core.call(
+            'SELECT pricing.enqueue_operation(\'log\', \'{"recipient": "mailbox", "title": "t", "body": "b"}\','
+            " CAST(:due_at AS timestamptz))",
+            due_at=due_at,
+        )
+
+
+def test_e2_no_message_is_too_long_to_be_shown(core: Core, cli: CommandLine, tmp_path: Path) -> None:
+    with core.engine.begin() as connection:
+        recipients.send(connection, "mailbox", "t" * 10**6, "b" * 10**6)
+    run_due(core, tmp_path)
+    (message,) = cli("notify", "log", "--json").json["messages"]
+    assert (len(message["title"]), len(message["body"])) == (200, 20_000)
+    with pytest.raises(OperationRefused, match="longer than 64 kB"), core.engine.begin() as connection:
+        operation_queue.enqueue(
+            connection, "log", {"recipient": "mailbox", "title": "t", "body": "b" * 10**6}
+        )

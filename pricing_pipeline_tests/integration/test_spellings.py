@@ -329,3 +329,21 @@ def test_the_way_of_the_docs_takes_away_what_a_wrong_spelling_brought(core: Core
         assert [row.symbol for row in core.rows(f"SELECT symbol FROM pricing.{table}")] == ["AAPL"]
     assert core.read("BRK.B").requested == 2, "its quote again, and its daily bars"
     audit(core)
+
+
+def test_a_client_who_asks_for_anothers_spelling_holds_nobody_up(core: Core) -> None:
+    """Nothing is fetched for such a symbol; what else is asked for, by whomever, is."""
+    core.heartbeat("ann", (QUOTE, "IBM"))
+    core.rows(
+        "INSERT INTO pricing.provider_symbols (provider, asset_class, symbol, spelling)"
+        " VALUES ('yahoo', 'equity', 'IBM', 'I-B-M')"
+    )
+    core.hold("eve", (QUOTE, "I-B-M"), (QUOTE, "TSLA"))
+    core.heartbeat("bob", (QUOTE, "I-B-M"), (QUOTE, "MSFT"))
+    core.call("SELECT pricing.run_duties()")
+    symbols = {row.symbol for row in core.rows("SELECT symbol FROM pricing.demand")}
+    assert symbols == {"IBM", "TSLA", "MSFT"}
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'I-B-M'") == 0
+    assert "I-B-M is no instrument" in core.one(
+        "SELECT max(message) FROM pricing.warnings WHERE source = 'add_demand'"
+    )
