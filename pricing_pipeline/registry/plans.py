@@ -245,7 +245,11 @@ def use(connection: Connection, provider: str, name: str, plan: Plan, symbols: i
     before = _settings(connection, provider, target)
     target = _with_longer_ttls(target, before, _types_of_others(connection, provider))
     _apply(connection, provider, target)
-    parameters = {"provider": provider, "plan": name, "symbols": symbols, "before": before.model_dump_json()}
+    # All plans that serve a type know it as it was before the first of them: the last one to be undone restores that.
+    known = connection.execute(query("plans.types_before"), {"provider": provider}).scalar_one()
+    content = before.model_dump(mode="json")
+    content["types"] |= {data_type: kind for data_type, kind in known.items() if data_type in before.types}
+    parameters = {"provider": provider, "plan": name, "symbols": symbols, "before": json.dumps(content)}
     connection.execute(query("plans.keep"), parameters)
     return _changes(before, _settings(connection, provider, target))
 
@@ -262,9 +266,6 @@ def undo(connection: Connection, provider: str) -> list[Change]:
     before = _settings(connection, provider, target)
     shared = _types_of_others(connection, provider)
     types = {name: before.types[name] if name in shared else kind for name, kind in target.types.items()}
-    # The last of the plans that serve a type restores it.
-    left = {name: kind for name, kind in kept["types"].items() if name in shared}
-    connection.execute(query("plans.leave_types"), {"names": list(left), "types": json.dumps(left)})
     _apply(connection, provider, target.model_copy(update={"types": types}))
     return _changes(before, _settings(connection, provider, target))
 

@@ -65,7 +65,8 @@ def give(connection: Connection, provider: str, asset_class: str, symbol: str, s
     # First: from here on nobody adds an instrument until the transaction ends.
     connection.execute(query("spellings.give"), {**parameters, "spelling": spelling})
     for other in connection.execute(query("spellings.others"), parameters).scalars():
-        if _by_rule(provider, asset_class, other) == spelling:
+        # Providers make no difference between small and capital letters.
+        if _by_rule(provider, asset_class, other).upper() == spelling.upper():
             raise _shared(provider, other, spelling)
     return _spelled(provider, asset_class, symbol, spelling)
 
@@ -76,9 +77,8 @@ def require_free(connection: Connection, asset_class: str, symbols: Collection[s
     own = {(row.provider, row.symbol) for row in given}
     for row in given:
         for symbol in symbols:
-            if (row.provider, symbol) not in own and _by_rule(
-                row.provider, asset_class, symbol
-            ) == row.spelling:
+            rule = _by_rule(row.provider, asset_class, symbol)
+            if (row.provider, symbol) not in own and rule.upper() == row.spelling.upper():
                 raise PricingError(
                     f"{row.provider} is asked for {row.symbol} as {row.spelling}, and would be for {symbol}, too: two "
                     f"symbols would get one answer. `pricing-pipeline instrument spell {row.symbol} --at "

@@ -126,6 +126,19 @@ def test_a6_plans_are_switched_and_undone(core: Core, cli: CommandLine) -> None:
 
 
 @pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("order", [(TWELVEDATA, "yahoo"), ("yahoo", TWELVEDATA)], ids=lambda order: order[0])
+def test_a6_two_plans_are_undone_in_any_order(core: Core, cli: CommandLine, order: tuple[str, str]) -> None:
+    """The last of them restores what was before the first, of the types that both serve, too."""
+    before = types(core)
+    use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
+    use(cli, "yahoo", "--plan", "free", "--no-check")
+    for provider in order:
+        assert types(core) != before
+        cli("provider", "undo", provider, sandbox="false")
+    assert types(core) == before == {}
+
+
+@pytest.mark.usefixtures("service")
 def test_a6_undo_names_the_routes_of_symbols_and_restores_all_of_a_batch(
     core: Core, cli: CommandLine
 ) -> None:

@@ -33,12 +33,10 @@ ON CONFLICT (provider) DO UPDATE SET plan = excluded.plan, symbols = excluded.sy
 -- A provider has no plan any more; returns what was before it.
 DELETE FROM pricing.provider_plans WHERE provider = :provider RETURNING settings_before;
 
--- name: leave_types
--- Other plans that serve these types, too, restore them as they were before the plan that is undone.
-UPDATE pricing.provider_plans SET settings_before = settings_before || jsonb_build_object('types', settings_before -> 'types' || (
-    SELECT coalesce(jsonb_object_agg(t.key, t.value), '{}') FROM jsonb_each(CAST(:types AS jsonb)) t
-    WHERE settings_before -> 'types' ? t.key))
-WHERE settings_before -> 'types' ?| CAST(:names AS text[]);
+-- name: types_before
+-- Data types as they were before the plans of other providers.
+SELECT coalesce(jsonb_object_agg(t.key, t.value), '{}') FROM pricing.provider_plans p
+CROSS JOIN jsonb_each(p.settings_before -> 'types') t WHERE p.provider <> :provider;
 
 -- name: in_use
 -- The plans in use.
