@@ -286,7 +286,7 @@ def refusal(provider: str, response: Response, *, now: datetime, detail: str = "
     if response.body[:200].lstrip()[:1] == b"<":
         return ProviderDown(f"{message} This is no answer of its API; check the base URL and proxies.")
     if status == 401:
-        return KeyRefused(f"{message} Check the API key {key_setting(provider)}.")
+        return KeyRefused(f"{message} {check_key(provider)}")
     if status in (402, 403):
         return PlanRestricted(f"{message} Change the plan, or route the data elsewhere.")
     if status in (404, 405, 410):
@@ -396,6 +396,11 @@ def safe_words(text: str | bytes) -> str:
 def words_of(response: Response) -> str:
     """The beginning of a body with text for people, made safe."""
     return safe_words(response.body[:1000])
+
+
+def check_key(provider: str) -> str:
+    """What to do about a refused key, which is stored or from the environment."""
+    return f"Check the API key, stored or in {key_setting(provider)}: `pricing-pipeline key list {provider}` shows them."
 
 
 def key_setting(provider: str) -> str:

@@ -24,8 +24,8 @@ from pricing_pipeline.errors import InvalidRange, KeyRefused, PlanRestricted, Sc
 from pricing_pipeline.providers.base import (
     Request,
     Schema,
+    check_key,
     decode_json,
-    key_setting,
     refusal,
     require_fetcher,
     safe_words,
@@ -260,7 +260,7 @@ class Fmp:
             if status == 429 or "limit reach" in words.lower():
                 raise throttled(message, response, now=now)
             if "invalid api key" in words.lower():
-                raise KeyRefused(f"{message} Check the API key {key_setting(self.name)}.")
+                raise KeyRefused(f"{message} {check_key(self.name)}")
             if gated := _GATED_VALUE.search(words):
                 return _gated(symbols, message, gated[1] or gated[2])
             if _GATED_ENDPOINT.search(words):
