@@ -400,7 +400,7 @@ def words_of(response: Response) -> str:
 
 def check_key(provider: str) -> str:
     """What to do about a refused key, which is stored or from the environment."""
-    return f"Check the API key, stored or in {key_setting(provider)}: `pricing-pipeline key list {provider}` shows them."
+    return f"Check the API key, stored or in {key_setting(provider)}: `pricing-pipeline key list {provider}` lists all."
 
 
 def key_setting(provider: str) -> str:
