@@ -221,7 +221,7 @@ def test_b21_every_rule_is_caused_and_ended() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_b21_an_alert_is_raised_told_and_over(core: Core, clock: Clock, rule: AlertRule) -> None:
+def test_b13_b21_an_alert_is_raised_told_and_over(core: Core, clock: Clock, rule: AlertRule) -> None:
     cause, end, subject = CAUSED_AND_ENDED[rule.name]
     look(core)
     assert open_alerts(core) == {}, "all is well"
@@ -417,3 +417,26 @@ def test_b21_a_paused_instrument_is_not_forgotten(core: Core, clock: Clock) -> N
     run_duties(core, clock)
     look(core)
     assert "pair_forgotten" not in open_alerts(core)
+
+
+def test_a8_a_fetch_that_failed_is_told_once_an_episode(core: Core, clock: Clock) -> None:
+    clock.stop()
+    core.hold("ann", (QUOTE, "AAPL"))
+    fail_task(core, clock)
+    look(core)
+    for _ in range(3):
+        look_after(core, clock, DAY)
+    told = [body for _, body in messages(core) if "section price_fetch_failed" in body]
+    assert len(told) == 1
+    assert (
+        "Pairs that could not be fetched from twelvedata: 1, such as equity_quote AAPL: no such symbol" in told[0]
+    )
+    resolve_task(core, clock)
+    look_after(core, clock, 1)
+    look_after(core, clock, OVER_AFTER)
+    assert "price_fetch_failed" not in open_alerts(core)
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.rows("UPDATE pricing.api_call_queue_dead SET resolved_at = NULL")
+    look(core)
+    told = [body for _, body in messages(core) if "section price_fetch_failed" in body]
+    assert len(told) == 2, "another episode is told anew"

@@ -70,7 +70,7 @@ FROM (SELECT count(*) AS tasks FROM pricing.api_call_queue_live l WHERE l.status
 -- name: nothing_completed
 -- What people watch has been due for ten minutes at a provider that may be called, and nothing was completed in that time.
 WITH n AS MATERIALIZED (SELECT pricing.clock() AS at)
-SELECT q.provider AS subject, format('%s tasks are due at %s, which may be called, and nothing was completed for ten minutes.', q.tasks, q.provider) AS says
+SELECT q.provider AS subject, format('Nothing was completed at %s for ten minutes, though it may be called. Tasks that are due there: %s.', q.provider, q.tasks) AS says
 FROM n CROSS JOIN LATERAL (
     SELECT l.provider, count(*) AS tasks, min(greatest(l.enqueued_at, l.run_after)) AS since
     FROM pricing.api_call_queue_live l WHERE l.status = 'pending' AND l.priority > 0 GROUP BY 1) q
@@ -83,7 +83,7 @@ WHERE q.since < n.at - interval '10 minutes' AND s.breaker = 'closed' AND pricin
 
 -- name: pair_forgotten
 -- A watched pair is due for a day, or for its TTL if that is longer, and no task is queued for it.
-SELECT d.data_type AS subject, format('%s watched pairs of %s are due for more than a day, and nothing is queued for them, such as %s.', count(*), d.data_type, min(d.symbol)) AS says
+SELECT d.data_type AS subject, format('Watched pairs of %s that are due for more than a day, and nothing is queued for them: %s, such as %s.', d.data_type, count(*), min(d.symbol)) AS says
 FROM pricing.demand d JOIN pricing.data_type_registry t USING (data_type)
 WHERE t.is_active AND coalesce(d.backoff_until <= pricing.clock(), true)
   AND d.due_at < pricing.clock() - greatest(interval '1 day', make_interval(mins => t.default_ttl_minutes))
@@ -106,7 +106,7 @@ FROM pricing.outages o WHERE o.answered_at IS NULL
 -- name: price_fetch_failed
 -- Wanted symbols whose tasks have failed for good, by provider.
 SELECT coalesce(d.provider, 'no provider') AS subject,
-       format('%s pairs could not be fetched from %s, such as %s: %s', count(*), coalesce(d.provider, 'any provider'),
+       format('Pairs that could not be fetched from %s: %s, such as %s: %s', coalesce(d.provider, 'any provider'), count(*),
               (array_agg(d.data_type || ' ' || d.symbol ORDER BY d.id DESC))[1], (array_agg(d.reason ORDER BY d.id DESC))[1]) AS says
 FROM (SELECT DISTINCT ON (x.data_type, x.symbol) x.id, x.provider, x.data_type, x.symbol, x.errors -> -1 ->> 'message' AS reason
       FROM pricing.api_call_queue_dead x JOIN pricing.demand w USING (data_type, symbol)
@@ -129,7 +129,7 @@ FROM pricing.size_estimates s WHERE s.last_overrun_at > pricing.clock() - interv
 
 -- name: size_unannounced
 -- Answers of the last day came without their length.
-SELECT c.provider AS subject, format('%s answers of %s since yesterday did not say how long they are.', count(*), c.provider) AS says
+SELECT c.provider AS subject, format('Answers of %s since yesterday that did not say how long they are: %s.', c.provider, count(*)) AS says
 FROM pricing.collector_call_log c WHERE c.is_unannounced AND c.started_at > pricing.clock() - interval '1 day' GROUP BY 1;
 
 -- name: many_warnings
