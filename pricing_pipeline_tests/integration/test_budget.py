@@ -200,6 +200,9 @@ def test_f2_a_pairs_own_ttl_and_the_tightest_window_count(core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.refresh()
     core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 4 WHERE symbol = 'IBM'")
+    core.rows(
+        "UPDATE pricing.calendars SET filled_at = pricing.clock()"
+    )  # it has no sessions, so it may trade all day
     ours = budget(core)
     assert ours.units_needed == pytest.approx(1.25)
     assert ours.units_allowed == pytest.approx(1), "1,440 a day are one a minute"

@@ -211,6 +211,22 @@ def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine
 
 
 @pytest.mark.usefixtures("service")
+def test_a6_nothing_is_warned_of_until_the_sessions_of_a_new_calendar_are_known(
+    core: Core, cli: CommandLine
+) -> None:
+    use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(12)))
+    core.rows("UPDATE pricing.instruments SET calendar = 'XNYS', verified_at = pricing.clock()")
+    core.rows("DELETE FROM pricing.calendar_sessions")
+    core.rows("UPDATE pricing.calendars SET filled_at = NULL, sessions_from = NULL, sessions_to = NULL")
+    assert "warning" not in cli("status", sandbox="false").stdout
+    core.rows("UPDATE pricing.calendars SET filled_at = pricing.clock()")
+    assert "cannot serve the 12 watched or held pairs" in cli("status", sandbox="false").stdout, (
+        "without sessions it may trade all day"
+    )
+
+
+@pytest.mark.usefixtures("service")
 def test_a6_a_key_of_the_environment_is_told_of(core: Core, cli: CommandLine) -> None:
     said = cli("provider", "use", TWELVEDATA, "--plan", "free", sandbox="false", twelvedata_api_key=KEY)
     assert said.exit_code == 0, said

@@ -249,7 +249,11 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT min(pricing.paced_rate(l, pricing.units_in_force(l, coalesce(k.key_name, 'default'), now_), now_)) AS units
             FROM pricing.provider_limits l
-            WHERE l.provider = p.provider) each
+            WHERE l.provider = p.provider
+              -- Until the sessions of a new calendar are known, nobody can say what a day's units allow in a minute.
+              AND NOT (l.day_timezone IS NOT NULL AND EXISTS (
+                  SELECT FROM pricing.watched_calendars_of(p.provider) AS w (calendar) JOIN pricing.calendars c USING (calendar)
+                  WHERE c.filled_at IS NULL))) each
         WHERE coalesce(k.is_active, true)) allowed
     WHERE p.is_active ORDER BY 1;
 END $$;
