@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import typer
@@ -22,7 +23,7 @@ from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.queue import limits
-from pricing_pipeline.registry import plans, provider_rules
+from pricing_pipeline.registry import data_type_registry, plans, provider_rules
 from pricing_pipeline.registry.plans import Change, Plan
 from pricing_pipeline.settings import Settings, load_settings
 
@@ -57,6 +58,7 @@ def use(
                 stored = key.store_new(connection, settings, provider, access.new_key)
             if fetched is not None:
                 _count(connection, provider, access.key_name, plan, fetched)
+            slower = _slower_types(connection, plan, symbols)
         if access.new_key is not None:
             key.hint_of_stored(provider, access.new_key, *stored)
     _hint_of_shell(settings, provider, access, is_tried=fetched is not None)
@@ -79,7 +81,7 @@ def use(
         typer.echo(f"{provider} answers: {_first_value(fetched)}.")
     typer.echo(f"{provider} is in use with the plan {name}: {plan.title}.")
     _print_changes(changes)
-    _print_pace(plan, symbols)
+    _print_pace(plan, symbols, slower)
     for source in plan.sources:
         typer.echo(f"source: {source.words}")
     if settings.sandbox:
@@ -213,7 +215,19 @@ def _print_changes(changes: list[Change]) -> None:
     )
 
 
-def _print_pace(plan: Plan, symbols: int) -> None:
+def _slower_types(connection: Connection, plan: Plan, symbols: int) -> dict[str, int]:
+    """The types of quotes whose TTL is longer than the plan would allow, with that TTL in minutes."""
+    slower = {}
+    for name, kind in plan.types.items():
+        about = data_type_registry.about(connection, name)
+        if about is not None and plans.known_type(name).fetcher == "quote":
+            minutes = int(about["ttl_minutes"])
+            if minutes > max(kind.at_least, plan.refresh_minutes(symbols)):
+                slower[name] = minutes
+    return slower
+
+
+def _print_pace(plan: Plan, symbols: int, slower: Mapping[str, int]) -> None:
     fetchers = {plans.known_type(name).fetcher for name in plan.types}
     if "quote" not in fetchers:
         return
@@ -224,3 +238,8 @@ def _print_pace(plan: Plan, symbols: int) -> None:
         right=["watched shares"],
     )
     typer.echo("--symbols N sets the TTL of quotes for N watched symbols.")
+    for data_type, minutes in slower.items():
+        typer.echo(
+            f"{data_type} keeps its TTL of {minutes} min, because another plan in use serves it, too. "
+            f"`pricing-pipeline type set-ttl {data_type} --ttl N` shortens it."
+        )

@@ -126,6 +126,15 @@ def test_a6_plans_are_switched_and_undone(core: Core, cli: CommandLine) -> None:
 
 
 @pytest.mark.usefixtures("service")
+def test_a6_a_second_plan_says_which_ttl_of_the_first_stays(core: Core, cli: CommandLine) -> None:
+    first = use(cli, TWELVEDATA, "--plan", "free", stdin=KEY).stdout
+    assert "keeps its TTL" not in first
+    ttl = types(core)[QUOTE][0]
+    second = " ".join(use(cli, "yahoo", "--plan", "free", "--no-check").stdout.split())
+    assert f"{QUOTE} keeps its TTL of {ttl} min, because another plan in use serves it, too." in second
+
+
+@pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("order", [(TWELVEDATA, "yahoo"), ("yahoo", TWELVEDATA)], ids=lambda order: order[0])
 def test_a6_two_plans_are_undone_in_any_order(core: Core, cli: CommandLine, order: tuple[str, str]) -> None:
     """The last of them restores what was before the first, of the types that both serve, too."""
