@@ -11,6 +11,8 @@ import signal
 import socket
 import threading
 
+from sqlalchemy import Engine
+
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.operations import alerts
@@ -29,7 +31,7 @@ def main() -> None:
     worker = f"{socket.gethostname()}:{os.getpid()}"
     runner = OperationRunner(engine, make_handlers(engine, settings), worker=worker)
     # Rules have a thread of their own: a slow query holds no message up.
-    looking = threading.Thread(target=alerts.keep_looking, args=(engine, stop), name="alerts")
+    looking = threading.Thread(target=look_or_end, args=(engine, stop), name="alerts")
     looking.start()
     try:
         runner.run(stop)
@@ -38,6 +40,14 @@ def main() -> None:
         looking.join()
         runner.close()
         engine.dispose()
+
+
+def look_or_end(engine: Engine, stop: threading.Event) -> None:
+    """Look for trouble. If looking itself fails, end the process, which is started again: nobody would be told."""
+    try:
+        alerts.keep_looking(engine, stop)
+    finally:
+        stop.set()
 
 
 if __name__ == "__main__":
