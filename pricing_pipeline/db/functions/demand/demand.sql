@@ -16,12 +16,11 @@ BEGIN
        AND pg_column_size(symbols) + pg_column_size(data_types) <= 200 + 104 * cardinality(symbols) THEN
         UPDATE pricing.active_subscriptions a SET last_seen_at = now_
         -- What another session of the user has locked is being renewed or left there. To wait for it would be a deadlock now and then.
-        FROM (SELECT mine.place FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
+        WHERE a.ctid = ANY (ARRAY(SELECT mine.place FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
                   -- By a range of one value, in the order that only the right index has: those of an empty table look alike.
                   SELECT x.ctid AS place FROM pricing.active_subscriptions x
                   WHERE x.user_id BETWEEN heartbeat.user_id AND heartbeat.user_id AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
-                  ORDER BY x.user_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) mine) known
-        WHERE a.ctid = known.place
+                  ORDER BY x.user_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) mine))
           -- A few rows of one page: to read them takes less than to look them up, so no index fits this.
           AND NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type || '' = ANY (data_types));
         GET DIAGNOSTICS kept = ROW_COUNT;
