@@ -26,6 +26,11 @@ METRICS = {
         "as_of_ms": {"current"},
     },
     "backfill": {"rows_per_second": {"unchecked_ceiling"}, "memory_megabytes": set()},
+    "operations": {
+        "operations_per_second": set(),
+        "enqueue_ms": set(),
+        "transaction_ms": {"heartbeat_alone"},
+    },
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 
