@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from _pytest.nodeid import NodeId  # internal, hence the exact pin
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from pricing_pipeline_tests.fixtures.cli import cli
 from pricing_pipeline_tests.fixtures.core import core, engine, owner_engine
@@ -36,6 +36,10 @@ gc.disable()
 # A busy machine must not fail a test: Hypothesis would, for an example that takes 0.2 s or for slow drawing.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+# For mutants: that a test fails is enough, and its shortest failure takes minutes to find.
+settings.register_profile(
+    "no_shrinking", settings.get_profile("unhurried"), phases=set(Phase) - {Phase.shrink, Phase.explain}
+)
 
 
 def pytest_xdist_auto_num_workers() -> int:

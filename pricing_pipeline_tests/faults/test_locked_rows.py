@@ -107,6 +107,22 @@ def test_fault_27_a_provider_that_is_locked_is_passed_over_and_said_once(
     assert "twelvedata" in said[0]
 
 
+def test_fault_27_a_check_that_is_not_committed_stops_no_other(core: Core, sessions: Any) -> None:
+    """Another session has checked the type and does not commit, so it has the type's mark locked."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.rows("UPDATE pricing.demand SET became_due_at = NULL")
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    assert core.enqueue_due() == 1
+    names = [f"S{number:03}" for number in range(20)]
+    core.heartbeat("ann", *((QUOTE, name) for name in names))
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.rows("UPDATE pricing.demand SET became_due_at = NULL")
+    holder = sessions("owner")
+    assert holder.execute("UPDATE pricing.check_marks SET queued_until = '-infinity'").rowcount == 1
+    assert seconds(core.enqueue_due) < BOUND
+    assert set(core.statuses()) == {*names}
+
+
 def test_fault_27_a_check_passes_over_the_one_task_that_is_not_committed(core: Core, sessions: Any) -> None:
     """Of 200 pairs that fell due one is in the way: the others are queued within a second, and it is warned of."""
     names = [f"S{number:03}" for number in range(200)]

@@ -277,6 +277,7 @@ def test_b21_what_a_failing_rule_found_before_is_not_over(core: Core, clock: Clo
     use_quota(0.95)(core, clock)
     look(core)
     core.rows("DROP FUNCTION pricing.bytes_used(text, timestamptz) CASCADE")
+    clock.advance(301)
     look(core)
     assert open_alerts(core).keys() >= {"quota_short", "rule_fails"}
 

@@ -152,6 +152,19 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
             if place in self.model.open:
                 self.model.open[place].is_acknowledged = True
 
+        @rule(
+            place=st.tuples(st.sampled_from(sorted(RULES)), st.sampled_from(SUBJECTS)),
+            is_acknowledged=st.booleans(),
+        )
+        def one_lasts_for_a_day(self, place: tuple[str, str], is_acknowledged: bool) -> None:
+            self.rules_look({place})
+            self.time_passes(RULES[place[0]][1])
+            self.rules_look({place})
+            if is_acknowledged:
+                self.somebody_acknowledges(place)
+            self.time_passes(DAY)
+            self.rules_look({place})
+
         @rule(name=st.sampled_from(sorted(RULES)), seconds=st.sampled_from([HOUR, DAY]))
         def somebody_silences(self, name: str, seconds: int) -> None:
             core.rows(

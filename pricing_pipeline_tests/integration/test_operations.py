@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from sqlalchemy import text
 
 from pricing_pipeline.errors import OperationFailed, OperationRefused
 from pricing_pipeline.operations import operation_queue
@@ -190,6 +191,18 @@ def test_e7_a_row_that_a_person_has_locked_holds_no_other_operation_up(
     stop.set()
     thread.join()
     working.close()
+
+
+def test_e7_an_operation_that_a_person_has_locked_is_passed_over_by_claims(
+    core: Core, post: str, database_url: str
+) -> None:
+    ids = enqueue(core, "ann", "bob", "eve")
+    with psycopg.connect(database_url) as person:
+        person.execute("SELECT FROM pricing.async_operations_live WHERE id = %s FOR UPDATE", [ids[0]])
+        with core.engine.begin() as connection:
+            connection.execute(text("SET LOCAL statement_timeout = '5s'"))  # instead of waiting for ever
+            claimed = operation_queue.claim(connection, ["post"], 10, "here")
+    assert [operation.id for operation in claimed] == ids[1:]
 
 
 def test_e3_whatever_a_handler_brings_or_says_is_kept(core: Core, post: str) -> None:

@@ -107,6 +107,23 @@ class OperationsMachine(RuleBasedStateMachine):
     @rule(data=st.data(), is_permanent=st.booleans(), retry_after=st.sampled_from([None, 1.0, 3600.0]))
     def it_fails(self, data: st.DataObject, is_permanent: bool, retry_after: float | None) -> None:
         about = self.known[data.draw(st.sampled_from(self.under_way()))]
+        self.fail(about, is_permanent=is_permanent, retry_after=retry_after)
+
+    @rule(kind=st.sampled_from(sorted(TYPES)), do_workers_die=st.booleans())
+    def one_is_tried_to_its_end(self, kind: str, do_workers_die: bool) -> None:
+        self.something_happens(kind, 0, is_kept=True)
+        about = self.known[max(self.known)]
+        while about.status == "pending":
+            self.time_passes(int((about.due_at - self.now).total_seconds()))
+            self.a_worker_claims({kind}, len(self.known))
+            if do_workers_die:
+                self.time_passes(int(LEASE.total_seconds()))
+                self.what_is_stuck_is_taken_back()
+            else:
+                self.fail(about)
+        assert (about.status, about.attempt) == ("failed", TYPES[kind])
+
+    def fail(self, about: Expected, *, is_permanent: bool = False, retry_after: float | None = None) -> None:
         claim = about.claim
         assert claim is not None
         status = self.run(
@@ -126,7 +143,20 @@ class OperationsMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.late)
     @rule(data=st.data(), is_done=st.booleans())
     def a_lost_claim_comes_back(self, data: st.DataObject, is_done: bool) -> None:
-        claim = data.draw(st.sampled_from(self.late))
+        self.come_back(data.draw(st.sampled_from(self.late)), is_done=is_done)
+
+    @precondition(lambda self: self.under_way())
+    @rule(data=st.data(), is_done=st.booleans())
+    def another_worker_has_it_when_the_first_comes_back(self, data: st.DataObject, is_done: bool) -> None:
+        about = self.known[data.draw(st.sampled_from(self.under_way()))]
+        first = about.claim
+        assert first is not None
+        self.time_passes(int(LEASE.total_seconds()))
+        self.what_is_stuck_is_taken_back()
+        self.a_worker_claims({about.operation_type}, len(self.known))
+        self.come_back(first, is_done=is_done)
+
+    def come_back(self, claim: Operation, *, is_done: bool) -> None:
         if is_done:
             ended = self.run(
                 lambda connection: operation_queue.complete(connection, claim.claim_token, {claim.id: None})

@@ -47,6 +47,7 @@ def tested(tree: Path, tests: Sequence[str], seconds: int) -> tuple[int, str]:
         "--tb=no",
         "-p",
         "no:cacheprovider",
+        "--hypothesis-profile=no_shrinking",
         *tests,
     ]
     try:

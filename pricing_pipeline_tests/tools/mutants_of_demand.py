@@ -70,11 +70,19 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a check stops at a task that somebody has not committed",
+        "a check that is not committed stops all others",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "check_by_halves",
         "ELSIF middle = 0 OR",
         "ELSIF middle >= 0 OR",
+        (f"{_TESTS}/faults/test_locked_rows.py::test_fault_27_a_check_that_is_not_committed_stops_no_other",),
+    ),
+    Mutant(
+        "a check stops at a task that somebody has not committed",
+        f"{_FUNCTIONS}/queue/queue.sql",
+        "enqueue_by_halves",
+        "IF middle = 0 OR",
+        "IF middle >= 0 OR",
         (
             f"{_TESTS}/faults/test_locked_rows.py::test_fault_27_a_check_passes_over_the_one_task_that_is_not_committed",
         ),

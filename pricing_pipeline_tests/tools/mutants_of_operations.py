@@ -1,0 +1,173 @@
+"""Mutants of side effects and alerts: what must happen once, and who is told when."""
+
+from __future__ import annotations
+
+from pricing_pipeline_tests.tools.mutant import Mutant
+
+_FUNCTIONS = "pricing_pipeline/db/functions/operations"
+_OPERATIONS_SQL = f"{_FUNCTIONS}/operations.sql"
+_ALERTS_SQL = f"{_FUNCTIONS}/alerts.sql"
+_MESSAGES_SQL = f"{_FUNCTIONS}/messages.sql"
+_CHANNELS = "pricing_pipeline/operations/channels"
+_MODEL = "pricing_pipeline_tests/integration/test_operations_model.py"
+_ALERTS_MODEL = "pricing_pipeline_tests/integration/test_alerts_model.py"
+_OPERATIONS = "pricing_pipeline_tests/integration/test_operations.py"
+_ALERTS = "pricing_pipeline_tests/integration/test_alerts.py"
+_MESSAGES = "pricing_pipeline_tests/integration/test_messages.py"
+_WEBHOOK = "pricing_pipeline_tests/integration/test_channels_webhook.py"
+_MAIL = "pricing_pipeline_tests/integration/test_channels_mail.py"
+
+MUTANTS = (
+    Mutant(
+        "whoever has lost a claim may complete its operation",
+        _OPERATIONS_SQL,
+        "complete_operations",
+        " AND o.claim_token = token",
+        "",
+        (_MODEL,),
+    ),
+    Mutant(
+        "whoever has lost a claim may fail its operation",
+        _OPERATIONS_SQL,
+        "fail_operation",
+        " AND o.claim_token = token",
+        "",
+        (_MODEL,),
+    ),
+    Mutant(
+        "an attempt counts when it ends",
+        _OPERATIONS_SQL,
+        "claim_operations",
+        "attempt = o.attempt + 1, ",
+        "",
+        (_MODEL,),
+    ),
+    Mutant(
+        "pauses do not grow",
+        _OPERATIONS_SQL,
+        "fail_operation",
+        "t.first_pause * 2 ^ (mine.attempt - 1)",
+        "t.first_pause",
+        (_MODEL,),
+    ),
+    Mutant(
+        "the pause that a receiver asks for is ignored",
+        _OPERATIONS_SQL,
+        "fail_operation",
+        "greatest(pause, retry_after)",
+        "pause",
+        (_MODEL, _OPERATIONS),
+    ),
+    Mutant(
+        "a lost operation is tried for ever",
+        _OPERATIONS_SQL,
+        "recover_operations",
+        "FILTER (WHERE o.attempt < o.max_attempts) AS again",
+        "AS again",
+        (_MODEL,),
+    ),
+    Mutant(
+        "an operation that a person has locked holds all others up",
+        _OPERATIONS_SQL,
+        "claim_operations",
+        " FOR UPDATE SKIP LOCKED",
+        " FOR UPDATE",
+        (f"{_OPERATIONS}::test_e7_an_operation_that_a_person_has_locked_is_passed_over_by_claims",),
+    ),
+    Mutant(
+        "urgent messages wait for their turn",
+        _OPERATIONS_SQL,
+        "claim_operations",
+        "ORDER BY o.is_urgent DESC, o.due_at, o.id LIMIT",
+        "ORDER BY o.due_at, o.id LIMIT",
+        (f"{_MESSAGES}::test_e8_what_is_urgent_is_claimed_before_what_waits_longer",),
+    ),
+    Mutant(
+        "a retry by hand is another operation for the receiver",
+        _OPERATIONS_SQL,
+        "retry_operations",
+        "SELECT g.id, g.operation_type, g.payload, g.idempotency_key,",
+        "SELECT g.id, g.operation_type, g.payload, gen_random_uuid(),",
+        (_MODEL, _OPERATIONS),
+    ),
+    Mutant(
+        "fields of a payload may be missing",
+        _OPERATIONS_SQL,
+        "payload_fault",
+        "right(f.value, 1) <> '?' AND ",
+        "false AND ",
+        (f"{_OPERATIONS}::test_e2_bad_input_is_refused_in_the_callers_transaction",),
+    ),
+    Mutant(
+        "quiet hours do not pass midnight",
+        _MESSAGES_SQL,
+        "quiet_end",
+        "ELSE l.at::time >= who.quiet_from OR l.at::time < who.quiet_until END",
+        "ELSE l.at::time >= who.quiet_from END",
+        (f"{_MESSAGES}::test_e8_quiet_hours_end_when_the_clock_on_the_wall_says",),
+    ),
+    Mutant(
+        "alarms wait for the morning",
+        _MESSAGES_SQL,
+        "enqueue_message",
+        "CASE WHEN NOT is_urgent THEN pricing.quiet_end(who, now_) END",
+        "pricing.quiet_end(who, now_)",
+        (f"{_MESSAGES}::test_e8_in_quiet_hours_only_what_is_urgent_is_sent",),
+    ),
+    Mutant(
+        "an alert is over as soon as it is not seen",
+        _ALERTS_SQL,
+        "note_alerts",
+        "a.last_seen_at <= now_ - interval '5 minutes'",
+        "a.last_seen_at <= now_",
+        (_ALERTS_MODEL,),
+    ),
+    Mutant(
+        "an alert of a rule that fails is over",
+        _ALERTS_SQL,
+        "note_alerts",
+        "a.rule <> ALL (failed) AND ",
+        "",
+        (f"{_ALERTS}::test_b21_what_a_failing_rule_found_before_is_not_over",),
+    ),
+    Mutant(
+        "an alert that somebody looks after is repeated",
+        _ALERTS_SQL,
+        "alerts_to_tell",
+        "(a.is_repeated AND a.acknowledged_at IS NULL AND",
+        "(a.is_repeated AND",
+        (_ALERTS_MODEL,),
+    ),
+    Mutant(
+        "a silence is ignored",
+        _ALERTS_SQL,
+        "alerts_to_tell",
+        "WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > now_)",
+        "WHERE false)",
+        (_ALERTS_MODEL,),
+    ),
+    Mutant(
+        "what nobody is told of counts as told",
+        _ALERTS_SQL,
+        "alerts_to_tell",
+        "a.severity <= (SELECT max(r.least_severity) FROM pricing.recipients r WHERE r.is_active)",
+        "true",
+        (f"{_ALERTS}::test_b21_what_nobody_is_to_be_told_of_waits_for_somebody",),
+    ),
+    Mutant(
+        "a signature says nothing of the time",
+        f"{_CHANNELS}/webhook.py",
+        "sign",
+        'b"%d." % timestamp + body',
+        "body",
+        (_WEBHOOK,),
+    ),
+    Mutant(
+        "webhooks reach private networks",
+        f"{_CHANNELS}/webhook.py",
+        "send_webhook",
+        "BoundedTransport(resolve=resolve, ssl_context=context, allow_private=allow_private)",
+        "BoundedTransport(resolve=resolve, ssl_context=context, allow_private=True)",
+        (f"{_WEBHOOK}::test_e8_private_addresses_are_refused_written_or_resolved",),
+    ),
+)
