@@ -1,4 +1,4 @@
-"""`python -m pricing_pipeline.operations.notifier`: looks for trouble and at prices, sends messages, until it is stopped.
+"""`python -m pricing_pipeline.operations.notifier`: looks for trouble, looks at prices, and sends messages.
 
 It needs the pricing database and the master keys, and nothing of Dagster: whoever runs the pipeline is told of trouble
 even when Dagster is dead.
