@@ -16,6 +16,8 @@ from pricing_pipeline.errors import InvalidRange
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MONTH = re.compile(r"\d{4}-\d{2}")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(|B|kB|MB|GB|GiB)", re.IGNORECASE)
+_SPAN = re.compile(r"([0-9]{1,6})([smhd])")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "GIB": 2**30}
 
 
@@ -79,6 +81,14 @@ def number(given: str, option: str) -> Decimal:
     if not found.is_finite():
         raise typer.BadParameter(f"{option} {given!r} is no number. Write it like 0.5")
     return found
+
+
+def seconds(given: str, option: str) -> float:
+    """A span in seconds: a number with s, m, h or d. Else a usage error."""
+    found = _SPAN.fullmatch(given)
+    if found is None:
+        raise typer.BadParameter(f"{option} {given!r} is no span of time. Write it like 30m, 90s, 4h or 2d")
+    return int(found[1]) * _SECONDS[found[2]]
 
 
 def currency_code(given: str, option: str) -> str:

@@ -84,8 +84,8 @@ BEGIN
             -- Prices and documents, which no refresh deletes.
             ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
             ('(price|document|corporate_action)_revisions', 'SELECT, INSERT')),
-        -- Encrypted secrets are nothing for a reader, and neither are messages to others, nor how far this database has been upgraded.
-        hidden_from_readers (pattern) AS (VALUES ('(provider_credentials|recipients|async_operations(_.*)?|alembic_version)')),
+        -- Encrypted secrets are nothing for a reader, and neither are messages to others and what they ask for, nor how far this database has been upgraded.
+        hidden_from_readers (pattern) AS (VALUES ('(provider_credentials|recipients|async_operations(_.*)?|price_alerts|price_events|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
             ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'),

@@ -1,4 +1,4 @@
-"""`python -m pricing_pipeline.operations.notifier`: looks for trouble and does side effects until it is asked to stop.
+"""`python -m pricing_pipeline.operations.notifier`: looks for trouble, looks at prices, and sends messages.
 
 It needs the pricing database and the master keys, and nothing of Dagster: whoever runs the pipeline is told of trouble
 even when Dagster is dead.
@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
-from pricing_pipeline.operations import alerts
+from pricing_pipeline.operations import alerts, price_watch
 from pricing_pipeline.operations.handlers import make_handlers
 from pricing_pipeline.operations.runner import OperationRunner
 from pricing_pipeline.settings import load_settings
@@ -30,14 +30,19 @@ def main() -> None:
     engine = make_engine(worker_url(settings))
     worker = f"{socket.gethostname()}:{os.getpid()}"
     runner = OperationRunner(engine, make_handlers(engine, settings), worker=worker)
-    # Rules have a thread of their own: a slow query holds no message up.
-    looking = threading.Thread(target=look_or_end, args=(engine, stop), name="alerts")
-    looking.start()
+    # Rules and prices have threads of their own: a slow query holds no message up.
+    looking = [
+        threading.Thread(target=look_or_end, args=(engine, stop), name="alerts"),
+        threading.Thread(target=watch_or_end, args=(engine, stop), name="price alerts"),
+    ]
+    for thread in looking:
+        thread.start()
     try:
         runner.run(stop)
     finally:
         stop.set()
-        looking.join()
+        for thread in looking:
+            thread.join()
         runner.close()
         engine.dispose()
 
@@ -46,6 +51,14 @@ def look_or_end(engine: Engine, stop: threading.Event) -> None:
     """Look for trouble. If looking itself fails, end the process, which is started again: nobody would be told."""
     try:
         alerts.keep_looking(engine, stop)
+    finally:
+        stop.set()
+
+
+def watch_or_end(engine: Engine, stop: threading.Event) -> None:
+    """Look at new prices for those who asked, each second; ends the process as `look_or_end` does."""
+    try:
+        price_watch.keep_watching(engine, stop)
     finally:
         stop.set()
 

@@ -6,8 +6,10 @@ The owner may write; a worker reads sealed rows and opens them with master keys 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, time
+from typing import Any
 
 from pydantic import SecretStr
 from sqlalchemy import Connection, Engine
@@ -137,12 +139,27 @@ def reseal(engine: Engine, keyring: Keyring) -> Resealed:
     return Resealed(done, tuple(faults), in_use)
 
 
-def send(connection: Connection, name: str, title: str, body: str, *, is_urgent: bool = False) -> int:
+def send(
+    connection: Connection,
+    name: str,
+    title: str,
+    body: str,
+    *,
+    is_urgent: bool = False,
+    data: Mapping[str, Any] | None = None,
+) -> int:
     """Queue a message to a recipient with the caller's transaction; returns the operation's id.
 
-    In the recipient's quiet hours a message waits, unless it is urgent. Raises OperationRefused.
+    In the recipient's quiet hours a message waits, unless it is urgent. `data` is for webhooks alone. Raises
+    OperationRefused.
     """
-    parameters = {"recipient": name, "title": title, "body": body, "is_urgent": is_urgent}
+    parameters = {
+        "recipient": name,
+        "title": title,
+        "body": body,
+        "is_urgent": is_urgent,
+        "data": None if data is None else json.dumps(data),
+    }
     try:
         return int(connection.execute(query("recipients.send"), parameters).scalar_one())
     except DBAPIError as error:

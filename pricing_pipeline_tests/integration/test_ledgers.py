@@ -320,7 +320,7 @@ HOSTILE = {
     },
     **{
         f"pricing.{table}[]": [f"ARRAY(SELECT t FROM pricing.{table} t LIMIT 2)", "'{}'", "NULL"]
-        for table in ("corporate_actions", "price_history")
+        for table in ("corporate_actions", "latest_prices", "price_history")
     },
 }
 

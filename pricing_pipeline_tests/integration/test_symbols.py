@@ -250,6 +250,7 @@ INTERNAL = {
     "ratio_is_of_one_ratio",
     "ratio_is_positive",
     "secret_nonce_has_96_bits",
+    "seen_price_has_time",
     "size_is_per_symbol_or_day",
     "size_is_positive",
     "status_has_its_columns",

@@ -41,4 +41,4 @@ DELETE FROM pricing.recipients WHERE recipient = :recipient RETURNING recipient;
 
 -- name: send
 -- Queue a message with the transaction; returns the operation's id.
-SELECT pricing.enqueue_message(:recipient, :title, :body, :is_urgent);
+SELECT pricing.enqueue_message(:recipient, :title, :body, :is_urgent, CAST(:data AS jsonb));

@@ -107,7 +107,13 @@ CREATE OR REPLACE FUNCTION pricing.show_latest(given pricing.price_history[], co
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     shown text[];
+    -- While nobody asks to be told of prices of this type, this look is all that alerts cost.
+    is_awaited boolean := EXISTS (SELECT FROM pricing.price_alerts a WHERE a.data_type = (given[1]).data_type);
+    were pricing.latest_prices[];
 BEGIN
+    IF is_awaited THEN
+        were := pricing.lock_latest(given);
+    END IF;
     WITH latest AS (
         INSERT INTO pricing.latest_prices AS l
             (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, adjustment, changed_at,
@@ -124,10 +130,13 @@ BEGIN
             WHERE l.observed_at <= excluded.observed_at
         RETURNING l.symbol)
     SELECT array_agg(l.symbol) INTO shown FROM latest l;
+    IF is_awaited AND shown IS NOT NULL THEN
+        PERFORM pricing.note_price_events(given, shown, were);
+    END IF;
     RETURN shown;
 END $$;
 COMMENT ON FUNCTION pricing.show_latest(pricing.price_history[], timestamptz) IS
-    'Makes the newest of each symbol''s values its latest price, where none that is newer is stored. Returns the symbols where it did.';
+    'Makes the newest of each symbol''s values its latest price, where none that is newer is stored, and notes it for price alerts. Returns the symbols where it did.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_prices(

@@ -1,0 +1,244 @@
+"""`price-alert add|list|show|remove`: who is told of which prices."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from decimal import Decimal
+
+import typer
+from sqlalchemy import Connection
+
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.arguments import number, seconds
+from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.output import (
+    decimal,
+    duration,
+    login,
+    moment,
+    print_json,
+    print_lines,
+    print_table,
+)
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.operations import price_alerts, recipients
+from pricing_pipeline.operations.price_alerts import PriceAlert, Wanted
+from pricing_pipeline.settings import load_settings
+
+_HAVE_PRICES = (Fetcher.QUOTE, Fetcher.DAILY_BARS, Fetcher.NAV)
+_USUAL_PACE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """The options of `price-alert add` as they were typed."""
+
+    above: str | None
+    below: str | None
+    moved: str | None
+    stale: str | None
+    each: bool
+    pace: str | None
+    all_symbols: bool
+
+
+def add(recipient: str, symbol: str | None, data_type: str, typed: Typed, *, as_json: bool) -> None:
+    """Add a price alert. Raises UnknownRecipient, UnknownDataType, and PricingError for one that is there already."""
+    condition, threshold, lasts = _condition(typed)
+    pace = _pace(typed, symbol)
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        recipients.find(connection, recipient)
+        kind = reads.data_type(connection, data_type)
+        if kind.fetcher not in _HAVE_PRICES:
+            raise PricingError(f"{data_type} has no prices, so there is nothing to tell of them.")
+        if symbol is not None:
+            symbol = _spelled(connection, data_type, symbol)
+        wanted = Wanted(recipient, data_type, symbol, condition, threshold, lasts, pace)
+        added = price_alerts.add(connection, wanted, login())
+    if as_json:
+        print_json(_content(added))
+        return
+    typer.echo(
+        f"{recipient} is told {_rule(added)} (price alert {added.price_alert_id}). "
+        f"To end it: pricing-pipeline price-alert remove {added.price_alert_id}"
+    )
+    if not added.recipient_is_active:
+        hint(
+            f"{recipient} is inactive: nothing is sent. `recipient change {recipient} --active` changes that."
+        )
+    if not added.is_fetched:
+        hint(_not_fetched(added))
+
+
+def list_(recipient: str | None, at_most: int, *, as_json: bool) -> None:
+    """Tell who is told of which prices. Raises UnknownRecipient."""
+    with open_connection(load_settings()) as connection:
+        if recipient is not None:
+            recipients.find(connection, recipient)
+        found = price_alerts.listed(connection, recipient, at_most + 1)
+    if as_json:
+        print_json({"price_alerts": [_content(alert) for alert in found[:at_most]]})
+        return
+    print_table(
+        ["id", "recipient", "data type", "symbol", "told", "last price", in_zone("last told"), "state"],
+        [
+            (
+                alert.price_alert_id,
+                alert.recipient,
+                alert.data_type,
+                alert.symbol or "all",
+                _told_when(alert),
+                "" if alert.seen is None else decimal(alert.seen),
+                moment(alert.told_at),
+                _state(alert),
+            )
+            for alert in found[:at_most]
+        ],
+        right=["id", "last price"],
+        spare=[in_zone("last told"), "last price", "data type"],
+        long="state",
+    )
+    if not found:
+        typer.echo("nobody is told of prices. `pricing-pipeline price-alert add --help` shows how.")
+    elif len(found) > at_most:
+        hint(f"There are more; --limit shows more than {at_most}.")
+
+
+def show(id_: int, *, as_json: bool) -> None:
+    """Tell about one price alert. Raises UnknownPriceAlert."""
+    with open_connection(load_settings()) as connection:
+        alert = price_alerts.find(connection, id_)
+    if as_json:
+        print_json(_content(alert))
+        return
+    print_lines(
+        {
+            "price alert": alert.price_alert_id,
+            "recipient": alert.recipient,
+            "told": _rule(alert),
+            "state": _state(alert) or "waits for a price",
+            "last price": _price(alert.seen),
+            "observed": moment(alert.seen_at),
+            "moves count from": _price(alert.reference),
+            "last told": moment(alert.told_at) or "never",
+            "added": f"{moment(alert.created_at)} by {alert.created_by}",
+            "fetched": "" if alert.is_fetched else _not_fetched(alert),
+        }
+    )
+
+
+def remove(id_: int, *, as_json: bool) -> None:
+    """End a price alert. Raises UnknownPriceAlert."""
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        was = price_alerts.remove(connection, id_)
+    if as_json:
+        print_json({"price_alert": id_, "removed": True})
+    else:
+        typer.echo(f"{was.recipient} is not told any more {_rule(was)}.")
+
+
+def _condition(typed: Typed) -> tuple[str, Decimal | None, float | None]:
+    """The one condition that was typed, with its threshold or its span. Else a usage error."""
+    given = [
+        name
+        for name in price_alerts.CONDITIONS
+        if getattr(typed, name) is not None and getattr(typed, name) is not False
+    ]
+    if len(given) != 1:
+        said = " and ".join(f"--{name}" for name in given) or "none"
+        raise typer.BadParameter(f"say one of --above, --below, --moved, --stale and --each, not {said}")
+    (condition,) = given
+    text = getattr(typed, condition)
+    if condition == "each":
+        return condition, None, None
+    if condition == "stale":
+        return condition, None, seconds(text, "--stale")
+    threshold = number(text, f"--{condition}")
+    if threshold <= 0:
+        raise typer.BadParameter(f"--{condition} {text} is not above 0. Write it like 0.5")
+    return condition, threshold, None
+
+
+def _pace(typed: Typed, symbol: str | None) -> float | None:
+    if not typed.each and (typed.pace or typed.all_symbols):
+        raise typer.BadParameter(f"{'--pace' if typed.pace else '--all-symbols'} belongs to --each")
+    if (symbol is None) != typed.all_symbols:
+        raise typer.BadParameter(
+            "name a SYMBOL" if symbol is None else "leave out the SYMBOL, or --all-symbols"
+        )
+    if not typed.each:
+        return None
+    return _USUAL_PACE if typed.pace is None else seconds(typed.pace, "--pace")
+
+
+def _spelled(connection: Connection, data_type: str, symbol: str) -> str:
+    """The symbol as its instrument is spelled; the database refuses, in a sentence, what can be none."""
+    (spelled,) = instruments.spelled(connection, data_type, [symbol])
+    connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": [spelled]})
+    return spelled
+
+
+def _rule(alert: PriceAlert) -> str:
+    """The rest of a sentence that begins with who is told."""
+    about = f"{alert.data_type} {alert.symbol}" if alert.symbol else f"any symbol of {alert.data_type}"
+    match alert.condition:
+        case "stale":
+            return f"when {about} has been stale for {_span(alert.lasts)}"
+        case "each":
+            return f"of each new price of {about}, at most every {_span(alert.pace)}"
+        case "moved":
+            return f"when {about} has moved by {_price(alert.threshold)} %"
+    return f"when {about} goes {alert.condition} {_price(alert.threshold)}"
+
+
+def _told_when(alert: PriceAlert) -> str:
+    match alert.condition:
+        case "stale":
+            return f"stale for {_span(alert.lasts)}"
+        case "each":
+            return f"each price, every {_span(alert.pace)}"
+        case "moved":
+            return f"moved by {_price(alert.threshold)} %"
+    return f"{alert.condition} {_price(alert.threshold)}"
+
+
+def _state(alert: PriceAlert) -> str:
+    if not alert.recipient_is_active:
+        return "recipient inactive"
+    if not alert.is_fetched:
+        return "nobody watches it"
+    if alert.is_beyond:
+        return "stale" if alert.condition == "stale" else f"is {alert.condition}"
+    return ""
+
+
+def _not_fetched(alert: PriceAlert) -> str:
+    """An alert alone keeps no price fresh."""
+    if alert.symbol is None:
+        return f"nobody watches or holds a symbol of {alert.data_type}, so no price comes."
+    return (
+        f"nobody watches or holds {alert.data_type} {alert.symbol}, so no price comes. A price alert keeps none fresh. "
+        f"Hold it: pricing-pipeline holding open {alert.symbol} --type {alert.data_type}"
+    )
+
+
+def _price(value: Decimal | None) -> str:
+    return "" if value is None else decimal(value)
+
+
+def _span(span: timedelta | None) -> str:
+    return "" if span is None else duration(span.total_seconds())
+
+
+def _content(alert: PriceAlert) -> dict[str, object]:
+    content = asdict(alert)
+    for name in ("lasts", "pace"):
+        span = content.pop(name)
+        content[f"{name}_seconds"] = None if span is None else int(span.total_seconds())
+    return content

@@ -1,0 +1,41 @@
+-- name: add
+-- Add a price alert; none when its recipient has it already.
+INSERT INTO pricing.price_alerts (recipient, data_type, symbol, condition, threshold, lasts, pace, created_at, created_by)
+VALUES (:recipient, :data_type, :symbol, :condition, :threshold, make_interval(secs => CAST(:lasts AS float8)),
+        make_interval(secs => CAST(:pace AS float8)), pricing.clock(), :created_by)
+ON CONFLICT (recipient, data_type, symbol, condition, threshold, lasts) DO NOTHING RETURNING price_alert_id;
+
+-- name: same
+-- The price alert that another one would repeat.
+SELECT a.price_alert_id FROM pricing.price_alerts a
+WHERE (a.recipient, a.data_type, a.condition) = (:recipient, :data_type, :condition)
+  AND (a.symbol, a.threshold, a.lasts) IS NOT DISTINCT FROM (
+      CAST(:symbol AS text), CAST(:threshold AS numeric), make_interval(secs => CAST(:lasts AS float8)));
+
+-- name: list
+-- Price alerts by id, of one recipient, symbol or id, or all, and whether anything fetches their prices.
+SELECT a.price_alert_id, a.recipient, r.is_active AS recipient_is_active, a.data_type, a.symbol, a.condition, a.threshold, a.lasts, a.pace,
+       a.is_beyond, a.seen, a.seen_at, a.reference, a.reference_at, a.told_at, a.created_at, a.created_by,
+       t.is_active AND (t.refresh_strategy = 'scheduled' OR EXISTS (
+           SELECT FROM pricing.active_subscriptions s WHERE s.data_type = a.data_type AND coalesce(s.symbol = a.symbol, true))
+        OR EXISTS (SELECT FROM pricing.holdings h
+                   WHERE h.data_type = a.data_type AND h.status = 'active' AND coalesce(h.symbol = a.symbol, true))) AS is_fetched
+FROM pricing.price_alerts a JOIN pricing.recipients r USING (recipient) JOIN pricing.data_type_registry t USING (data_type)
+WHERE coalesce(a.recipient = CAST(:recipient AS text), true) AND coalesce(a.price_alert_id = CAST(:id AS bigint), true)
+ORDER BY a.price_alert_id LIMIT :most;
+
+-- name: remove
+-- End a price alert; none when there is no such one.
+DELETE FROM pricing.price_alerts WHERE price_alert_id = :id RETURNING price_alert_id;
+
+-- name: take_events
+-- Take new prices of some alerts.
+SELECT * FROM pricing.take_price_events(:most);
+
+-- name: note_looks
+-- Note what alerts have seen and told.
+SELECT pricing.note_price_looks(CAST(:looks AS jsonb));
+
+-- name: take_stale
+-- Take the alerts whose pair has become stale.
+SELECT * FROM pricing.take_stale_pairs();

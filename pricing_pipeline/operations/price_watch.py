@@ -1,0 +1,179 @@
+"""Look at new prices for those who asked, and queue what they are told.
+
+Taking new prices, noting what was seen and queueing the messages are one transaction: a crash neither loses a message
+nor sends it twice. Several notifiers may watch: an alert that one of them has locked is passed over by the others.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import DatabaseError, OperationRefused
+from pricing_pipeline.operations import price_messages, recipients
+from pricing_pipeline.operations.price_messages import Message, Price, Split
+
+_LOG = logging.getLogger(__name__)
+_ALERTS_AT_ONCE = 100
+"""Alerts whose prices are looked at in one transaction."""
+_STALE_EVERY = 15.0
+"""Seconds between two looks for stale pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A price alert while its new prices are looked at. See the columns of pricing.price_alerts."""
+
+    price_alert_id: int
+    condition: str
+    threshold: Decimal | None
+    is_beyond: bool
+    seen_at: datetime | None
+    reference: Decimal | None
+    reference_at: datetime | None
+    splits: tuple[Split, ...] = ()
+
+
+def watch(engine: Engine) -> int:
+    """Look at all new prices once; returns how many messages are queued."""
+    told = 0
+    while True:
+        with engine.begin() as connection:
+            rows = connection.execute(query("price_alerts.take_events"), {"most": _ALERTS_AT_ONCE}).all()
+            told += _look(connection, rows)
+        if not rows:
+            return told
+
+
+def watch_stale(engine: Engine) -> int:
+    """Look once which pairs have become stale; returns how many messages are queued."""
+    with engine.begin() as connection:
+        rows = connection.execute(query("price_alerts.take_stale")).all()
+        return sum(
+            _sent(connection, row.price_alert_id, row.recipient, price_messages.stale(row)) for row in rows
+        )
+
+
+def keep_watching(engine: Engine, stop: threading.Event, *, every_seconds: float = 1.0) -> None:
+    """Watch until `stop` is set. While the database is away there are no new prices."""
+    stale_looked_at = -_STALE_EVERY
+    while not stop.is_set():
+        try:
+            watch(engine)
+            if time.monotonic() >= stale_looked_at + _STALE_EVERY:
+                watch_stale(engine)
+                stale_looked_at = time.monotonic()
+        except DBAPIError as error:
+            _LOG.warning("nobody looks at prices while the database fails: %s", reason(error))
+        except DatabaseError as error:
+            _LOG.warning("nobody looks at prices while the database fails: %s", error)
+        stop.wait(every_seconds)
+
+
+def judge(watched: Watch, price: Price) -> tuple[Watch, Message | None]:
+    """What an alert of one symbol has seen after a price, and what its recipient is told of it, if anything."""
+    between = _splits_between(watched.splits, watched.seen_at, price.observed_at)
+    after = replace(watched, seen_at=price.observed_at)
+    threshold = watched.threshold
+    assert threshold is not None  # noqa: S101 - each of these conditions is stored with one
+    if watched.condition != "moved":
+        is_beyond = price.price > threshold if watched.condition == "above" else price.price < threshold
+        message = price_messages.crossed(watched.price_alert_id, watched.condition, threshold, price, between)
+        return replace(after, is_beyond=is_beyond), message if is_beyond and not watched.is_beyond else None
+    anew = replace(after, reference=price.price, reference_at=price.observed_at)
+    if not watched.reference or watched.reference_at is None:  # nothing is a percentage of 0
+        return anew, None
+    since = _splits_between(watched.splits, watched.reference_at, price.observed_at)
+    reference = Fraction(watched.reference)
+    for split in since:
+        reference *= Fraction(split.old_shares) / Fraction(split.new_shares)
+    moved = (Fraction(price.price) - reference) * 100 / abs(reference)
+    if abs(moved) < Fraction(threshold):
+        return after, None
+    told = price_messages.moved(
+        watched.price_alert_id, threshold, moved, price, watched.reference, watched.reference_at, since
+    )
+    return anew, told
+
+
+def _look(connection: Connection, rows: Sequence[Row[Any]]) -> int:
+    looks, told = [], 0
+    for id_, group in groupby(rows, attrgetter("price_alert_id")):
+        of_alert = list(group)
+        first = of_alert[0]
+        prices = [_price(row) for row in of_alert]
+        messages, state = _judged(first, prices)
+        looks.append({"price_alert_id": id_, **state, "is_told": bool(messages) and first.is_told})
+        if first.is_told:
+            told += sum(_sent(connection, id_, first.recipient, message) for message in messages)
+    if looks:
+        connection.execute(query("price_alerts.note_looks"), {"looks": json.dumps(looks, default=str)})
+    return told
+
+
+def _judged(row: Row[Any], prices: Sequence[Price]) -> tuple[list[Message], dict[str, object]]:
+    """What an alert tells of its new prices, and what it has seen then."""
+    newest = prices[-1]
+    seen = {"seen": newest.price, "seen_at": newest.observed_at}
+    if row.condition == "each":
+        messages = list(price_messages.each(row.price_alert_id, row.data_type, prices))
+        return messages, {"is_beyond": False, "reference": None, "reference_at": None, **seen}
+    watched = Watch(
+        row.price_alert_id,
+        row.condition,
+        row.threshold,
+        row.is_beyond,
+        row.seen_at,
+        row.reference,
+        row.reference_at,
+        tuple(map(Split, row.split_days or (), row.split_new or (), row.split_old or ())),
+    )
+    messages = []
+    for price in prices:
+        watched, message = judge(watched, price)
+        messages += [message] if message else []
+    state = {
+        "is_beyond": watched.is_beyond,
+        "reference": watched.reference,
+        "reference_at": watched.reference_at,
+    }
+    return messages, state | seen
+
+
+def _splits_between(splits: Iterable[Split], before: datetime | None, after: datetime) -> tuple[Split, ...]:
+    """The splits whose first day without is after the day of one price, and not after that of another."""
+    if before is None:
+        return ()
+    first, last = before.astimezone(UTC).date(), after.astimezone(UTC).date()
+    return tuple(split for split in splits if first < split.ex_on <= last)
+
+
+def _price(row: Row[Any]) -> Price:
+    return Price(
+        row.data_type, row.symbol, row.price, row.currency, row.observed_at, row.provider, row.call_id
+    )
+
+
+def _sent(connection: Connection, id_: int, recipient: str, message: Message) -> int:
+    try:
+        with connection.begin_nested():
+            recipients.send(connection, recipient, message.title, message.body, data=message.data)
+    except OperationRefused as error:  # the others are told all the same
+        _LOG.error("%s is not told of price alert %d: %s", recipient, id_, error)
+        return 0
+    return 1
