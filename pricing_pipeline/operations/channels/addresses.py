@@ -7,7 +7,7 @@ from pydantic import SecretStr
 from pricing_pipeline.errors import OperationFailed
 from pricing_pipeline.operations.channels.mail import check_mailbox
 from pricing_pipeline.operations.channels.messages import CHAT, E_MAIL, SMS, mailbox_of, scheme_of, service_of
-from pricing_pipeline.operations.channels.webhook import checked_url, origin_of
+from pricing_pipeline.operations.channels.posting import checked_url, origin_of
 
 _SCHEMES = {"email": E_MAIL, "chat": CHAT, "sms": SMS}
 
