@@ -55,8 +55,8 @@ RULES = {
     "one_row": "this table has one row; change it instead of adding another one",
     "owner_is_email_or_team": "an owner is an email address, or team: and the name of a team",
     "pairs_per_user_is_positive": "a user may watch at least one pair",
-    "payload_fields_are_known": "a field has a name of letters, digits and _, and is a string, number, boolean, object, "
-    "array or url, with a ? at the end if it may be left out",
+    "payload_fields_are_known": "a field has a name of letters, digits and _, and is a string, number, boolean, "
+    "object, array or url, with a ? at the end if it may be left out",
     "pause_is_positive": "a pause after a refusal is longer than 0 seconds",
     "plan_is_for_some_symbols": "a plan is for at least one symbol",
     "plan_is_plain_name": "a plan's name has 1 to 48 small letters, digits, _ or - and begins with a letter",

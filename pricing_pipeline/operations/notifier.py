@@ -6,19 +6,26 @@ even when Dagster is dead.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
+import sys
 import threading
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
-from pricing_pipeline.operations import alerts
-from pricing_pipeline.operations.handlers import make_handlers
-from pricing_pipeline.operations.runner import OperationRunner
+from pricing_pipeline.operations import alerts, own_handlers
+from pricing_pipeline.operations.handlers import for_active_recipients, make_handlers
+from pricing_pipeline.operations.runner import Handler, OperationRunner
 from pricing_pipeline.settings import load_settings
+
+_LOG = logging.getLogger(__name__)
+_OF_ONE_OWN_TYPE = 4
+"""So many operations of a type of the user's own are done at once."""
 
 
 def main() -> None:
@@ -29,23 +36,51 @@ def main() -> None:
     settings = load_settings()
     engine = make_engine(worker_url(settings))
     worker = f"{socket.gethostname()}:{os.getpid()}"
-    runner = OperationRunner(engine, make_handlers(engine, settings), worker=worker)
+    runners = make_runners(engine, make_handlers(engine, settings), worker)
     # Rules have a thread of their own: a slow query holds no message up.
-    looking = threading.Thread(target=look_or_end, args=(engine, stop), name="alerts")
-    looking.start()
-    try:
-        runner.run(stop)
-    finally:
-        stop.set()
-        looking.join()
-        runner.close()
-        engine.dispose()
+    work: Sequence[Callable[[], None]] = [
+        lambda: alerts.keep_looking(engine, stop),
+        *(lambda runner=runner: runner.run(stop) for runner in runners),  # type: ignore[misc]
+    ]
+    threads = [threading.Thread(target=do_or_end, args=(each, stop)) for each in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    returned = [runner.close() for runner in runners]
+    engine.dispose()
+    if not all(returned):
+        _LOG.warning("handlers have not returned long after their time limit; the process ends without them")
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # Python would wait for their threads
 
 
-def look_or_end(engine: Engine, stop: threading.Event) -> None:
-    """Look for trouble. If looking itself fails, end the process, which is started again: nobody would be told."""
+def make_runners(engine: Engine, built_in: Mapping[str, Handler], worker: str) -> list[OperationRunner]:
+    """A runner for messages, one for tables, and one for each type with a handler of the user's own.
+
+    So a handler that hangs, again and again, holds up operations of its own type alone.
+    """
+    tables = {"rest": built_in["rest"]}
+    messages = {name: handler for name, handler in built_in.items() if name not in tables}
+    runners = [
+        OperationRunner(engine, messages, worker=worker),
+        OperationRunner(engine, tables, worker=worker),
+    ]
+    for own in own_handlers.load(built_in):
+        if own.handler is None:
+            _LOG.error("the handler for %s (%s) is not used: %s", own.operation_type, own.source, own.fault)
+            continue
+        handlers = {own.operation_type: for_active_recipients(engine, own.handler)}
+        runners.append(OperationRunner(engine, handlers, worker=worker, at_once=_OF_ONE_OWN_TYPE))
+    return runners
+
+
+def do_or_end(work: Callable[[], None], stop: threading.Event) -> None:
+    """Do work that goes on until `stop`. If it ends by a fault of ours, end the process, which is started again."""
     try:
-        alerts.keep_looking(engine, stop)
+        work()
     finally:
         stop.set()
 

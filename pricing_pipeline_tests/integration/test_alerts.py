@@ -452,7 +452,7 @@ def test_b21_a_fault_of_ours_in_looking_ends_the_process_to_be_started_again(
     monkeypatch.setattr(alerts, "look", look)
     stop = threading.Event()
     with pytest.raises(RuntimeError):
-        notifier.look_or_end(core.engine, stop)
+        notifier.do_or_end(lambda: alerts.keep_looking(core.engine, stop), stop)
     assert stop.is_set()
 
 
