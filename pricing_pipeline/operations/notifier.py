@@ -40,7 +40,7 @@ def main() -> None:
     # Rules have a thread of their own: a slow query holds no message up.
     work: Sequence[Callable[[], None]] = [
         lambda: alerts.keep_looking(engine, stop),
-        *(lambda runner=runner: runner.run(stop) for runner in runners),  # type: ignore[misc]
+        *(lambda runner=runner: runner.run(stop) for runner in runners),
     ]
     threads = [threading.Thread(target=do_or_end, args=(each, stop)) for each in work]
     for thread in threads:

@@ -23,6 +23,7 @@ from pricing_pipeline.cli.commands import (
     limit,
     notify,
     operation,
+    operation_type,
     price,
     provider,
     quarantine,
@@ -57,6 +58,7 @@ NOUNS: Mapping[str, typer.Typer] = {
     "recipient": recipient.noun,
     "notify": notify.noun,
     "operation": operation.noun,
+    "operation-type": operation_type.noun,
     "db": db.noun,
 }
 """All others are a verb to a noun."""
