@@ -26,8 +26,9 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.operations import an_operation
+from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.receivers import Post, receiving
-from pricing_pipeline_tests.support.rest_tables import KEY, document, rest_table
+from pricing_pipeline_tests.support.rest_tables import KEY, RestTable, document, rest_table
 from pricing_pipeline_tests.support.secrets_told import FEW, SECRETS, echo, garbage, is_in, told
 
 AT = "2026-11-20T15:00:00Z"
@@ -332,3 +333,36 @@ def test_e8_a_price_of_a_newer_message_that_failed_is_not_left_out(core: Core, c
         first = core.one("SELECT result FROM pricing.async_operations ORDER BY id LIMIT 1")
     assert {symbol: fields["Price"] for symbol, fields in table.records.items()} == {"AAPL": 2, "IBM": 1}
     assert first["left_out"] == 1
+
+
+def test_e8_a_newer_message_waits_while_an_older_one_is_being_sent(core: Core, cli: CommandLine) -> None:
+    """The first request writes only after the second has come, if that comes at all."""
+    second = threading.Event()
+
+    def slow(post: Post) -> None:
+        if len(receiver.posted) > 1:
+            table(post)
+            second.set()
+        else:
+            second.wait(1)
+            table(post)
+
+    table = RestTable()
+    with receiving(slow) as receiver:
+        add_recipient(cli, document(receiver.url))
+        queue(core, price("AAPL", "1"))
+        runner = OperationRunner(
+            core.engine, make_handlers(core.engine, Settings(home=cli.home)), worker="here"
+        )
+        stop = threading.Event()
+        thread = threading.Thread(target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05})
+        thread.start()
+        try:
+            wait_until(lambda: len(receiver.posted) == 1)
+            queue(core, price("AAPL", "2"))
+            wait_until(lambda: core.one("SELECT count(*) FROM pricing.async_operations_completed") == 2)
+        finally:
+            stop.set()
+            thread.join()
+            runner.close()
+    assert table.records["AAPL"]["Price"] == 2
