@@ -77,7 +77,7 @@ def _import(point: metadata.EntryPoint, source: str) -> OwnHandler:
     handler = loaded[0]
     if not callable(handler):
         return OwnHandler(
-            point.name, source, fault=f"it is a {type(handler).__name__}, which cannot be called"
+            point.name, source, fault=f"it is of the type {type(handler).__name__}, which cannot be called"
         )
     if inspect.iscoroutinefunction(handler):
         return OwnHandler(point.name, source, fault="it is asynchronous. Let it call asyncio.run itself")

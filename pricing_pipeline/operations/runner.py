@@ -66,6 +66,7 @@ class OperationRunner:
         self._under_way: dict[Future[str | None], _Attempt] = {}
         self._stuck: list[Future[str | None]] = []
         self._recovered_at = -_RECOVER_EVERY
+        self._is_full = False
 
     def close(self) -> bool:
         """Wait for the handlers that are under way; False when some have taken longer than their time limit.
@@ -116,8 +117,16 @@ class OperationRunner:
         """Claim as many as can begin now, and begin them; returns how many."""
         self._stuck = [future for future in self._stuck if not future.done()]
         if len(self._stuck) >= _MOST_STUCK:
-            _LOG.error("%d handlers have not returned; no operation is begun until one has", len(self._stuck))
+            if not self._is_full:
+                types = ", ".join(sorted(self._handlers))
+                _LOG.error(
+                    "%d handlers have not returned; of %s no operation is begun until one has",
+                    len(self._stuck),
+                    types,
+                )
+            self._is_full = True
             return 0
+        self._is_full = False
         room = self._at_once - len(self._under_way)
         if not room:
             return 0
