@@ -26,6 +26,7 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.operations import an_operation
+from pricing_pipeline_tests.support.pages import ROOT, blocks
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.receivers import Post, receiving
 from pricing_pipeline_tests.support.rest_tables import KEY, RestTable, document, rest_table
@@ -152,7 +153,7 @@ def test_e8_an_answer_decides_whether_it_is_tried_again(
     [
         ({"url": "http://example.com/"}, "the table's url must begin with https://"),
         ({"url": "https://127.0.0.1/"}, "127.0.0.1 is a private address"),
-        ({"url": "https://ann:x@example.com/"}, "the table's url must hold no user or password"),
+        ({"url": "https://ann:password@example.com/"}, "the table's url must hold no user or password"),
         ({"url": 1}, "url: Input should be a valid string"),
         ({"method": "DELETE"}, "method: Input should be 'POST', 'PATCH' or 'PUT'"),
         ({"most": 0}, "most: Input should be greater than or equal to 1"),
@@ -366,3 +367,12 @@ def test_e8_a_newer_message_waits_while_an_older_one_is_being_sent(core: Core, c
             thread.join()
             runner.close()
     assert table.records["AAPL"]["Price"] == 2
+
+
+def test_e8_the_pages_document_of_airtable_writes_prices() -> None:
+    (text,) = [block for block in blocks(ROOT / "docs/alerts.md", "json") if "performUpsert" in block]
+    check_address("rest", text, allow_private=False)
+    with rest_table() as (table, receiver):
+        said = send(receiver.url, message(price("AAPL", "530.37")), record=json.loads(text)["record"])
+    assert said["records"] == 1
+    assert table.records == {"AAPL": {"Symbol": "AAPL", "Price": 530.37, "At": AT}}

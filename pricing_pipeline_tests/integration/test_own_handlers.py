@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +22,7 @@ from pricing_pipeline.operations.handlers import make_handlers
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.support.pages import blocks
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 DESK = """
@@ -241,3 +246,31 @@ def test_e8_an_own_channel_tells_no_recipient_who_has_become_inactive(
     states = core.rows("SELECT payload ->> 'recipient' AS name, status, errors FROM pricing.async_operations")
     assert {row.name: row.status for row in states} == {"ann": "completed", "bob": "failed"}
     assert (tmp_path / "packages/notes").read_text().count("A title") == 1
+
+
+# The page
+
+
+def test_e2_the_handler_of_the_page_does_what_the_page_queues(
+    core: Core, cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ROOT / "docs/adding-an-operation.md"
+    (handler,), (package,) = blocks(page, "python"), blocks(page, "toml")
+    declared = tomllib.loads(package)["project"]["entry-points"][own_handlers.GROUP]
+    install(tmp_path / "packages", "sheet_rows", handler, declared)
+    monkeypatch.syspath_prepend(str(tmp_path / "packages"))
+    monkeypatch.setenv("OPERATION_SHEET", str(tmp_path / "sheet"))
+    for block in blocks(page, "sh"):
+        for command in re.findall(r"^pricing-pipeline ([^#\n]+)", block, re.MULTILINE):
+            said = cli(*shlex.split(command))
+            assert said.exit_code == 0, said
+    assert "sheet_rows:handle of sheet_rows 1.0" in cli("operation-type", "show", "sheet_row").stdout
+    core.rows(blocks(page, "sql")[-1].rstrip(";\n").replace('": "', '" : "'))
+    *_, runner = notifier.make_runners(
+        core.engine, make_handlers(core.engine, Settings(home=tmp_path)), "here"
+    )
+    assert runner.run_due() == 1
+    runner.close()
+    assert core.one("SELECT result FROM pricing.async_operations") == {"symbol": "AAPL"}
+    with sqlite3.connect(tmp_path / "sheet") as sheet:
+        assert sheet.execute("SELECT symbol, price FROM prices").fetchall() == [("AAPL", "530.37")]

@@ -11,7 +11,7 @@ from typing import Any
 
 from pricing_pipeline_tests.support.receivers import Post, Receiver, receiving
 
-KEY = "patSECRETkey.0123456789abcdef"
+KEY = "canary-of-a-table"
 MOST = 10
 
 
