@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from sqlalchemy import Engine
 
@@ -36,15 +37,18 @@ def main() -> None:
     settings = load_settings()
     engine = make_engine(worker_url(settings))
     worker = f"{socket.gethostname()}:{os.getpid()}"
-    runners = make_runners(engine, make_handlers(engine, settings), worker)
+    built_in = make_handlers(engine, settings)
+    runners = make_runners(engine, built_in, worker)
     # Rules have a thread of their own: a slow query holds no message up.
-    work: Sequence[Callable[[], None]] = [
-        lambda: alerts.keep_looking(engine, stop),
-        *(lambda runner=runner: runner.run(stop) for runner in runners),
-    ]
-    threads = [threading.Thread(target=do_or_end, args=(each, stop)) for each in work]
-    for thread in threads:
-        thread.start()
+    threads = start([partial(alerts.keep_looking, engine), *(runner.run for runner in runners)], stop)
+    # What others wrote is imported when all else is at work.
+    try:
+        own = make_own_runners(engine, built_in, worker)
+    except Exception:
+        _LOG.exception("handlers of installed packages are not used: looking for them fails")
+        own = []
+    threads += start([runner.run for runner in own], stop)
+    runners += own
     for thread in threads:
         thread.join()
     returned = [runner.close() for runner in runners]
@@ -58,16 +62,15 @@ def main() -> None:
 
 
 def make_runners(engine: Engine, built_in: Mapping[str, Handler], worker: str) -> list[OperationRunner]:
-    """A runner for messages, one for tables, and one for each type with a handler of the user's own.
-
-    So a handler that hangs, again and again, holds up operations of its own type alone.
-    """
+    """A runner for tables, whose services may be slow, and one for all other messages."""
     tables = {"rest": built_in["rest"]}
     messages = {name: handler for name, handler in built_in.items() if name not in tables}
-    runners = [
-        OperationRunner(engine, messages, worker=worker),
-        OperationRunner(engine, tables, worker=worker),
-    ]
+    return [OperationRunner(engine, each, worker=worker) for each in (messages, tables)]
+
+
+def make_own_runners(engine: Engine, built_in: Mapping[str, Handler], worker: str) -> list[OperationRunner]:
+    """A runner for each type with a handler of the user's own: one that hangs holds up its own type alone."""
+    runners = []
     for own in own_handlers.load(built_in):
         if own.handler is None:
             _LOG.error("the handler for %s (%s) is not used: %s", own.operation_type, own.source, own.fault)
@@ -77,10 +80,20 @@ def make_runners(engine: Engine, built_in: Mapping[str, Handler], worker: str) -
     return runners
 
 
-def do_or_end(work: Callable[[], None], stop: threading.Event) -> None:
+def start(
+    work: Sequence[Callable[[threading.Event], object]], stop: threading.Event
+) -> list[threading.Thread]:
+    """Start a thread for each piece of work that goes on until `stop`."""
+    threads = [threading.Thread(target=do_or_end, args=(each, stop)) for each in work]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def do_or_end(work: Callable[[threading.Event], object], stop: threading.Event) -> None:
     """Do work that goes on until `stop`. If it ends by a fault of ours, end the process, which is started again."""
     try:
-        work()
+        work(stop)
     finally:
         stop.set()
 

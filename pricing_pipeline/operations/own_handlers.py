@@ -7,6 +7,7 @@ worth keeping, or raises OperationFailed. One that cannot be used is passed over
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 import threading
 from collections.abc import Collection, Sequence
@@ -15,6 +16,7 @@ from importlib import metadata
 
 from pricing_pipeline.operations.runner import Handler
 
+_LOG = logging.getLogger(__name__)
 GROUP = "pricing_pipeline.operations"
 _NAME = re.compile("[a-z][a-z0-9_]{0,47}")
 _PATIENCE = 30.0
@@ -34,14 +36,28 @@ class OwnHandler:
 def load(built_in: Collection[str], only: str | None = None) -> list[OwnHandler]:
     """Import the handlers of all installed packages, or that for one type. Nothing that they raise comes through."""
     declared: dict[str, list[metadata.EntryPoint]] = {}
-    for point in sorted(metadata.entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+    for point in _declared():
         declared.setdefault(point.name, []).append(point)
     return [_load(points, built_in) for name, points in declared.items() if only in (None, name)]
 
 
 def sources() -> dict[str, str]:
     """Where the handler of each type is, without importing it."""
-    return {point.name: _source(point) for point in metadata.entry_points(group=GROUP)}
+    return {point.name: _source(point) for point in _declared()}
+
+
+def _declared() -> list[metadata.EntryPoint]:
+    """Entry points of all packages by name. A package whose record is broken is passed over."""
+    found: dict[str, list[metadata.EntryPoint]] = {}
+    for package in metadata.distributions():
+        try:
+            points = list(package.entry_points.select(group=GROUP))
+            if points:  # of a package that is there twice, Python imports the first
+                found.setdefault(package.name, points)
+        except Exception as error:
+            _LOG.warning("the entry points of a package cannot be read: %s: %s", type(error).__name__, error)
+    declared = [point for points in found.values() for point in points]
+    return sorted(declared, key=lambda point: (point.name, point.value))
 
 
 def _load(points: Sequence[metadata.EntryPoint], built_in: Collection[str]) -> OwnHandler:

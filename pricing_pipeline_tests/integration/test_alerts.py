@@ -6,6 +6,7 @@ import re
 import shlex
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from sqlalchemy import Engine
@@ -466,7 +467,7 @@ def test_b21_a_fault_of_ours_in_looking_ends_the_process_to_be_started_again(
     monkeypatch.setattr(alerts, "look", look)
     stop = threading.Event()
     with pytest.raises(RuntimeError):
-        notifier.do_or_end(lambda: alerts.keep_looking(core.engine, stop), stop)
+        notifier.do_or_end(partial(alerts.keep_looking, core.engine), stop)
     assert stop.is_set()
 
 

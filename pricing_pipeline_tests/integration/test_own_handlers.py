@@ -187,12 +187,26 @@ def test_e2_a_handler_that_cannot_be_used_says_why(
     (own,) = own_handlers.load(make_handlers(core.engine, Settings(home=tmp_path)))
     assert (own.handler is None) == (fault is not None)
     assert (own.fault or "").startswith(fault or "")
-    own_runners = notifier.make_runners(
+    own_runners = notifier.make_own_runners(
         core.engine, make_handlers(core.engine, Settings(home=tmp_path)), "here"
     )
-    assert len(own_runners) == 2 + (fault is None)
+    assert len(own_runners) == (fault is None)
     for runner in own_runners:
         assert runner.close()
+
+
+def test_e2_an_import_that_hangs_and_a_broken_record_stop_no_other(
+    core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "slow", "import threading\nthreading.Event().wait(60)", {"slow": "slow:handle"})
+    install(tmp_path, "desk", DESK, {"note": "desk:note"})
+    install(tmp_path, "odd", "", {})
+    (tmp_path / "odd-1.0.dist-info/entry_points.txt").write_text("[pricing_pipeline.operations]\nnonsense\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "desk", raising=False)
+    monkeypatch.setattr(own_handlers, "_PATIENCE", 0.5)
+    faults = {own.operation_type: own.fault for own in own_handlers.load(())}
+    assert faults == {"note": None, "slow": "importing it takes longer than 0.5 s"}
 
 
 def test_e2_two_handlers_for_one_type_are_both_refused(
@@ -238,7 +252,7 @@ def test_e8_an_own_channel_tells_no_recipient_who_has_become_inactive(
         assert cli("recipient", "add", name, "desk").exit_code == 0
         core.rows(f"SELECT pricing.enqueue_message('{name}', 'A title', 'A body')")
     assert cli("recipient", "change", "bob", "--inactive").exit_code == 0
-    *_, runner = notifier.make_runners(
+    (runner,) = notifier.make_own_runners(
         core.engine, make_handlers(core.engine, Settings(home=tmp_path)), "here"
     )
     assert runner.run_due() == 2
@@ -266,7 +280,7 @@ def test_e2_the_handler_of_the_page_does_what_the_page_queues(
             assert said.exit_code == 0, said
     assert "sheet_rows:handle of sheet_rows 1.0" in cli("operation-type", "show", "sheet_row").stdout
     core.rows(blocks(page, "sql")[-1].rstrip(";\n").replace('": "', '" : "'))
-    *_, runner = notifier.make_runners(
+    (runner,) = notifier.make_own_runners(
         core.engine, make_handlers(core.engine, Settings(home=tmp_path)), "here"
     )
     assert runner.run_due() == 1
