@@ -166,6 +166,8 @@ def test_e8_an_answer_decides_whether_it_is_tried_again(
         ({"record": {"a": ["$5"]}}, "record: write $$ for a dollar sign"),
         ({"record": {"a": "at $price:number"}}, "stands alone in its string"),
         ({"record": {}}, "record: Dictionary should have at least 1 item"),
+        ({"record": {"a": float("nan")}}, "`record` and `with` hold a number that no JSON can hold"),
+        ({"with": {"a": float("inf")}}, "hold a number that no JSON can hold"),
         ({"records": None}, "there is no place for what stands in `with`"),
         ({"with": {"records": []}}, "`with` must not hold the list of records"),
     ],

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,10 @@ from pathlib import Path
 import pytest
 
 from pricing_pipeline.operations import notifier, operation_queue, own_handlers
+from pricing_pipeline.operations import runner as runner_module
 from pricing_pipeline.operations.handlers import make_handlers
+from pricing_pipeline.operations.operation_queue import Operation
+from pricing_pipeline.operations.runner import OperationRunner
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
@@ -207,6 +211,30 @@ def test_e2_an_import_that_hangs_and_a_broken_record_stop_no_other(
     monkeypatch.setattr(own_handlers, "_PATIENCE", 0.5)
     faults = {own.operation_type: own.fault for own in own_handlers.load(())}
     assert faults == {"note": None, "slow": "importing it takes longer than 0.5 s"}
+
+
+def test_e7_a_type_whose_handlers_never_return_is_not_begun_any_more_and_says_so_once(
+    core: Core, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(runner_module, "_MOST_STUCK", 2)
+    add_types(core, "hangs")
+    release, called = threading.Event(), []
+
+    def hangs(operation: Operation) -> None:
+        called.append(operation.id)
+        release.wait(PATIENCE)
+
+    ids = [enqueue(core, "hangs") for _ in range(5)]
+    hung = OperationRunner(core.engine, {"hangs": hangs}, worker="here", at_once=1)
+    assert hung.run_due() == 2
+    for _ in range(3):
+        assert hung.run_due() == 0
+    assert not hung.close(), "nobody waits for them"
+    assert called == ids[:2]
+    assert [status(core, id_) for id_ in ids] == ["pending"] * 5
+    said = [record.message for record in caplog.records if "have not returned" in record.message]
+    assert said == ["2 handlers have not returned; of hangs no operation is begun until one has"]
+    release.set()
 
 
 def test_e2_two_handlers_for_one_type_are_both_refused(

@@ -24,7 +24,15 @@ _LONGEST = 3000
 """So many characters can be sealed, with room for what JSON adds."""
 _PLACEHOLDER = re.compile(r"\$(?:(\$)|([a-z_]+)(:number)?)?")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
-_OURS = {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection"}
+_OURS = {
+    "content-length",
+    "content-type",
+    "host",
+    "idempotency-key",
+    "transfer-encoding",
+    "connection",
+    "user-agent",
+}
 
 _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$")]
 _HeaderText = Annotated[str, Field(pattern=r"^[ -~]*$")]
@@ -62,6 +70,8 @@ class RestTable(BaseModel):
             )
         if self.records in self.others:
             raise ValueError("`with` must not hold the list of records")
+        if not _is_json([self.record, self.others]):
+            raise ValueError("`record` and `with` hold a number that no JSON can hold")
         for text in _strings(self.record):
             _require_placeholders(text)
         return self
@@ -125,6 +135,14 @@ def _sentence(error: ValidationError) -> str:
         return f"{place} has letters that no header can carry"
     said = fault["msg"].removeprefix("Value error, ")
     return f"{place}: {said}" if place in known else said
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _strings(value: JsonValue) -> Iterator[str]:
