@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,9 +26,10 @@ from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.notifiers import notifier_process
 from pricing_pipeline_tests.support.operations import an_operation
 from pricing_pipeline_tests.support.pages import ROOT, blocks
-from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.receivers import Post, receiving
 from pricing_pipeline_tests.support.rest_tables import KEY, RestTable, document, rest_table
 from pricing_pipeline_tests.support.secrets_told import FEW, SECRETS, echo, garbage, is_in, told
@@ -265,6 +267,24 @@ def test_e6_e8_prices_reach_a_table_whose_document_is_sealed(
     assert (row.status, row.result["records"]) == ("completed", 2)
     assert table.records["AAPL"]["Price"] == 530.37
     assert table.taken == [f"{row.idempotency_key}-1"]
+
+
+def test_e8_a_notifier_writes_prices_and_its_log_tells_no_key(
+    core: Core, cli: CommandLine, database_url: str
+) -> None:
+    faults = ["500", "drop", None]
+    core.rows("UPDATE pricing.operation_types SET first_pause = '1 second' WHERE operation_type = 'rest'")
+    with rest_table(lambda: faults.pop(0) if faults else None) as (table, receiver):
+        add_recipient(cli, document(receiver.url))
+        queue(core, price("AAPL", "530.37"))
+        with notifier_process(database_url, cli.home) as process:
+            wait_until(lambda: core.one("SELECT count(*) FROM pricing.async_operations_completed") == 1)
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert table.records["AAPL"]["Price"] == 530.37
+    assert f"{receiver.url} answered with HTTP status 500" in said
+    assert KEY not in said
 
 
 def test_e8_a_test_message_that_a_table_skips_is_not_said_to_be_sent(core: Core, cli: CommandLine) -> None:

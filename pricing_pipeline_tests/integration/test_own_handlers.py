@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import signal
 import sqlite3
-import subprocess
 import sys
 import textwrap
 import threading
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,6 +22,7 @@ from pricing_pipeline.operations.runner import OperationRunner
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.support.notifiers import notifier_process
 from pricing_pipeline_tests.support.pages import blocks
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
@@ -106,24 +103,6 @@ def status(core: Core, id_: int) -> str:
 
 def last_error(core: Core, id_: int) -> str | None:
     return core.one("SELECT errors -> -1 ->> 'message' FROM pricing.async_operations WHERE id = :id", id=id_)
-
-
-@contextmanager
-def notifier_process(database_url: str, home: Path, packages: Path) -> Iterator[subprocess.Popen[str]]:
-    """A real notifier that sees the packages of a folder."""
-    home.mkdir(exist_ok=True)
-    environment = {
-        **os.environ,
-        "PRICING_DATABASE_URL": database_url,
-        "PRICING_HOME": str(home),
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{packages}",
-    }
-    command = [sys.executable, "-m", "pricing_pipeline.operations.notifier"]
-    with subprocess.Popen(command, env=environment, cwd=home, text=True, stderr=subprocess.PIPE) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def test_e2_e7_a_notifier_does_operations_by_installed_handlers_whatever_others_do(
