@@ -804,11 +804,23 @@ CREATE TABLE pricing.operation_types (
     time_limit_seconds smallint NOT NULL DEFAULT 30  -- How long one attempt may take.
     first_pause interval NOT NULL DEFAULT '00:05:00'::interval  -- Pause after the first failed attempt; it doubles with each further one.
     is_active boolean NOT NULL DEFAULT true  -- False = queued ones wait, and new ones are refused.
+    is_built_in boolean NOT NULL DEFAULT false  -- Whether the pipeline itself does it; false = a handler of the user's own.
+    takes_messages boolean NOT NULL GENERATED ALWAYS AS (
+CASE
+    WHEN (jsonb_typeof(payload_fields) = 'object'::text) THEN ((payload_fields @> '{"body": "string", "title": "string", "recipient": "string"}'::jsonb) AND (COALESCE((payload_fields -> 'data'::text), '"object?"'::jsonb) = '"object?"'::jsonb) AND (NOT jsonb_path_exists((payload_fields - '{recipient,title,body,data}'::text[]), 'strict $.*?(!(@ like_regex "[?]$"))'::jsonpath)))
+    ELSE false
+END) STORED  -- Whether it can be a channel: it takes recipient, title and body, and needs nothing else.
     CONSTRAINT operation_types_pkey PRIMARY KEY (operation_type)
+    CONSTRAINT operation_types_takes_messages UNIQUE (operation_type, takes_messages)
     CONSTRAINT first_pause_is_sane CHECK (((first_pause >= '00:00:01'::interval) AND (first_pause <= '1 day'::interval)))
     CONSTRAINT operation_attempts_are_sane CHECK (((max_attempts >= 1) AND (max_attempts <= 20)))
     CONSTRAINT operation_time_limit_is_sane CHECK (((time_limit_seconds >= 1) AND (time_limit_seconds <= 240)))
     CONSTRAINT operation_type_is_plain_name CHECK ((operation_type ~ '^[a-z][a-z0-9_]{0,47}$'::text))
+    CONSTRAINT payload_fields_are_known CHECK (
+CASE
+    WHEN (jsonb_typeof(payload_fields) = 'object'::text) THEN (NOT jsonb_path_exists(payload_fields, 'strict $.keyvalue()?(!((@."key" like_regex "^[A-Za-z_][A-Za-z0-9_]{0,47}$" && @."value".type() == "string") && @."value" like_regex "^(string|number|boolean|object|array|url)[?]?$"))'::jsonpath))
+    ELSE false
+END)
 );
 GRANT SELECT ON TABLE pricing.operation_types TO pricing_reader;
 GRANT SELECT ON TABLE pricing.operation_types TO pricing_worker;
@@ -1215,7 +1227,7 @@ GRANT SELECT ON TABLE pricing.read_charges TO pricing_reader;
 -- Who is told, by which channel, and when.
 CREATE TABLE pricing.recipients (
     recipient text NOT NULL  -- A name for people.
-    channel text NOT NULL  -- email, sms, chat, webhook, or log, which sends nothing.
+    channel text NOT NULL  -- email, sms, chat, webhook, rest, log, which sends nothing, or an operation type of the user's own that takes messages.
     least_severity text NOT NULL DEFAULT 'P1'::text  -- P0 = told of alerts of P0 alone; P1 = of P0 and P1; P2 = of all.
     quiet_from time without time zone  -- Messages that are not P0 wait from then, by the recipient's time zone; NULL = never.
     quiet_until time without time zone  -- ... until then.
@@ -1228,12 +1240,12 @@ CREATE TABLE pricing.recipients (
     key_nonce bytea  -- Nonce of the wrapped data key.
     wrapped_key bytea  -- Data key, sealed by the master key.
     secret_nonce bytea  -- Nonce of the ciphertext.
-    ciphertext bytea  -- Address, and secret of a webhook, as JSON, sealed by the data key.
+    ciphertext bytea  -- Address, and secret of a webhook, as JSON, sealed by the data key; NULL for log and channels of the user's own.
+    takes_messages boolean NOT NULL GENERATED ALWAYS AS (true) STORED  -- Always true: the channel must be an operation type that takes messages.
     CONSTRAINT recipients_pkey PRIMARY KEY (recipient)
-    CONSTRAINT recipients_channel_fkey FOREIGN KEY (channel) REFERENCES pricing.operation_types(operation_type)
-    CONSTRAINT channel_is_known CHECK ((channel = ANY (ARRAY['email'::text, 'sms'::text, 'chat'::text, 'webhook'::text, 'log'::text])))
+    CONSTRAINT channel_takes_messages FOREIGN KEY (channel, takes_messages) REFERENCES pricing.operation_types(operation_type, takes_messages)
     CONSTRAINT quiet_hours_are_whole CHECK ((((quiet_from IS NULL) = (quiet_until IS NULL)) AND (quiet_from <> quiet_until)))
-    CONSTRAINT recipient_has_address CHECK ((((channel = 'log'::text) = (ciphertext IS NULL)) AND (num_nulls(master_key_id, key_nonce, wrapped_key, secret_nonce, ciphertext) = ANY (ARRAY[0, 5]))))
+    CONSTRAINT recipient_has_address CHECK ((((channel = ANY (ARRAY['email'::text, 'sms'::text, 'chat'::text, 'webhook'::text, 'rest'::text])) = (ciphertext IS NOT NULL)) AND (num_nulls(master_key_id, key_nonce, wrapped_key, secret_nonce, ciphertext) = ANY (ARRAY[0, 5]))))
     CONSTRAINT recipient_is_plain_name CHECK ((recipient ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
     CONSTRAINT severity_is_known CHECK ((least_severity = ANY (ARRAY['P0'::text, 'P1'::text, 'P2'::text])))
     CONSTRAINT time_zone_is_known CHECK ((('2000-01-01 00:00:00+00'::timestamp with time zone AT TIME ZONE time_zone) IS NOT NULL))
@@ -1819,7 +1831,7 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[]) TO pricing_worker;
 
--- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. In quiet hours what is not urgent waits for their end. Only a webhook gets data. A title is cut after 200 characters, a body after 20,000.
+-- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. In quiet hours what is not urgent waits for their end. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.
 CREATE FUNCTION pricing.enqueue_message(to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL::jsonb) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_message(text,text,text,boolean,jsonb) TO pricing_worker;
 

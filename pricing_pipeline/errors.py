@@ -22,6 +22,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownCredential        ... a stored key that is not there
     ├── UnknownRecipient         ... somebody to be told who is not there
     ├── UnknownOperation         ... a side effect that is not there
+    ├── UnknownOperationType     ... a kind of side effect that is not there
     ├── UnknownAlertRule         ... a kind of alert that is not there
     ├── UnknownPriceAlert        ... a price alert that is not there
     ├── OperationRefused         a side effect has no such type, or not the payload of its type
@@ -142,6 +143,10 @@ class UnknownPriceAlert(PricingError):
 
 class UnknownOperation(PricingError):
     """There is no side effect of this id."""
+
+
+class UnknownOperationType(PricingError):
+    """No kind of side effect is called so."""
 
 
 class OperationRefused(PricingError):

@@ -31,9 +31,20 @@ def try_(name: str, *, as_json: bool) -> bool:
                 f"This is a test. The pricing pipeline can reach {name} by this channel.",
                 is_urgent=True,
             )
-        status, why = _outcome(engine, operation_id)
+        status, why, skipped = _outcome(engine, operation_id)
     if as_json:
-        print_json({"recipient": name, "operation": operation_id, "status": status, "why": why})
+        content = {
+            "recipient": name,
+            "operation": operation_id,
+            "status": status,
+            "why": why,
+            "skipped": skipped,
+        }
+        print_json(content)
+    elif skipped is not None:
+        typer.echo(
+            f"Nothing was sent to {name}: {skipped}. A message with prices shows whether it can be reached."
+        )
     elif status == "completed":
         typer.echo(f"The message to {name} was sent.")
     elif why is not None:
@@ -43,21 +54,23 @@ def try_(name: str, *, as_json: bool) -> bool:
             f"The message to {name} still waits. Does the process `notifier` run? "
             f"`operation show {operation_id}` follows it."
         )
-    return status == "completed"
+    return status == "completed" and skipped is None
 
 
-def _outcome(engine: Engine, operation_id: int) -> tuple[str, str | None]:
-    """The status of an operation after its first attempt, and why that failed."""
+def _outcome(engine: Engine, operation_id: int) -> tuple[str, str | None, str | None]:
+    """The status of an operation after its first attempt, why that failed, and why nothing was sent."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         with engine.connect() as connection:
             try:
                 operation = operation_queue.find(connection, operation_id)
             except UnknownOperation:
-                return "removed", None
+                return "removed", None, None
         errors = operation["errors"]
         if errors or operation["finished_at"] is not None or time.monotonic() > deadline:
-            return operation["status"], errors[-1]["message"] if errors else None
+            result = operation["result"]
+            skipped = result.get("skipped") if isinstance(result, dict) else None
+            return operation["status"], errors[-1]["message"] if errors else None, skipped
         time.sleep(_LOOK_EVERY)
 
 

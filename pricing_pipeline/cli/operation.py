@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -64,6 +65,7 @@ def show(operation_id: int, *, as_json: bool) -> None:
             "lease until": moment(operation["lease_until"]),
             "finished": moment(operation["finished_at"]),
             "key": operation["idempotency_key"],
+            "result": None if operation["result"] is None else printable(json.dumps(operation["result"])),
         }
     )
     for error in operation["errors"]:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import time
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -20,9 +21,9 @@ from pricing_pipeline.cli.output import moment, print_change, print_json, print_
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.keys import master_keys
 from pricing_pipeline.keys.sealing import LONGEST_SECRET
-from pricing_pipeline.operations import recipients
-from pricing_pipeline.operations.channels import check_address, shown_address
-from pricing_pipeline.operations.recipients import Address, Recipient
+from pricing_pipeline.operations import operation_types, recipients
+from pricing_pipeline.operations.channels import check_address, shown_address, stored_address
+from pricing_pipeline.operations.recipients import ADDRESSED, Address, Recipient
 from pricing_pipeline.settings import Settings, load_settings
 
 _QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
@@ -36,6 +37,7 @@ def add(
     quiet: str | None,
     quiet_zone: str | None,
     allow_private: bool,
+    address_file: Path | None,
     as_json: bool,
 ) -> None:
     """Add somebody to be told. Raises PricingError for an address that cannot be one."""
@@ -56,7 +58,8 @@ def add(
                 raise PricingError(
                     f"a recipient {name!r} is there already. `recipient change {name}` changes it."
                 )
-        address = _asked_address(recipient)
+            operation_types.require_channel(connection, channel)
+        address = _asked_address(recipient, address_file)
         with engine.begin() as connection:
             key_file = None
             if address is None:
@@ -125,6 +128,7 @@ def change(
     allow_private: bool | None,
     is_active: bool | None,
     new_address: bool,
+    address_file: Path | None,
     as_json: bool,
 ) -> None:
     """Change a recipient. Raises UnknownRecipient."""
@@ -145,9 +149,11 @@ def change(
     with open_owner(settings) as engine:
         with engine.connect() as connection:
             before = recipients.find(connection, name)
-        if new_address and before.channel == "log":
-            raise PricingError(f"{name} has no address: the channel log sends nothing. Nothing has changed.")
-        address = _asked_address(replace(before, **changes)) if new_address else None
+        if new_address and before.channel not in ADDRESSED:
+            raise PricingError(
+                f"{name} has no address: the channel {before.channel} wants none. Nothing has changed."
+            )
+        address = _asked_address(replace(before, **changes), address_file) if new_address else None
         key_file = None
         with engine.begin() as connection:
             before = recipients.find(connection, name)
@@ -185,23 +191,41 @@ def remove(name: str, *, as_json: bool) -> None:
         typer.echo(f"{name} is not told any more.")
 
 
-def _asked_address(recipient: Recipient) -> Address | None:
-    """The address as it was typed, unseen, or the one line of standard input; a webhook's secret is made here."""
-    if recipient.channel == "log":
-        return None  # it sends nothing
-    if sys.stdin.isatty():
-        typed = getpass.getpass(f"Address (URL) of {recipient.recipient}: ", stream=sys.stderr)
+def _asked_address(recipient: Recipient, file: Path | None) -> Address | None:
+    """The address that was typed unseen, or of a file or standard input; a webhook's secret is made here."""
+    if recipient.channel not in ADDRESSED:
+        if file is not None:
+            raise PricingError(f"the channel {recipient.channel} wants no address. Leave out --address-file")
+        return None
+    if file is not None:
+        with file.open("rb") as opened:
+            given = _lines(opened.read(2 * LONGEST_SECRET), str(file), recipient)
+    elif sys.stdin.isatty():
+        given = getpass.getpass(f"Address ({_form(recipient)}) of {recipient.recipient}: ", stream=sys.stderr)
     else:
-        lines = sys.stdin.read(2 * LONGEST_SECRET).splitlines() or [""]
-        if any(line.strip() for line in lines[1:]):
-            raise PricingError(
-                "standard input holds more than the one line of an address. Nothing has changed."
-            )
-        typed = lines[0]
-    url = typed.strip()
-    check_address(recipient.channel, url, allow_private=recipient.allows_private)
+        given = _lines(sys.stdin.read(2 * LONGEST_SECRET).encode(), "standard input", recipient)
+    address = given.strip()
+    check_address(recipient.channel, address, allow_private=recipient.allows_private)
     secret = SecretStr(secrets.token_urlsafe(32)) if recipient.channel == "webhook" else None
-    return Address(SecretStr(url), secret)
+    return Address(SecretStr(stored_address(recipient.channel, address)), secret)
+
+
+def _form(recipient: Recipient) -> str:
+    return "JSON in one line" if recipient.channel == "rest" else "URL"
+
+
+def _lines(read: bytes, source: str, recipient: Recipient) -> str:
+    """The document of a table, or the one line of another address."""
+    try:
+        text = read.decode()
+    except UnicodeDecodeError:
+        raise PricingError(f"{source} is not UTF-8 text. Nothing has changed.") from None
+    if recipient.channel == "rest":
+        return text
+    first, *more = text.splitlines() or [""]
+    if any(line.strip() for line in more):
+        raise PricingError(f"{source} holds more than the one line of an address. Nothing has changed.")
+    return first
 
 
 def _report_address(name: str, address: Address | None, *, verb: str, as_json: bool) -> None:

@@ -20,7 +20,8 @@ RULES = {
     "bounds_are_upright": "the lowest price is not above the highest",
     "cache_ttl_is_positive": "a TTL is a whole number of minutes, at least 1",
     "calendar_is_plain_name": "a calendar's name has 2 to 12 capital letters, digits or /",
-    "channel_is_known": "a channel is email, sms, chat, webhook or log",
+    "channel_takes_messages": "a channel is an operation type that takes recipient, title and body, as "
+    "`pricing-pipeline operation-type list` shows; recipients keep theirs",
     "currency_is_code": "a currency has three to five capital letters, such as USD or USDT",
     "data_type_is_plain_name": f"a data type's name {_NAME}",
     "data_type_registry_pkey": "a data type of this name is there already",
@@ -57,6 +58,8 @@ RULES = {
     "owner_is_email_or_team": "an owner is an email address, or team: and the name of a team",
     "pace_is_sane": "a pace is 1 second to 1 hour",
     "pairs_per_user_is_positive": "a user may watch at least one pair",
+    "payload_fields_are_known": "a field has a name of letters, digits and _, and is a string, number, boolean, "
+    "object, array or url, with a ? at the end if it may be left out",
     "pause_is_positive": "a pause after a refusal is longer than 0 seconds",
     "plan_is_for_some_symbols": "a plan is for at least one symbol",
     "plan_is_plain_name": "a plan's name has 1 to 48 small letters, digits, _ or - and begins with a letter",
@@ -68,7 +71,7 @@ RULES = {
     "quiet_hours_are_whole": "quiet hours have a beginning and another time as their end",
     "rank_is_positive": "a rank is a whole number, at least 1",
     "reason_is_short": "a reason has at most 500 characters",
-    "recipient_has_address": "every channel but log has an address, and log has none",
+    "recipient_has_address": "email, sms, chat, webhook and rest have an address, and other channels have none",
     "recipient_is_plain_name": f"a recipient's name {_KEY_NAME}",
     "scale_is_sane": "a price has 0 to 12 decimals",
     "scheduled_types_have_a_schedule": "a scheduled type needs a schedule, and only a scheduled type has one",

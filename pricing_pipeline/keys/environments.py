@@ -33,6 +33,7 @@ _PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TZDIR"  # programs, names, words and times
     r"|PYTHON\w+|LD_\w+|DYLD_\w+|MALLOC_\w+|(OMP|OPENBLAS)_NUM_THREADS"  # how Python and its libraries run
     r"|DAGSTER_GRPC_\w+|DAGSTER_\w+_SECONDS|FORWARDED_ALLOW_IPS"  # Dagster's limits; the UI behind a proxy
+    r"|OPERATION_\w+"  # what handlers of the user's own need
 )
 
 
@@ -56,6 +57,10 @@ def environment_of_children(environment: Mapping[str, str], settings: Settings) 
 
 
 def given_to(process: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """The part of the children's environment that one of them gets."""
+    """The part of the children's environment that one of them gets. Handlers of the user's own run in the notifier."""
     withheld = SECRETS - SECRETS_OF[process]
-    return {name: value for name, value in environment.items() if name not in withheld}
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in withheld and (process == "notifier" or not name.startswith("OPERATION_"))
+    }

@@ -38,4 +38,5 @@ RULES = (
     AlertRule("size_unannounced", "P2"),
     AlertRule("many_warnings", "P2"),
     AlertRule("message_dead", "P1"),
+    AlertRule("operation_unhandled", "P1"),
 )

@@ -88,6 +88,19 @@ def fail(
     return status
 
 
+def superseded(connection: Connection, operation: Operation) -> set[tuple[str, str]]:
+    """Data types and symbols whose price a newer message to the same recipient brings, or has brought."""
+    parameters = {
+        "id": operation.id,
+        "operation_type": operation.operation_type,
+        "recipient": operation.payload["recipient"],
+    }
+    return {
+        (str(row.data_type), str(row.symbol))
+        for row in connection.execute(query("operations.superseded"), parameters)
+    }
+
+
 def recover(connection: Connection) -> int:
     """Take back operations whose worker has said nothing for five minutes; returns how many."""
     return int(connection.execute(query("operations.recover")).scalar_one())

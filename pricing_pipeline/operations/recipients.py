@@ -26,9 +26,13 @@ _SEALED_AS = "recipient"
 _SEALED_COLUMNS = ("row_version", "master_key_id", "key_nonce", "wrapped_key", "secret_nonce", "ciphertext")
 
 
+ADDRESSED = ("email", "sms", "chat", "webhook", "rest")
+"""Channels whose recipients have an address. `log` sends nothing, and a handler of the user's own knows where."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The place that a message goes to, and the secret that signs it if it is a webhook."""
+    """The place that a message goes to, of a table its document; and the secret that signs it if it is a webhook."""
 
     url: SecretStr
     secret: SecretStr | None = None
@@ -75,7 +79,7 @@ def add(
     address: Address | None = None,
     keyring: Keyring | None = None,
 ) -> None:
-    """Add a recipient, whose address is sealed by the newest master key; only `log` has no address.
+    """Add a recipient, whose address, if its channel wants one, is sealed by the newest master key.
 
     Raises PricingError when one of this name is there already, or when the database refuses a value.
     """
@@ -113,7 +117,7 @@ def remove(connection: Connection, name: str) -> None:
 def open_address(keyring: Keyring, recipient: Recipient) -> Address:
     """The address of a recipient. Raises CredentialError if it does not open."""
     if recipient.sealed is None:
-        raise CredentialError(f"{recipient.recipient} has no address: its channel sends nothing.")
+        raise CredentialError(f"{recipient.recipient} has no address: its channel wants none.")
     opened = json.loads(keyring.open(recipient.sealed).get_secret_value())
     secret = opened.get("secret")
     return Address(SecretStr(opened["url"]), None if secret is None else SecretStr(secret))

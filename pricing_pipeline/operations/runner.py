@@ -35,6 +35,9 @@ _RECOVER_EVERY = 10.0
 """Seconds between two looks for operations whose worker is lost."""
 _MOST_STUCK = 32
 """So many handlers may take longer than their time limit before no more operations are begun."""
+_LONGEST_RESULT = 65_536
+_LONGEST_PAUSE = 86_400
+"""In seconds, for which a receiver may ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,16 @@ class OperationRunner:
         self._under_way: dict[Future[str | None], _Attempt] = {}
         self._stuck: list[Future[str | None]] = []
         self._recovered_at = -_RECOVER_EVERY
+        self._is_full = False
 
-    def close(self) -> None:
-        """Wait for the handlers that are under way."""
-        self._pool.shutdown()
+    def close(self) -> bool:
+        """Wait for the handlers that are under way; False when some have taken longer than their time limit.
+
+        Nobody waits for those. Their threads keep Python from ending.
+        """
+        self._stuck = [future for future in self._stuck if not future.done()]
+        self._pool.shutdown(wait=not self._stuck)
+        return not self._stuck
 
     def run_due(self) -> int:
         """Take back what is lost, and do what is due; returns how many attempts were begun."""
@@ -108,8 +117,16 @@ class OperationRunner:
         """Claim as many as can begin now, and begin them; returns how many."""
         self._stuck = [future for future in self._stuck if not future.done()]
         if len(self._stuck) >= _MOST_STUCK:
-            _LOG.error("%d handlers have not returned; no operation is begun until one has", len(self._stuck))
+            if not self._is_full:
+                types = ", ".join(sorted(self._handlers))
+                _LOG.error(
+                    "%d handlers have not returned; of %s no operation is begun until one has",
+                    len(self._stuck),
+                    types,
+                )
+            self._is_full = True
             return 0
+        self._is_full = False
         room = self._at_once - len(self._under_way)
         if not room:
             return 0
@@ -173,10 +190,8 @@ class OperationRunner:
 
     def _fail(self, operation: Operation, error: BaseException) -> None:
         is_permanent = isinstance(error, OperationFailed) and error.is_permanent
-        retry_after = error.retry_after if isinstance(error, OperationFailed) else None
-        message = _storable(
-            str(error) if isinstance(error, OperationFailed) else f"its handler failed: {error!r}"
-        )
+        retry_after = _seconds(error.retry_after) if isinstance(error, OperationFailed) else None
+        message = _storable(_words(error))
         status = transact(
             self._engine,
             lambda connection: operation_queue.fail(
@@ -194,9 +209,29 @@ class OperationRunner:
 
 
 def _storable_result(handler: Handler, operation: Operation) -> str | None:
-    """What a handler brings back, as JSON that the database takes."""
+    """What a handler brings back, as JSON that the database takes. Raises TypeError or ValueError if it is none."""
     result = handler(operation)
-    return None if result is None else json.dumps(_storable(result))
+    if result is None:
+        return None
+    stored = json.dumps(_storable(result), allow_nan=False)
+    if len(stored) > _LONGEST_RESULT:
+        raise ValueError(f"its result is longer than {_LONGEST_RESULT} characters")
+    return stored
+
+
+def _words(error: BaseException) -> str:
+    """What is told of a failure. A handler may raise what cannot even be told."""
+    try:
+        return str(error) if isinstance(error, OperationFailed) else f"its handler failed: {error!r}"
+    except Exception:
+        return f"its handler failed: {type(error).__name__}"
+
+
+def _seconds(retry_after: object) -> float | None:
+    """A pause that the database can keep: a day at most."""
+    if not isinstance(retry_after, int | float) or math.isnan(retry_after):
+        return None
+    return float(min(max(retry_after, 0), _LONGEST_PAUSE))
 
 
 def _storable(value: Any) -> Any:

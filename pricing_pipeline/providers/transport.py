@@ -208,14 +208,15 @@ class BoundedTransport:
         target: bytes,
         headers: Iterable[tuple[bytes, bytes]],
         content: bytes | None = None,
+        method: bytes = b"POST",
     ) -> Iterator[httpcore.Response]:
-        """Ask an origin for a target (path and query, ASCII), or post `content` there.
+        """Ask an origin for a target (path and query, ASCII), or send `content` there by `method`.
 
         The answer's body is streamed, and closed at the end. Raises httpcore's exceptions and those of this module.
         """
         length = [] if content is None else [(b"Content-Length", b"%d" % len(content))]
         request = httpcore.Request(
-            method=b"GET" if content is None else b"POST",
+            method=b"GET" if content is None else method,
             url=httpcore.URL(scheme=origin.scheme, host=origin.host, port=origin.port, target=target),
             headers=[(b"Host", _host(origin)), *length, *headers],
             content=content,

@@ -6,6 +6,7 @@ import re
 import shlex
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from sqlalchemy import Engine
@@ -46,7 +47,7 @@ def open_alerts(core: Core) -> dict[str, str]:
 
 def messages(core: Core) -> list[tuple[str, str]]:
     """Titles and bodies of what was queued for the sample's mailbox."""
-    rows = core.rows("SELECT payload FROM pricing.async_operations ORDER BY id")
+    rows = core.rows("SELECT payload FROM pricing.async_operations WHERE operation_type = 'log' ORDER BY id")
     return [(row.payload["title"], row.payload["body"]) for row in rows]
 
 
@@ -197,6 +198,19 @@ def kill_message(core: Core, _: Clock) -> None:
         operation_queue.fail(connection, claimed, "gone", is_permanent=True)
 
 
+def leave_operation(core: Core, clock: Clock) -> None:
+    core.rows("INSERT INTO pricing.operation_types (operation_type) VALUES ('post')")
+    with core.engine.begin() as connection:
+        operation_queue.enqueue(connection, "post", {})
+    clock.advance(601)
+
+
+def do_operation(core: Core, _: Clock) -> None:
+    with core.engine.begin() as connection:
+        (claimed,) = operation_queue.claim(connection, ["post"], 1, "here")
+        operation_queue.complete(connection, claimed.claim_token, {claimed.id: None})
+
+
 CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "duties_stand_still": (stand_still, run_duties, "duties"),
     "duty_fails": (break_duty, mend_duty, "prune"),
@@ -213,6 +227,7 @@ CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "size_unannounced": (omit_length, day_passes, TWELVEDATA),
     "many_warnings": (warn, hour_passes, QUOTE),
     "message_dead": (kill_message, day_passes, "bob"),
+    "operation_unhandled": (leave_operation, do_operation, "post"),
 }
 
 
@@ -453,7 +468,7 @@ def test_b21_a_fault_of_ours_in_looking_ends_the_process_to_be_started_again(
     monkeypatch.setattr(alerts, "look", look)
     stop = threading.Event()
     with pytest.raises(RuntimeError):
-        notifier.look_or_end(core.engine, stop)
+        notifier.do_or_end(partial(alerts.keep_looking, core.engine), stop)
     assert stop.is_set()
 
 

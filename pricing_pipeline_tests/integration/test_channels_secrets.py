@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 from apprise.plugins.discord import NotifyDiscord
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from pricing_pipeline.errors import OperationFailed
 from pricing_pipeline.operations.channels import check_address, send_message, send_webhook
 from pricing_pipeline_tests.support.certificates import Tls, tls_contexts
 from pricing_pipeline_tests.support.operations import an_operation
 from pricing_pipeline_tests.support.receivers import Post, mail_server, receiving
-
-SECRETS = st.text(st.sampled_from("ABCxyz019-_~!$ %/?#[]@:;&=+'\"\\é"), min_size=8, max_size=24).map(
-    lambda text: f"5ecret{text}"
-)
-FEW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+from pricing_pipeline_tests.support.secrets_told import FEW, SECRETS, echo, garbage, is_in, told
 
 
 @pytest.fixture(scope="module")
@@ -32,50 +25,8 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     return tls_contexts(tmp_path_factory.mktemp("tls"))
 
 
-class _Kept(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.NOTSET)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not record.name.startswith("mail"):  # the mail server of the tests
-            self.texts.append(f"{record.name} {record.getMessage()}")
-
-
-def told(work: Callable[[], Any]) -> str:
-    """All that work says: its result, its error with everything behind it, and every log of every library."""
-    kept = _Kept()
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(kept)
-    root.setLevel(logging.DEBUG)
-    said = ""
-    try:
-        said = repr(work())
-    except OperationFailed as error:
-        said = repr(error) + repr(error.__context__) + "".join(traceback.format_exception(error))
-    finally:
-        root.removeHandler(kept)
-        root.setLevel(level)
-    return said + "\n".join(kept.texts)
-
-
-def is_in(secret: str, text: str) -> bool:
-    return any(form in text for form in (secret, quote(secret), quote(secret, safe=""), secret[:10]))
-
-
 def test_the_collector_of_logs_would_find_a_secret() -> None:
     assert is_in("5ecret012345", told(lambda: logging.getLogger("any").debug("5ecret012345")))
-
-
-def echo(post: Post) -> None:
-    """An answer that repeats all that it was sent, in its status line, too."""
-    said = f"{post.path} {post.headers}".replace("\r", "").replace("\n", " ")
-    post.wfile.write(f"HTTP/1.1 400 {said}\r\nX-Said: {said}\r\nContent-Length: 0\r\n\r\n".encode())
-
-
-def garbage(post: Post) -> None:
-    post.wfile.write(f"{post.path} {post.headers}".encode())
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ def test_every_promised_command_is_there() -> None:
         "recipient": "add list show change remove",
         "notify": "test log",
         "operation": "list show status retry cancel",
+        "operation-type": "add list show change remove",
         "price": "show why history gaps",
         "document": "show",
         "backfill": "start list show cancel",

@@ -29,15 +29,16 @@ class Post(BaseHTTPRequestHandler):
     """A request whose body has been read. Scripts answer it as they like."""
 
     server: Receiver
+    body: bytes
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.posted.append(Posted(self.path, dict(self.headers.items()), body))
+        self.body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.posted.append(Posted(self.path, dict(self.headers.items()), self.body))
         self.close_connection = True
         self.server.script(self)
 
-    do_GET = do_POST
+    do_GET = do_PATCH = do_PUT = do_POST
 
     def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
         """A whole answer; underscores in header names stand for dashes."""

@@ -47,6 +47,13 @@ def test_settings_that_are_no_secrets_reach_every_process(process: str) -> None:
     assert given_to(process, passed).keys() == everything.keys() - (SECRETS - SECRETS_OF[process])
 
 
+@pytest.mark.parametrize("process", SECRETS_OF)
+def test_what_own_handlers_need_reaches_the_notifier_alone(process: str) -> None:
+    passed = environment_of_children({"OPERATION_TOKEN": "x", "TZ": "UTC"}, Settings(sandbox=True))
+    expected = {"TZ", "OPERATION_TOKEN"} if process == "notifier" else {"TZ"}
+    assert given_to(process, passed).keys() == expected
+
+
 def test_a4_with_the_sandbox_on_keys_keep_their_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {"default": SecretStr("canary-1"), "second": SecretStr("canary-2")}
     settings = Settings(

@@ -23,6 +23,7 @@ from pricing_pipeline.cli.commands import (
     limit,
     notify,
     operation,
+    operation_type,
     price,
     price_alert,
     provider,
@@ -59,6 +60,7 @@ NOUNS: Mapping[str, typer.Typer] = {
     "recipient": recipient.noun,
     "notify": notify.noun,
     "operation": operation.noun,
+    "operation-type": operation_type.noun,
     "db": db.noun,
 }
 """All others are a verb to a noun."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,16 +14,6 @@ from pricing_pipeline.cli.style import listing, zoned
 noun = typer.Typer(help="Say who is told of trouble, by which channel, and when.")
 
 Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="A recipient of `recipient list`.")]
-
-
-class Channel(StrEnum):
-    """How somebody is told."""
-
-    EMAIL = "email"
-    SMS = "sms"
-    CHAT = "chat"
-    WEBHOOK = "webhook"
-    LOG = "log"
 
 
 class Severity(StrEnum):
@@ -45,11 +36,21 @@ QuietZone = Annotated[
     str | None, typer.Option("--quiet-zone", metavar="ZONE", help="Of the quiet hours; else UTC.")
 ]
 
+AddressFile = Annotated[
+    Path | None,
+    typer.Option("--address-file", metavar="FILE", help="Read the address from this file instead of asking."),
+]
+
 
 @noun.command()
 def add(
     name: Annotated[str, typer.Argument(metavar="RECIPIENT", help="A name, such as ops.")],
-    channel: Annotated[Channel, typer.Argument(metavar="CHANNEL", help="email, sms, chat, webhook or log.")],
+    channel: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHANNEL", help="email, sms, chat, webhook, rest, log, or an operation type of your own."
+        ),
+    ],
     severity: Annotated[
         Severity, typer.Option("--severity", help="Told of alerts at least as urgent as this.")
     ] = Severity.P1,
@@ -58,9 +59,12 @@ def add(
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="The address may be in a private network.")
     ] = False,
+    address_file: AddressFile = None,
     as_json: Json = False,
 ) -> None:
-    """Add somebody to be told. The address is asked for, or read from standard input, and stored encrypted.
+    """Add somebody to be told. The address is asked for, or read from a file or standard input, and stored encrypted.
+
+    That of a table (rest) is a JSON document. The channel log and those of your own have no address.
 
     \b
     Example: pricing-pipeline recipient add ops webhook --severity P1 --quiet 22:00-07:00
@@ -69,11 +73,12 @@ def add(
 
     recipient.add(
         name,
-        channel.value,
+        channel,
         severity=severity.value,
         quiet=quiet,
         quiet_zone=quiet_zone,
         allow_private=allow_private,
+        address_file=address_file,
         as_json=as_json,
     )
 
@@ -124,6 +129,7 @@ def change(
     address: Annotated[
         bool, typer.Option("--address", help="Ask for another address, or read it from standard input.")
     ] = False,
+    address_file: AddressFile = None,
     as_json: Json = False,
 ) -> None:
     """Change when somebody is told, or where.
@@ -140,7 +146,8 @@ def change(
         quiet_zone=quiet_zone,
         allow_private=allow_private,
         is_active=is_active,
-        new_address=address,
+        new_address=address or address_file is not None,
+        address_file=address_file,
         as_json=as_json,
     )
 

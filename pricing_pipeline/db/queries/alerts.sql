@@ -145,3 +145,21 @@ SELECT coalesce(o.payload ->> 'recipient', o.operation_type) AS subject,
               coalesce(o.payload ->> 'recipient', 'nobody'), min(o.operation_type), (array_agg(o.errors -> -1 ->> 'message' ORDER BY o.finished_at DESC))[1]) AS says
 FROM pricing.async_operations_dead o WHERE o.status = 'failed' AND o.finished_at > pricing.clock() - interval '1 day'
 GROUP BY coalesce(o.payload ->> 'recipient', o.operation_type), o.payload ->> 'recipient';
+
+-- name: operation_unhandled
+-- Operations of a user's own type that have been due for ten minutes and were never attempted, nor was any other of the type in that time.
+WITH n AS MATERIALIZED (SELECT pricing.clock() - interval '10 minutes' AS at)
+SELECT w.operation_type AS subject,
+       format('Operations of the type %s that have been due for ten minutes and were never attempted: %s. %s', w.operation_type, w.operations,
+              CASE WHEN t.operation_type IS NULL THEN 'There is no such type any more.'
+                   ELSE format('No notifier has a handler for it, or its handler hangs: `pricing-pipeline operation-type show %s` says more.', w.operation_type) END) AS says
+FROM n CROSS JOIN LATERAL (
+    SELECT o.operation_type, count(*) AS operations FROM pricing.async_operations_live o
+    WHERE o.status = 'pending' AND o.attempt = 0 AND o.due_at <= n.at GROUP BY 1) w
+LEFT JOIN pricing.operation_types t USING (operation_type)
+WHERE coalesce(t.is_active AND NOT t.is_built_in, true)
+  AND NOT EXISTS (SELECT FROM pricing.async_operations_live o WHERE o.operation_type = w.operation_type AND o.claimed_at > n.at)
+  AND NOT EXISTS (SELECT FROM pricing.async_operations_dead o
+                  WHERE o.operation_type = w.operation_type AND o.finished_at > n.at AND o.claimed_at > n.at)
+  AND NOT EXISTS (SELECT FROM pricing.async_operations_completed o
+                  WHERE o.operation_type = w.operation_type AND o.finished_at > n.at AND o.claimed_at > n.at);

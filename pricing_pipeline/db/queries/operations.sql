@@ -14,6 +14,13 @@ SELECT pricing.complete_operations(CAST(:ids AS bigint[]), :token, CAST(:results
 -- An attempt has failed; returns the new status, or NULL if the claim was lost.
 SELECT pricing.fail_operation(:id, :token, :message, :is_permanent, make_interval(secs => CAST(:retry_after AS float8)));
 
+-- name: superseded
+-- Pairs whose price a newer message to the same recipient brings, or has brought; what failed or was cancelled does not count.
+SELECT DISTINCT p.price ->> 'data_type' AS data_type, p.price ->> 'symbol' AS symbol
+FROM pricing.async_operations o CROSS JOIN LATERAL jsonb_path_query(o.payload, '$.data.prices[*] ? (@.type() == "object")') AS p (price)
+WHERE o.id > :id AND o.operation_type = :operation_type AND o.payload ->> 'recipient' = :recipient
+  AND o.status IN ('pending', 'processing', 'completed');
+
 -- name: recover
 -- Take back what a worker has said nothing about; returns how many.
 SELECT pricing.recover_operations();

@@ -20,7 +20,7 @@ from email.utils import format_datetime, formataddr
 import httpcore
 
 from pricing_pipeline.errors import OperationFailed
-from pricing_pipeline.operations.channels.webhook import refuse_private, tls_context
+from pricing_pipeline.operations.channels.posting import refuse_private, tls_context
 from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline.providers.base import safe_words
 from pricing_pipeline.providers.transport import (

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from pricing_pipeline.errors import OperationFailed
 from pricing_pipeline.operations.channels.mail import Mailbox, send_mail
-from pricing_pipeline.operations.channels.webhook import seconds_for
+from pricing_pipeline.operations.channels.posting import seconds_for
 from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline.providers.transport import Resolver
 

@@ -27,10 +27,11 @@ BEGIN
                                                     FROM pricing.recipients r WHERE r.is_active), 'none yet'),
                   ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF who.channel = 'webhook' AND data IS NOT NULL THEN
+    IF data IS NOT NULL AND EXISTS (SELECT FROM pricing.operation_types t
+                                    WHERE t.operation_type = who.channel AND t.payload_fields -> 'data' IS NOT NULL) THEN
         message := message || jsonb_build_object('data', data);
     END IF;
     RETURN pricing.enqueue_operation(who.channel, message, CASE WHEN NOT is_urgent THEN pricing.quiet_end(who, now_) END, is_urgent);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_message(text, text, text, boolean, jsonb) IS
-    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. In quiet hours what is not urgent waits for their end. Only a webhook gets data. A title is cut after 200 characters, a body after 20,000.';
+    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. In quiet hours what is not urgent waits for their end. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.';
