@@ -105,7 +105,8 @@ def test_b22_a_flood_neither_blocks_nor_fills_the_memory(core: Core, engine: Eng
         connection.execute(
             text(
                 "DO $$ BEGIN FOR n IN 1..100000 LOOP RAISE WARNING 'flood %', n USING SCHEMA = 'pricing.warn',"
-                " TABLE = 'flood', COLUMN = 'subject ' || n % 1000, DATATYPE = '', CONSTRAINT = 'flood'; END LOOP; END $$"
+                " TABLE = 'flood', COLUMN = 'subject ' || n % 1000, DATATYPE = '',"
+                " CONSTRAINT = 'flood'; END LOOP; END $$"
             )
         )
         connection.rollback()
