@@ -34,7 +34,9 @@ COMMENT ON COLUMN pricing.provider_state.breaker_began_at IS
 
 ALTER TABLE pricing.alerts ADD COLUMN newest_at timestamptz;
 COMMENT ON COLUMN pricing.alerts.newest_at IS
-    'When the newest event happened that it is about; one that is newer than told_at is told. NULL = its rule counts no events.';
+    'When the newest event happened that it is about; NULL = its rule counts no events.';
+ALTER TABLE pricing.alerts ADD COLUMN told_newest_at timestamptz;
+COMMENT ON COLUMN pricing.alerts.told_newest_at IS 'newest_at when recipients were last told: what is newer is told, too.';
 
 -- It returns one column more.
 DROP FUNCTION IF EXISTS pricing.alerts_to_tell();

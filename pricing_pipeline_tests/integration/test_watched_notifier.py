@@ -32,7 +32,10 @@ pytestmark = pytest.mark.usefixtures("still")
 
 
 class Supervised:
-    """A notifier in a process of its own, looked after as `up` does it, but with shorter times."""
+    """A notifier in a process of its own, looked after as `up` does it, but with shorter times.
+
+    `patience` are the seconds after which it hangs: more than the 15 s between two looks for trouble.
+    """
 
     def __init__(self, home: Path, database_url: str, patience: float) -> None:
         folder = home / "notifier"
@@ -85,21 +88,21 @@ def supervise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         with contextlib.suppress(AssertionError, OSError):
             os.kill(supervised.pid, signal.SIGCONT)
         supervised.command.send(signal.SIGKILL)
-        wait_until(lambda: supervised.command.poll() is not None)
+        assert supervised.command._process is not None
+        supervised.command._process.wait(PATIENCE)
 
 
 def test_b21_a_frozen_notifier_is_started_again(
     core: Core, database_url: str, supervise: Callable[..., Supervised]
 ) -> None:
-    notifier = supervise(database_url, 8.0)
+    notifier = supervise(database_url, 25.0)
     notifier.look_until(lambda: notifier.has_answered)
     first = notifier.pid
     os.kill(first, signal.SIGSTOP)
-    notifier.look_until(lambda: notifier.watched.restarts == 1 and notifier.command.pid is not None)
+    notifier.look_until(lambda: notifier.watched.restarts >= 1 and notifier.command.pid is not None)
     assert notifier.pid != first
-    began = core.one("SELECT pricing.clock()")
-    looked = "SELECT max(looked_at) FROM pricing.notifiers"
-    notifier.look_until(lambda: (at := core.one(looked)) is not None and at > began)
+    looked = "SELECT FROM pricing.notifiers WHERE worker LIKE :who AND looked_at IS NOT NULL"
+    notifier.look_until(lambda: core.rows(looked, who=f"%:{notifier.command.pid}") != [])
 
 
 def test_b21_a_notifier_whose_queries_hang_is_started_again(
@@ -110,13 +113,13 @@ def test_b21_a_notifier_whose_queries_hang_is_started_again(
         " WHERE datname = current_database() AND application_name = 'pricing-pipeline'"
     )
     before = {row.pid for row in core.rows(pids)}
-    notifier = supervise(database_url, 8.0)
+    notifier = supervise(database_url, 25.0)
     notifier.look_until(lambda: notifier.has_answered)
     first, frozen = notifier.pid, {row.pid for row in core.rows(pids)} - before
     for pid in frozen:
         os.kill(pid, signal.SIGSTOP)
     try:
-        notifier.look_until(lambda: notifier.watched.restarts == 1 and notifier.command.pid is not None)
+        notifier.look_until(lambda: notifier.watched.restarts >= 1 and notifier.command.pid is not None)
         assert notifier.pid != first
     finally:
         for pid in frozen:
@@ -126,9 +129,9 @@ def test_b21_a_notifier_whose_queries_hang_is_started_again(
 def test_b21_a_notifier_that_waits_for_the_database_is_left_alone(
     supervise: Callable[..., Supervised],
 ) -> None:
-    notifier = supervise("postgresql://nobody@127.0.0.1:9/nowhere", 8.0)
+    notifier = supervise("postgresql://nobody@127.0.0.1:9/nowhere", 25.0)
     notifier.look_until(lambda: notifier.has_answered)
-    first, until = notifier.pid, time.monotonic() + 20
+    first, until = notifier.pid, time.monotonic() + 30
     notifier.look_until(lambda: time.monotonic() > until)
     assert (notifier.watched.restarts, notifier.pid) == (0, first)
 

@@ -47,7 +47,7 @@ BEGIN
     RETURN QUERY
     WITH chosen AS (
         SELECT a.alert_id, a.told_at IS NOT NULL AND a.resolved_at IS NULL AS is_repeated,
-               coalesce(a.resolved_at IS NULL AND a.newest_at > a.told_at, false) AS has_news FROM pricing.alerts a
+               coalesce(a.resolved_at IS NULL AND a.newest_at > a.told_newest_at, false) AS has_news FROM pricing.alerts a
         WHERE a.raised_at IS NOT NULL
           -- What nobody is to be told of waits until somebody is.
           AND a.severity <= (SELECT max(r.least_severity) FROM pricing.recipients r WHERE r.is_active)
@@ -59,10 +59,10 @@ BEGIN
                      OR (a.acknowledged_at IS NULL
                          AND ((a.is_repeated AND a.told_at <= now_ - pricing.repeat_after(a.severity))
                               -- The message about it may itself be the next that dies, so not at once.
-                              OR (a.newest_at > a.told_at AND a.told_at <= now_ - interval '1 hour'))) END)
+                              OR (a.newest_at > a.told_newest_at AND a.told_at <= now_ - interval '1 hour'))) END)
     UPDATE pricing.alerts a
     SET told_at = CASE WHEN a.resolved_at IS NULL OR a.told_at IS NULL THEN now_ ELSE a.told_at END,
-        end_told_at = CASE WHEN a.resolved_at IS NOT NULL THEN now_ END
+        told_newest_at = a.newest_at, end_told_at = CASE WHEN a.resolved_at IS NOT NULL THEN now_ END
     FROM chosen c WHERE a.alert_id = c.alert_id
     RETURNING a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.resolved_at IS NOT NULL, c.is_repeated, c.has_news;
 END $$;
@@ -91,8 +91,8 @@ CREATE OR REPLACE FUNCTION pricing.move_alerts(now_ timestamptz, step interval) 
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
 BEGIN
     UPDATE pricing.alerts a SET since = least(a.since, now_), last_seen_at = least(a.last_seen_at, now_), told_at = least(a.told_at, now_),
-        newest_at = least(a.newest_at, now_)
-    FROM (SELECT x.alert_id FROM pricing.alerts x WHERE greatest(x.since, x.last_seen_at, x.told_at, x.newest_at) > now_ ORDER BY 1 FOR UPDATE) mine
+        newest_at = least(a.newest_at, now_), told_newest_at = least(a.told_newest_at, now_)
+    FROM (SELECT x.alert_id FROM pricing.alerts x WHERE greatest(x.since, x.last_seen_at, x.told_at, x.newest_at, x.told_newest_at) > now_ ORDER BY 1 FOR UPDATE) mine
     WHERE a.alert_id = mine.alert_id;
     UPDATE pricing.alert_silences s SET until = pricing.moved_back(s.until, now_, step)
     FROM (SELECT x.silence_id FROM pricing.alert_silences x WHERE x.until > now_ ORDER BY 1 FOR UPDATE) mine
