@@ -339,68 +339,6 @@ def test_b21_people_list_acknowledge_and_silence_alerts(cli: CommandLine, core: 
     )
 
 
-def test_b21_a_silence_of_what_is_not_open_says_what_is(cli: CommandLine, core: Core, clock: Clock) -> None:
-    said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo").stdout
-    assert said.endswith(
-        "No open alert is about yahooo now; of breaker_open there are open ones about: nothing.\n"
-    )
-    open_breaker(core, clock)
-    look(core)
-    said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo").stdout
-    assert said.endswith(f"of breaker_open there are open ones about: {TWELVEDATA}.\n")
-    said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo", "--json").json
-    assert (said["is_open"], said["open_subjects"]) == (False, [TWELVEDATA])
-    assert "No open alert" not in cli("alert", "silence", "breaker_open", "--hours", "1").stdout
-
-
-def test_b21_one_outage_is_told_once(core: Core, clock: Clock) -> None:
-    """The breaker's alert covers the types that its provider does not answer for, until it is closed again."""
-
-    def keep_looking() -> set[str]:
-        for _ in range(4):
-            clock.advance(301)
-            look(core)
-        return open_alerts(core).keys() & {"breaker_open", "provider_fails"}
-
-    begin_outage(core, clock)
-    look(core)
-    open_breaker(core, clock)
-    assert keep_looking() == {"breaker_open"}
-    close_breaker(core, clock)
-    assert keep_looking() == {"provider_fails"}
-    open_breaker(core, clock)
-    assert keep_looking() == {"breaker_open", "provider_fails"}, "what was told is not over"
-
-
-def test_b21_further_dead_messages_are_told_again_an_hour_later(core: Core, clock: Clock) -> None:
-    clock.stop()
-    kill_message(core, clock)
-    look(core)
-
-    def told() -> list[str]:
-        return [body for _, body in messages(core) if "section message_dead" in body]
-
-    assert len(told()) == 1
-    look_after(core, clock, 3600)
-    assert len(told()) == 1, "nothing new has happened"
-    kill_message(core, clock)
-    look(core)
-    assert len(told()) == 2
-    assert "2 messages could not be sent to bob" in told()[1]
-    assert "That is new." in told()[1]
-    clock.advance(1)
-    kill_message(core, clock)
-    look_after(core, clock, 3598)
-    assert len(told()) == 2, "each death at once would be a flood"
-    look_after(core, clock, 1)
-    assert len(told()) == 3
-    core.rows("UPDATE pricing.alerts SET acknowledged_at = pricing.clock()")
-    clock.advance(1)
-    kill_message(core, clock)
-    look_after(core, clock, 3601)
-    assert len(told()) == 3, "somebody looks after it"
-
-
 def test_b8_b15_alerts_are_pruned_and_follow_the_clock(core: Core, clock: Clock) -> None:
     open_breaker(core, clock)
     look(core)

@@ -37,8 +37,7 @@ BEGIN
                 PERFORM pricing.open_breaker(call.provider, 'the last probe failed: ' || coalesce(call.error, call.failure_kind), judged);
             ELSE
                 UPDATE pricing.provider_state s
-                SET breaker = 'closed', breaker_since = now_, breaker_began_at = NULL, breaker_until = NULL, breaker_openings = 0, breaker_reason = NULL,
-                    probe_call = NULL
+                SET breaker = 'closed', breaker_since = now_, breaker_began_at = NULL, breaker_until = NULL, breaker_openings = 0, breaker_reason = NULL, probe_call = NULL
                 WHERE s.provider = call.provider AND s.probe_call = judged;
             END IF;
         ELSIF is_fault AND call.breaker = 'closed' THEN
