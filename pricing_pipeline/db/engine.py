@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
+from weakref import finalize
 
 import psycopg
 from psycopg import errors
@@ -42,8 +43,9 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
     Connections are checked before use, so that a restarted server causes no errors. Works behind PgBouncer in
     transaction mode. The server ends a session whose transaction idles for 30 s; a wait for a lock ends after 2 s, and
     a statement after 10 minutes. Warnings of the database are counted, also those of a transaction that is rolled back;
-    disposing of the engine writes the last counts. Raises SettingsError if the URL cannot be read, without showing the
-    password. Connecting to a database with another encoding than UTF8 raises DatabaseError.
+    disposing of the engine, or the end of the process, writes the last counts. Raises SettingsError if the URL cannot
+    be read, without showing the password. Connecting to a database with another encoding than UTF8 raises
+    DatabaseError.
     """
     engine = create_engine(
         checked_url(url).set(drivername="postgresql+psycopg"),
@@ -63,6 +65,7 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
     heard = HeardWarnings(partial(psycopg.connect, *arguments, **options))
     event.listen(engine, "connect", lambda connection, _: connection.add_notice_handler(heard.hear))
     event.listen(engine, "engine_disposed", lambda _: heard.close())
+    finalize(engine, heard.close)  # also when the process ends
     return engine
 
 

@@ -49,7 +49,7 @@ class HeardWarnings:
 
     def __init__(self, connect: Callable[[], psycopg.Connection[Any]]) -> None:
         self._connect = connect
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # `close` may come while the same thread counts
         self._heard: dict[_Cause, _Heard] = {}
         self._writer: threading.Thread | None = None
         self._hurry = threading.Event()

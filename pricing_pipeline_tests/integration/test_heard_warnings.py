@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +21,7 @@ from pricing_pipeline.db.notices import HeardWarnings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -60,6 +64,19 @@ def test_b22_a_warning_of_a_transaction_that_is_rolled_back_is_counted(core: Cor
 def test_b22_a_program_that_ends_writes_what_it_has_heard_first(core: Core, engine: Engine) -> None:
     warn_and_roll_back(engine)
     engine.dispose()
+    assert counts(core) == [("a test", "AAPL", "22012", 1, "odd")]
+
+
+def test_b22_a_process_that_ends_without_a_word_writes_what_it_has_heard(
+    core: Core, database_url: str
+) -> None:
+    program = (
+        "import sys; from sqlalchemy import text; from pricing_pipeline.db.engine import make_engine\n"
+        "connection = make_engine(sys.argv[1]).connect()\n"
+        "connection.execute(text(\"SELECT pricing.warn('a test', 'AAPL', 'odd', '22012')\"))"
+    )
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program, database_url], env=environment, check=True)
     assert counts(core) == [("a test", "AAPL", "22012", 1, "odd")]
 
 

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import text
 
 from pricing_pipeline import stack
-from pricing_pipeline.operations import alerts, life, operation_queue
+from pricing_pipeline.operations import alerts, life, operation_queue, recipients
 from pricing_pipeline.operations.life import SignsOfLife
 from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline.operations.runner import OperationRunner
@@ -27,6 +27,7 @@ from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.receivers import receiving
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -39,7 +40,7 @@ class Supervised:
 
     def __init__(self, home: Path, database_url: str, patience: float) -> None:
         folder = home / "notifier"
-        (home / "logs").mkdir(parents=True)
+        (home / "logs").mkdir(parents=True, exist_ok=True)
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT),
@@ -79,8 +80,8 @@ def supervise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
     monkeypatch.setattr(children, "ASKED_EVERY", 0.2)
     made: list[Supervised] = []
 
-    def start(database_url: str, patience: float) -> Supervised:
-        made.append(Supervised(tmp_path / "home", database_url, patience))
+    def start(database_url: str, patience: float, home: Path = tmp_path / "home") -> Supervised:
+        made.append(Supervised(home, database_url, patience))
         return made[-1]
 
     yield start
@@ -252,3 +253,25 @@ def test_e7_what_is_under_way_when_the_notifier_is_stopped_returns_to_the_queue(
     again = OperationRunner(core.engine, {"log": lambda operation: None}, worker="there")
     assert again.run_due() == 1, "it is due at once"
     again.close()
+
+
+def test_e7_a_notifier_that_is_stopped_ends_within_the_grace_and_loses_no_message(
+    cli: CommandLine, core: Core, database_url: str, supervise: Callable[..., Supervised]
+) -> None:
+    with receiving(lambda post: post.hang()) as receiver:
+        assert cli("recipient", "add", "ops", "webhook", "--allow-private", stdin=receiver.url).exit_code == 0
+        notifier = supervise(database_url, 60.0, cli.home)
+        with core.engine.begin() as connection:
+            recipients.send(connection, "ops", "A title", "A body")
+        wait_until(lambda: receiver.posted != [])
+        began = time.monotonic()
+        notifier.command.send(signal.SIGTERM)
+        wait_until(lambda: notifier.command.poll() is not None)
+        assert notifier.command.poll() == 0
+        assert time.monotonic() - began < 25, "it does not wait for the attempt, which takes 27 s"
+        (row,) = core.rows("SELECT status, attempt FROM pricing.async_operations")
+        assert (row.status, row.attempt) == ("pending", 0)
+        receiver.script = lambda post: post.answer(204)
+        supervise(database_url, 60.0, cli.home)
+        wait_until(lambda: core.one("SELECT status FROM pricing.async_operations") == "completed")
+        assert len({posted.headers["Idempotency-Key"] for posted in receiver.posted}) == 1
