@@ -120,6 +120,8 @@ CREATE TABLE pricing.alerts (
     end_told_at timestamp with time zone  -- When recipients were told that it was over.
     acknowledged_at timestamp with time zone  -- When somebody said that they look after it: it is not repeated.
     acknowledged_by text  -- Who said so.
+    newest_at timestamp with time zone  -- When the newest event happened that it is about; NULL = its rule counts no events.
+    told_newest_at timestamp with time zone  -- newest_at when recipients were last told: what is newer is told, too.
     CONSTRAINT alerts_pkey PRIMARY KEY (alert_id)
     CONSTRAINT alert_severity_is_known CHECK ((severity = ANY (ARRAY['P0'::text, 'P1'::text, 'P2'::text])))
     CONSTRAINT rule_is_plain_name CHECK ((rule ~ '^[a-z][a-z0-9_]{0,47}$'::text))
@@ -792,6 +794,16 @@ CREATE TABLE pricing.limit_counts (
 ) WITH (fillfactor=50);
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_reader;
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_worker;
+
+-- Signs of life of processes that tell people; one that has been silent for a day is forgotten.
+CREATE TABLE pricing.notifiers (
+    worker text NOT NULL  -- Host and process.
+    looked_at timestamp with time zone  -- When it last looked for trouble by all rules.
+    ran_at timestamp with time zone  -- When it last looked for messages to send.
+    CONSTRAINT notifiers_pkey PRIMARY KEY (worker)
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.notifiers TO pricing_worker;
+GRANT SELECT ON TABLE pricing.notifiers TO pricing_reader;
 GRANT SELECT ON TABLE pricing.operation_status TO pricing_reader;
 GRANT SELECT ON TABLE pricing.operation_status TO pricing_worker;
 
@@ -1110,6 +1122,7 @@ CREATE TABLE pricing.provider_state (
     probe_call bigint  -- The one call that decides.
     last_call_at timestamp with time zone  -- When calls were last claimed, for request_delay_ms.
     trouble text  -- Why others are asked before it where a route names some: breaker open for minutes, quota spent, keys refused. Looked at every 10 s (watch_providers).
+    breaker_began_at timestamp with time zone  -- When the breaker opened first; failed probes, which open it again, do not change it. NULL = it is closed.
     CONSTRAINT provider_state_pkey PRIMARY KEY (provider)
     CONSTRAINT provider_state_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
     CONSTRAINT breaker_has_end CHECK ((((breaker)::text = 'closed'::text) = (breaker_until IS NULL)))
@@ -1434,6 +1447,21 @@ CREATE TABLE pricing.user_caps (
 GRANT SELECT ON TABLE pricing.user_caps TO pricing_reader;
 GRANT SELECT ON TABLE pricing.user_caps TO pricing_worker;
 
+-- Warnings and notices of PostgreSQL by cause and ten minutes, counted outside the transactions that raised them.
+CREATE TABLE pricing.warning_counts (
+    since timestamp with time zone NOT NULL  -- When the ten minutes began in which they were written down.
+    source text NOT NULL  -- The function that warned; postgresql = PostgreSQL itself.
+    subject text NOT NULL  -- What it is about; of PostgreSQL's own ones, WARNING or NOTICE.
+    sqlstate text NOT NULL  -- The code of the error behind it; empty = none.
+    times bigint NOT NULL  -- How often it was raised.
+    last_at timestamp with time zone NOT NULL  -- When the last one was raised.
+    last_message text NOT NULL  -- What the last one said.
+    CONSTRAINT warning_counts_pkey PRIMARY KEY (since, source, subject, sqlstate)
+    CONSTRAINT warnings_are_counted CHECK ((times > 0))
+) WITH (fillfactor=70);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.warning_counts TO pricing_worker;
+GRANT SELECT ON TABLE pricing.warning_counts TO pricing_reader;
+
 -- What went wrong without stopping anything else, at most one row a minute for the same trouble; kept 30 days.
 CREATE TABLE pricing.warnings (
     warning_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Rises with each warning.
@@ -1497,8 +1525,8 @@ GRANT EXECUTE ON FUNCTION pricing.adopt_pairs() TO pricing_worker;
 CREATE FUNCTION pricing.agreement(ratio numeric) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.agreement(numeric) TO pricing_reader, pricing_worker;
 
--- Alerts that recipients are to be told of now: new ones, those whose repetition is due, those that are over; notes them as told. The less urgent (P2) come together once a day.
-CREATE FUNCTION pricing.alerts_to_tell() RETURNS TABLE(alert_id bigint, rule text, subject text, severity text, says text, since timestamp with time zone, is_over boolean, is_repeated boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+-- Alerts that recipients are to be told of now: new ones, those whose repetition is due, those of which more has happened (an hour later at the earliest), those that are over; notes them as told. The less urgent (P2) come together once a day.
+CREATE FUNCTION pricing.alerts_to_tell() RETURNS TABLE(alert_id bigint, rule text, subject text, severity text, says text, since timestamp with time zone, is_over boolean, is_repeated boolean, has_news boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.alerts_to_tell() TO pricing_worker;
 
 -- What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call. Exact only under the lock of the provider_state row.
@@ -1747,6 +1775,10 @@ GRANT EXECUTE ON FUNCTION pricing.cost_backfill(text,date,date,text[]) TO pricin
 -- Counts the windows of a provider from its call log, for later claims to go on from. Only under the lock of the provider_state row.
 CREATE FUNCTION pricing.count_units(wanted_provider text, now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.count_units(text,timestamp with time zone) TO pricing_worker;
+
+-- Adds what a program has heard: rows with source, subject, sqlstate, times, message, and how many seconds ago the last one was raised. Waits a second at most for a row that another session has locked.
+CREATE FUNCTION pricing.count_warnings(heard jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.count_warnings(jsonb) TO pricing_worker;
 
 -- Remembers that the provider has answered for these days, so that no backfill asks again.
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -2304,6 +2336,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_demand(timestamp with time zone,interval)
 CREATE FUNCTION pricing.move_due(kind pricing.data_type_registry, now_ timestamp with time zone, pairs pricing.due_pair[], OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.move_due(pricing.data_type_registry,timestamp with time zone,pricing.due_pair[]) TO pricing_worker;
 
+-- The clock was set back: notifiers gave their last sign of life now at the latest.
+CREATE FUNCTION pricing.move_notifiers(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.move_notifiers(timestamp with time zone) TO pricing_worker;
+
 -- The clock was set back: pauses and leases of operations end when they would have.
 CREATE FUNCTION pricing.move_operations(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_operations(timestamp with time zone,interval) TO pricing_worker;
@@ -2348,7 +2384,7 @@ GRANT EXECUTE ON FUNCTION pricing.next_to_ask(text,bigint) TO pricing_worker;
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
--- Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed.
+-- Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, newest_at, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed.
 CREATE FUNCTION pricing.note_alerts(failed text[], seen jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_alerts(text[],jsonb) TO pricing_worker;
 
@@ -2367,6 +2403,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_gap(timestamp with time zone,timestamp wi
 -- Quarantined values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.
 CREATE FUNCTION pricing.note_judged(wanted_class text, wanted_symbol text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_judged(text,text,timestamp with time zone) TO pricing_worker;
+
+-- Notes that a notifier has just looked for trouble, or else for messages to send. Waits for nobody: what cannot be noted now is noted by the next look.
+CREATE FUNCTION pricing.note_notifier(by_worker text, has_looked boolean) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
+GRANT EXECUTE ON FUNCTION pricing.note_notifier(text,boolean) TO pricing_worker;
 
 -- Keeps what another provider said about quarantined values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.
 CREATE FUNCTION pricing.note_opinions(from_call bigint, asked_symbols text[], times timestamp with time zone[], amounts numeric[], currencies text[], adjustments text[], failures text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2518,6 +2558,10 @@ GRANT EXECUTE ON FUNCTION pricing.prune_alerts(timestamp with time zone) TO pric
 CREATE FUNCTION pricing.prune_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_leaf(text,timestamp with time zone) TO pricing_worker;
 
+-- Forgets notifiers that have been silent for a day.
+CREATE FUNCTION pricing.prune_notifiers(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prune_notifiers(timestamp with time zone) TO pricing_worker;
+
 -- Deletes operations that were completed more than 14 days ago, and dead ones after 90. Returns how many.
 CREATE FUNCTION pricing.prune_operations(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.prune_operations(timestamp with time zone) TO pricing_worker;
@@ -2525,6 +2569,10 @@ GRANT EXECUTE ON FUNCTION pricing.prune_operations(timestamp with time zone) TO 
 -- Forgets values 90 days after a person decided on them and they last came, quarantined ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days, or beyond the newest 100 MB of a provider. Returns how many values.
 CREATE FUNCTION pricing.prune_quarantine() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_quarantine() TO pricing_worker;
+
+-- Deletes warnings and counts of them that are older than 30 days.
+CREATE FUNCTION pricing.prune_warnings(now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prune_warnings(timestamp with time zone) TO pricing_worker;
 
 -- How long after the close the daily value of a pair should be there: as learned, else as is usual.
 CREATE FUNCTION pricing.publish_lag(wanted_type text, wanted_symbol text, fetcher text) RETURNS interval LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2562,9 +2610,17 @@ GRANT EXECUTE ON FUNCTION pricing.raise_priorities(bigint[],integer[]) TO pricin
 CREATE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 
+-- Warnings of the last time, by source and subject: how often at least, when last, and what was said then. Those that were rolled back are among them if a program of ours heard them.
+CREATE FUNCTION pricing.recent_warnings(back interval) RETURNS TABLE(source text, subject text, times bigint, last_at timestamp with time zone, sqlstate text, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.recent_warnings(interval) TO pricing_reader, pricing_worker;
+
 -- Makes due what changed behind our back: rows of tables of one's own, TTLs of single pairs, tasks of paused instruments. Returns how many pairs are due earlier.
 CREATE FUNCTION pricing.reconcile_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
+
+-- Messages that wait for the end of a recipient's former quiet hours wait for the end of the present ones, or are due. Returns how many.
+CREATE FUNCTION pricing.reconsider_quiet(of_recipient text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.reconsider_quiet(text) TO pricing_worker;
 
 -- Takes back operations whose worker has said nothing for five minutes: they are due at once, or dead after their last attempt. Returns how many.
 CREATE FUNCTION pricing.recover_operations() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
@@ -2672,6 +2728,10 @@ GRANT EXECUTE ON FUNCTION pricing.retry_operations(bigint[]) TO pricing_worker;
 -- Makes dead tasks pending again by hand, with all their attempts and by today's route, and ends their pairs' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, removed (its instrument), misconfigured, unknown.
 CREATE FUNCTION pricing.retry_tasks(wanted bigint[]) RETURNS TABLE(task_id bigint, outcome text, live_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retry_tasks(bigint[]) TO pricing_worker;
+
+-- Returns operations to the queue whose worker is stopped before they end: due at once, and the attempt does not count. Returns the ids that the claim still owned; what another session has locked is left to its lease.
+CREATE FUNCTION pricing.return_operations(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.return_operations(bigint[],uuid) TO pricing_worker;
 
 -- Returns claimed tasks to the queue, without costing an attempt: at once (a deadlock, or a worker that stops) or after a pause (because of a lock). A task that another session has locked returns when its lease ends. Returns how many.
 CREATE FUNCTION pricing.return_tasks(ids bigint[], token uuid, kind text DEFAULT 'worker_stopped'::text, message text DEFAULT 'returned by its worker'::text, pause interval DEFAULT NULL::interval) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2964,7 +3024,7 @@ GRANT EXECUTE ON FUNCTION pricing.walk_schedules() TO pricing_worker;
 CREATE FUNCTION pricing.walk_waits(wanted_type text, wanted_symbol text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.walk_waits(text,text) TO pricing_reader, pricing_worker;
 
--- Notes what went wrong without stopping anything else: in the table, and in the server's log, which keeps it even if the transaction is rolled back.
+-- Notes what went wrong without stopping anything else: in the table, and as a warning. The program that hears it counts it even if the transaction is rolled back, and the server's log has it, too.
 CREATE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.warn(text,text,text,text) TO pricing_worker;
 

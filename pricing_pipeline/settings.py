@@ -123,6 +123,12 @@ class Settings(BaseSettings):
     master_key: SecretStr | None = None
     """Master keys that seal the providers' keys in the database: `id:base64,id:base64`, newest first, or `file:/PATH`
     of a file with one in a line. Unset: `master.key` in the home, made with the first key that is stored."""
+    last_resort_url: SecretStr | None = None
+    """Address that the notifier tells when the pricing database is away: a webhook, or one of e-mail, chat or SMS."""
+    last_resort_secret: SecretStr | None = None
+    """Signs what the last resort gets, if it is a webhook."""
+    last_resort_allow_private: bool = False
+    """Whether the last resort may be in a private network; a webhook may then use http."""
     code_socket: Path | None = None
     """Unix socket of the Dagster code server; set by `up` for its children."""
     max_drain_seconds: int = Field(600, ge=5, le=3600)
@@ -144,7 +150,7 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
     except ValidationError as error:
         faults = "; ".join(
             f"PRICING_{str(e['loc'][0]).upper()}={e.get('input')!r}: {e['msg']}"
-            if not re.search("url|key|agent|token", str(e["loc"][0]))
+            if not re.search("url|key|agent|token|secret", str(e["loc"][0]))
             else f"PRICING_{str(e['loc'][0]).upper()}: {e['msg']}"
             for e in error.errors()
         )

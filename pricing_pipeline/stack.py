@@ -27,11 +27,12 @@ from pricing_pipeline.env_file import env_file
 from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.environments import environment_of_children, given_to
+from pricing_pipeline.operations import last_resort, life
 from pricing_pipeline.processes import dagster_home
 from pricing_pipeline.processes.children import Child
 from pricing_pipeline.processes.home import code_socket
 from pricing_pipeline.processes.ports import LOOPBACK, listen_for_browsers, require_free_port
-from pricing_pipeline.processes.probes import answers_grpc, answers_http, listens
+from pricing_pipeline.processes.probes import answers_grpc, answers_http, listens, still_change
 from pricing_pipeline.processes.supervisor import Supervisor
 from pricing_pipeline.processes.web_guard import in_url, ui_token
 from pricing_pipeline.providers import PROVIDERS
@@ -43,6 +44,8 @@ ROOT = Path(__file__).parents[1]
 """The clone: dagster.yaml and migrations are there."""
 
 _PING_SECONDS = 3.0
+_SLOWEST_STEP = 60.0
+"""Seconds after which a thread of the notifier hangs. Noticing a lost server and connecting anew take 40 s at most."""
 Say = Callable[[str], None]
 
 
@@ -55,6 +58,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     _require_dagster()
     _require_master_key(settings)
     _require_addresses(settings)
+    last_resort.from_settings(settings)
     token = ui_token(settings)
     with Supervisor(settings.home) as supervisor:
         began = time.time()
@@ -92,7 +96,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.wait_until_ready("dagster-daemon")
         _settle(settings, environment)  # a storage that is new has tables from here on
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
-        supervisor.start(_module("notifier", "pricing_pipeline.operations.notifier", environment))
+        supervisor.start(_notifier(settings.home.absolute(), environment))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
         say(
@@ -305,6 +309,18 @@ def _webserver(environment: dict[str, str], url: str, port: int, token: str | No
     )
 
 
+def _notifier(home: Path, environment: dict[str, str]) -> Child:
+    """The process that tells people. It hangs when one of its threads no longer changes its file."""
+    folder = home / "notifier"
+    return _module(
+        "notifier",
+        "pricing_pipeline.operations.notifier",
+        environment,
+        [str(folder)],
+        answers=still_change(life.paths(folder), _SLOWEST_STEP),
+    )
+
+
 def _own_address(settings: Settings) -> str:
     """The address by which this machine itself reaches the Dagster UI, in the form of URLs."""
     address = settings.ui_address
@@ -324,9 +340,10 @@ def _module(
     options: list[str] | None = None,
     *,
     ready: Callable[[], bool] | None = None,
+    answers: Callable[[], bool] | None = None,
 ) -> Child:
     argv = [sys.executable, "-m", module, *(options or [])]
-    return Child(name, argv, given_to(name, environment), _folder(environment), ready)
+    return Child(name, argv, given_to(name, environment), _folder(environment), ready, answers)
 
 
 def _folder(environment: dict[str, str]) -> Path:

@@ -62,11 +62,24 @@ def silence(rule: str, hours: float, subject: str | None, because: str | None, *
     """Tell nobody of alerts of one kind for a while. Raises UnknownAlertRule."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         until = alerts.silence(connection, rule, subject, 3600 * hours, login(), because)
+        open_subjects = alerts.open_subjects(connection, rule)
+    is_open = subject in open_subjects if subject else bool(open_subjects)
     if as_json:
-        print_json({"alert": rule, "subject": subject, "until": until})
-    else:
-        about = f" about {subject}" if subject else ""
-        typer.echo(f"Nobody is told of {rule}{about} until {moment(until)}.")
+        print_json(
+            {
+                "alert": rule,
+                "subject": subject,
+                "until": until,
+                "is_open": is_open,
+                "open_subjects": open_subjects,
+            }
+        )
+        return
+    about = f" about {subject}" if subject else ""
+    typer.echo(f"Nobody is told of {rule}{about} until {moment(until)}.")
+    if subject and not is_open:
+        others = ", ".join(open_subjects) or "nothing"
+        typer.echo(f"No open alert is about {subject} now; of {rule} there are open ones about: {others}.")
 
 
 def unsilence(rule: str, *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 import typer
@@ -10,8 +11,8 @@ from sqlalchemy import Engine
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import moment, print_json, print_table
 from pricing_pipeline.cli.style import in_zone
-from pricing_pipeline.errors import UnknownOperation
-from pricing_pipeline.operations import operation_queue, recipients
+from pricing_pipeline.errors import OperationFailed, SettingsError, UnknownOperation
+from pricing_pipeline.operations import last_resort, operation_queue, recipients
 from pricing_pipeline.settings import load_settings
 
 _PATIENCE = 30.0
@@ -55,6 +56,31 @@ def try_(name: str, *, as_json: bool) -> bool:
             f"`operation show {operation_id}` follows it."
         )
     return status == "completed" and skipped is None
+
+
+def try_last_resort(*, as_json: bool) -> bool:
+    """Send a test message to the last resort, without a database; False if it has not arrived. Raises SettingsError."""
+    resort = last_resort.from_settings(load_settings())
+    if resort is None:
+        raise SettingsError(
+            "PRICING_LAST_RESORT_URL is not set, so nobody is told when the database is away. See .env.example."
+        )
+    why = None
+    try:
+        resort.send(
+            "Test of the pricing pipeline",
+            f"This is a test. {socket.gethostname()} tells you here when the pricing database is away.",
+            f"test {time.time_ns()}",
+        )
+    except OperationFailed as error:
+        why = str(error)
+    if as_json:
+        print_json({"last_resort": resort.place, "sent": why is None, "why": why})
+    elif why is None:
+        typer.echo(f"The message to {resort.place} was sent.")
+    else:
+        typer.echo(f"The message to {resort.place} was not sent: {why}.")
+    return why is None
 
 
 def _outcome(engine: Engine, operation_id: int) -> tuple[str, str | None, str | None]:

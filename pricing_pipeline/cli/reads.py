@@ -48,7 +48,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """One trouble of the last 24 hours: in how many minutes of them it was met, when last, and what was said then."""
+    """One trouble of the last 24 hours: how often it was met at least, when last, and what was said then."""
 
     source: str
     subject: str

@@ -21,6 +21,8 @@ from pricing_pipeline.demand import backfills, freshness, schedules
 from pricing_pipeline.demand.freshness import Freshness
 from pricing_pipeline.demand.schedules import WaitingSchedule
 from pricing_pipeline.errors import DatabaseError, PricingError
+from pricing_pipeline.operations import life
+from pricing_pipeline.operations.life import LastSigns
 from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.queue import limits
@@ -48,6 +50,7 @@ class Overview:
     role_faults: Sequence[RoleFault] = ()
     warnings: Sequence[Warned] = ()
     quarantine: Sequence[quarantined_values.Count] = ()
+    notifier: LastSigns | None = None
 
     def total(self, name: str) -> int:
         return sum(int(getattr(kind, name)) for kind in self.types)
@@ -76,6 +79,7 @@ def status(*, as_json: bool) -> bool:
                 role_faults(connection),
                 reads.warnings(connection),
                 quarantined_values.counts(connection),
+                life.last_signs(connection),
             )
     except DatabaseError as failure:
         error = str(failure)
@@ -121,6 +125,7 @@ def _content(
         "refetches": [asdict(refetch) | {"words": refetch.words} for refetch in overview.refetches],
         "warnings": [asdict(warning) for warning in overview.warnings],
         "quarantine": [asdict(count) for count in overview.quarantine],
+        "notifier": _notifier(overview.notifier, started_at),
         "urls": state.get("urls", {}),
         "processes": state.get("processes", {}),
         "home": str(settings.home.absolute()),
@@ -142,6 +147,15 @@ def _type(kind: Freshness) -> dict[str, Any]:
         "paused": kind.paused,
         "oldest_fetched_at": kind.oldest_fetched_at,
     }
+
+
+def _notifier(signs: LastSigns | None, started_at: datetime | None) -> dict[str, Any] | None:
+    """When it was last at work, and what that means; one that has just been started is given time."""
+    if signs is None:
+        return None
+    is_new = started_at is not None and datetime.now(UTC) - started_at < life.SILENT_AFTER
+    words = None if is_new else signs.words
+    return {"looked_at": signs.looked_at, "ran_at": signs.ran_at, "warning": words}
 
 
 def _budget(budget: Budget) -> dict[str, Any]:
@@ -217,6 +231,8 @@ def _say(content: Mapping[str, Any]) -> None:
         typer.echo(f"{name + ':':<13}{value}")
     _say_processes(content["processes"])
     if content["error"] is None:
+        if content["notifier"]["warning"] is not None:
+            typer.echo(f"warning:     {content['notifier']['warning']}.")
         _say_types(content)
         _say_quota(content["quota"])
         _say_budget(content["budget"])

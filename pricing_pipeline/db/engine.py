@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NoReturn
+from weakref import finalize
 
 import psycopg
 from psycopg import errors
@@ -12,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from pricing_pipeline.db.notices import HeardWarnings
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.errors import DatabaseError, ReadReplica, SettingsError
 
@@ -25,14 +28,24 @@ _KEEPALIVES = {
 }
 """Over TCP, a lost server is noticed within half a minute; libpq ignores these on a socket."""
 
+_CONNECT_ARGS: Mapping[str, Any] = {
+    "connect_timeout": 10,
+    "application_name": "pricing-pipeline",
+    # Behind PgBouncer, the next transaction may run in a session without the prepared statement.
+    "prepare_threshold": None,
+    **_KEEPALIVES,
+}
+
 
 def make_engine(url: str, *, pool_size: int = 5) -> Engine:
     """Make an engine for a libpq URL (`postgresql://...`, socket or TCP).
 
     Connections are checked before use, so that a restarted server causes no errors. Works behind PgBouncer in
     transaction mode. The server ends a session whose transaction idles for 30 s; a wait for a lock ends after 2 s, and
-    a statement after 10 minutes. Raises SettingsError if the URL cannot be read, without showing the password.
-    Connecting to a database with another encoding than UTF8 raises DatabaseError.
+    a statement after 10 minutes. Warnings of the database are counted, also those of a transaction that is rolled back;
+    disposing of the engine, or the end of the process, writes the last counts. Raises SettingsError if the URL cannot
+    be read, without showing the password. Connecting to a database with another encoding than UTF8 raises
+    DatabaseError.
     """
     engine = create_engine(
         checked_url(url).set(drivername="postgresql+psycopg"),
@@ -41,18 +54,18 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         # A session plans each statement once: few busy sessions are faster than many that take turns.
         pool_use_lifo=True,
         pool_pre_ping=True,
-        connect_args={
-            "connect_timeout": 10,
-            "application_name": "pricing-pipeline",
-            # Behind PgBouncer, the next transaction may run in a session without the prepared statement.
-            "prepare_threshold": None,
-            **_KEEPALIVES,
-        },
+        connect_args=_CONNECT_ARGS,
     )
     # First, because SQLAlchemy's own first query fails if text comes as bytes.
     event.listen(engine, "connect", _require_unicode, insert=True)
     event.listen(engine, "connect", _set_timeouts)
     event.listen(engine, "handle_error", _clear_error)
+    arguments, options = engine.dialect.create_connect_args(engine.url)
+    options = {**options, **_CONNECT_ARGS, "connect_timeout": 5, "autocommit": True}
+    heard = HeardWarnings(partial(psycopg.connect, *arguments, **options))
+    event.listen(engine, "connect", lambda connection, _: connection.add_notice_handler(heard.hear))
+    event.listen(engine, "engine_disposed", lambda _: heard.close())
+    finalize(engine, heard.close)  # also when the process ends
     return engine
 
 

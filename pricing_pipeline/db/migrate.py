@@ -41,6 +41,7 @@ def upgrade(owner_url: str) -> None:
         with engine.begin() as connection:
             _take_lock(engine, connection)
             connection.execute(query("migrate.be_patient"))
+            connection.execute(query("migrate.be_quiet"))
             connection.execute(query("roles.act_as_owner"))
             connection.execute(query("migrate.schema"))
             _run_migrations(connection)

@@ -22,7 +22,14 @@ SECRETS_OF: Mapping[str, frozenset[str]] = {
     "sandbox": frozenset(),
     "demo-viewer": frozenset({"PRICING_DATABASE_URL"}),
     "code-server": frozenset({"PRICING_DATABASE_URL", "PRICING_DAGSTER_URL"}) | KEYS,
-    "notifier": frozenset({"PRICING_DATABASE_URL", "PRICING_MASTER_KEY"}),
+    "notifier": frozenset(
+        {
+            "PRICING_DATABASE_URL",
+            "PRICING_MASTER_KEY",
+            "PRICING_LAST_RESORT_URL",
+            "PRICING_LAST_RESORT_SECRET",
+        }
+    ),
     "dagster-daemon": frozenset({"PRICING_DAGSTER_URL"}),
     "dagster-webserver": frozenset({"PRICING_DAGSTER_URL", "PRICING_UI_TOKEN"}),
 }

@@ -1,7 +1,8 @@
 """Which trouble people are told of: a rule for each, with how urgent it is.
 
 The query of a rule is in db/queries/alerts.sql, under its name. It returns a row for each subject that is in trouble
-now: `subject`, and `says`, the words for people. docs/runbook.md has a section for each rule.
+now: `subject`, `says`, the words for people, and `newest_at` where the rule counts events: recipients are told again
+when more have happened. docs/runbook.md has a section for each rule.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import DatabaseError, OperationRefused, UnknownAlertRule
 from pricing_pipeline.operations import recipients
 from pricing_pipeline.operations.alert_rules import RULES, AlertRule
+from pricing_pipeline.operations.life import LOOKS, SignsOfLife
 from pricing_pipeline.operations.recipients import Recipient
 
 _LOG = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ BROKEN = AlertRule("rule_fails", "P1")
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Trouble to tell of: new, repeated, or over. `since` is UTC."""
+    """Trouble to tell of: new, repeated, with news, or over. `since` is UTC."""
 
     alert_id: int
     rule: str
@@ -40,10 +41,20 @@ class Alert:
     since: datetime
     is_over: bool
     is_repeated: bool
+    has_news: bool = False
 
 
-def look(engine: Engine, rules: Sequence[AlertRule] = RULES) -> int:
-    """Look for trouble once, and queue messages about it; returns how many. Nothing, while another session looks."""
+def look(
+    engine: Engine,
+    rules: Sequence[AlertRule] = RULES,
+    *,
+    worker: str | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> int:
+    """Look for trouble once, and queue messages about it; returns how many. Nothing, while another session looks.
+
+    It notes that this worker has looked, and calls `advance` before each rule.
+    """
     with engine.begin() as connection:
         if not connection.execute(query("alerts.take_turn")).scalar_one():
             return 0
@@ -51,6 +62,7 @@ def look(engine: Engine, rules: Sequence[AlertRule] = RULES) -> int:
         seen: list[dict[str, object]] = []
         failed: list[str] = []
         for rule in rules:
+            advance()
             try:
                 with connection.begin_nested():
                     rows = connection.execute(query(f"alerts.{rule.name}")).all()
@@ -60,20 +72,40 @@ def look(engine: Engine, rules: Sequence[AlertRule] = RULES) -> int:
                 _LOG.warning("the rule %s fails: %s", rule.name, reason(error))
                 seen.append(_sighting(BROKEN, rule.name, f"The rule {rule.name} fails: {reason(error)}"))
                 continue
-            seen += [_sighting(rule, row.subject, row.says) for row in rows]
+            seen += [_sighting(rule, row.subject, row.says, getattr(row, "newest_at", None)) for row in rows]
         connection.execute(query("alerts.note"), {"failed": failed, "seen": json.dumps(seen)})
-        return _tell(connection)
+        told = _tell(connection)
+        if worker is not None:
+            connection.execute(query("alerts.note_look"), {"worker": worker})
+        return told
 
 
-def keep_looking(engine: Engine, stop: threading.Event, *, every_seconds: float = 15.0) -> None:
+def keep_looking(
+    engine: Engine,
+    stop: threading.Event,
+    *,
+    every_seconds: float = 15.0,
+    worker: str | None = None,
+    signs: SignsOfLife | None = None,
+) -> None:
     """Look for trouble until `stop` is set. While the database is away there is nothing to look at."""
+    signs = signs or SignsOfLife()
+
+    def advance() -> None:
+        signs.advance(LOOKS)
+
     while not stop.is_set():
+        advance()
         try:
-            look(engine)
+            look(engine, worker=worker, advance=advance)
+            signs.answered()
         except DBAPIError as error:
+            signs.failed(reason(error))
             _LOG.warning("nobody looks for alerts while the database fails: %s", reason(error))
         except DatabaseError as error:
+            signs.failed(str(error))
             _LOG.warning("nobody looks for alerts while the database fails: %s", error)
+        advance()
         stop.wait(every_seconds)
 
 
@@ -105,6 +137,11 @@ def silence(
     return until
 
 
+def open_subjects(connection: Connection, rule: str) -> list[str]:
+    """What the open alerts of a rule are about."""
+    return list(connection.execute(query("alerts.open_subjects"), {"rule": rule}).scalars())
+
+
 def end_silences(connection: Connection, rule: str) -> int:
     """End the silences of a rule; returns how many there were. Raises UnknownAlertRule."""
     require_rule(rule)
@@ -118,7 +155,7 @@ def require_rule(name: str) -> None:
         raise UnknownAlertRule(f"no alert is called {name!r}. There are: {', '.join(names)}.")
 
 
-def _sighting(rule: AlertRule, subject: str, says: str) -> dict[str, object]:
+def _sighting(rule: AlertRule, subject: str, says: str, newest_at: str | None = None) -> dict[str, object]:
     return {
         "rule": rule.name,
         "subject": subject,
@@ -126,6 +163,7 @@ def _sighting(rule: AlertRule, subject: str, says: str) -> dict[str, object]:
         "says": says,
         "lasts": rule.lasts_seconds,
         "is_repeated": rule.is_repeated,
+        "newest_at": newest_at,
     }
 
 
@@ -170,7 +208,7 @@ def _paragraph(alert: Alert) -> str:
     since = f"{alert.since:%Y-%m-%d %H:%M} UTC"
     if alert.is_over:
         return f"Over: {alert.rule} of {alert.subject}, which began at {since}: {alert.says}"
-    lasting = " It still lasts." if alert.is_repeated else ""
+    lasting = " That is new." if alert.has_news else " It still lasts." if alert.is_repeated else ""
     return (
         f"{alert.severity}, since {since}: {alert.says}{lasting}\n"
         f"What to do: docs/runbook.md, section {alert.rule}. Say that you look after it: "

@@ -1,7 +1,7 @@
-"""`python -m pricing_pipeline.operations.notifier`: looks for trouble and does side effects until it is asked to stop.
+"""`python -m pricing_pipeline.operations.notifier [FOLDER]`: looks for trouble and at prices, and does side effects.
 
 It needs the pricing database and the master keys, and nothing of Dagster: whoever runs the pipeline is told of trouble
-even when Dagster is dead.
+even when Dagster is dead. Files in FOLDER change as long as it works, by which a supervisor notices that it hangs.
 """
 
 from __future__ import annotations
@@ -12,35 +12,54 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from sqlalchemy import Engine
 
-from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.engine import make_engine, masked
 from pricing_pipeline.db.location import worker_url
-from pricing_pipeline.operations import alerts, own_handlers
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.operations import alerts, last_resort, own_handlers, price_watch
 from pricing_pipeline.operations.handlers import for_active_recipients, make_handlers
+from pricing_pipeline.operations.life import RUNS, TABLES, SignsOfLife
 from pricing_pipeline.operations.runner import Handler, OperationRunner
 from pricing_pipeline.settings import load_settings
 
 _LOG = logging.getLogger(__name__)
 _OF_ONE_OWN_TYPE = 4
 """So many operations of a type of the user's own are done at once."""
+_ENDING_SECONDS = 4.0
+"""For all threads to end: a second more than attempts have that are under way. The supervisor kills what lives longer."""
+
+Work = Callable[[threading.Event], object]
+"""What goes on until the event is set, in a thread of its own."""
 
 
 def main() -> None:
-    """Do side effects that are due, each second, until SIGTERM or SIGINT; those under way are finished first."""
+    """Do all that until SIGTERM or SIGINT. Attempts under way then get three seconds; the others return to the queue."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     settings = load_settings()
-    engine = make_engine(worker_url(settings))
+    resort = last_resort.from_settings(settings)
+    url = worker_url(settings)
+    engine = make_engine(url)
     worker = f"{socket.gethostname()}:{os.getpid()}"
+    signs = SignsOfLife(_folder_of_signs(sys.argv[1:]))
     built_in = make_handlers(engine, settings)
-    runners = make_runners(engine, built_in, worker)
-    # Rules have a thread of their own: a slow query holds no message up.
-    threads = start([partial(alerts.keep_looking, engine), *(runner.run for runner in runners)], stop)
+    runners = make_runners(engine, built_in, worker, signs)
+    # Rules and prices have threads of their own: a slow query holds no message up.
+    work: list[Work] = [
+        partial(alerts.keep_looking, engine, worker=worker, signs=signs),
+        partial(price_watch.keep_watching, engine, signs=signs),
+        *(runner.run for runner in runners),
+    ]
+    if resort is not None:
+        work.append(last_resort.Watch(resort, signs, settings.home, masked(url)).keep_watching)
+    threads = start(work, stop)
     # What others wrote is imported when all else is at work.
     try:
         own = make_own_runners(engine, built_in, worker)
@@ -48,24 +67,20 @@ def main() -> None:
         _LOG.exception("handlers of installed packages are not used: looking for them fails")
         own = []
     threads += start([runner.run for runner in own], stop)
-    runners += own
-    for thread in threads:
-        thread.join()
-    returned = [runner.close() for runner in runners]
-    engine.dispose()
-    if not all(returned):
-        _LOG.warning("handlers have not returned long after their time limit; the process ends without them")
-        logging.shutdown()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)  # Python would wait for their threads
+    stop.wait()
+    _end(threads, [*runners, *own], engine)
 
 
-def make_runners(engine: Engine, built_in: Mapping[str, Handler], worker: str) -> list[OperationRunner]:
+def make_runners(
+    engine: Engine, built_in: Mapping[str, Handler], worker: str, signs: SignsOfLife
+) -> list[OperationRunner]:
     """A runner for tables, whose services may be slow, and one for all other messages."""
     tables = {"rest": built_in["rest"]}
     messages = {name: handler for name, handler in built_in.items() if name not in tables}
-    return [OperationRunner(engine, each, worker=worker) for each in (messages, tables)]
+    return [
+        OperationRunner(engine, handlers, worker=worker, signs=signs, sign=sign)
+        for handlers, sign in ((messages, RUNS), (tables, TABLES))
+    ]
 
 
 def make_own_runners(engine: Engine, built_in: Mapping[str, Handler], worker: str) -> list[OperationRunner]:
@@ -80,23 +95,49 @@ def make_own_runners(engine: Engine, built_in: Mapping[str, Handler], worker: st
     return runners
 
 
-def start(
-    work: Sequence[Callable[[threading.Event], object]], stop: threading.Event
-) -> list[threading.Thread]:
+def start(work: Sequence[Work], stop: threading.Event) -> list[threading.Thread]:
     """Start a thread for each piece of work that goes on until `stop`."""
-    threads = [threading.Thread(target=do_or_end, args=(each, stop)) for each in work]
+    threads = [threading.Thread(target=do_or_end, args=(each, stop), daemon=True) for each in work]
     for thread in threads:
         thread.start()
     return threads
 
 
-def do_or_end(work: Callable[[threading.Event], object], stop: threading.Event) -> None:
+def do_or_end(work: Work, stop: threading.Event) -> None:
     """Do work that goes on until `stop`. If it ends by a fault of ours, end the process, which is started again."""
     try:
         work(stop)
+    except Exception:
+        _LOG.exception("the notifier fails, and ends")
+        raise
     finally:
         stop.set()
 
 
+def _end(threads: Sequence[threading.Thread], runners: Sequence[OperationRunner], engine: Engine) -> None:
+    """Wait for what ends soon. What does not return, such as a handler that hangs, would keep Python from ending."""
+    deadline = time.monotonic() + _ENDING_SECONDS
+    for thread in threads:
+        thread.join(max(deadline - time.monotonic(), 0))
+    if any(thread.is_alive() for thread in threads) or not all([runner.close() for runner in runners]):
+        _LOG.warning("something has not returned; the process ends without it")
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+    engine.dispose()
+
+
+def _folder_of_signs(arguments: list[str]) -> Path | None:
+    if not arguments:
+        return None
+    folder = Path(arguments[0])
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except PricingError as error:
+        sys.exit(f"error: {error}")

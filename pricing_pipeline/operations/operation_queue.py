@@ -101,6 +101,21 @@ def superseded(connection: Connection, operation: Operation) -> set[tuple[str, s
     }
 
 
+def return_(connection: Connection, token: UUID, ids: Sequence[int]) -> list[int]:
+    """Return operations to the queue that a worker stops doing; returns the ids that the claim still owned.
+
+    They are due at once, and the attempt does not count, though the operation may have happened.
+    """
+    return list(
+        connection.execute(query("operations.return"), {"ids": list(ids), "token": token}).scalar_one()
+    )
+
+
+def note_run(connection: Connection, worker: str) -> None:
+    """Note that a notifier has just looked for messages to send."""
+    connection.execute(query("operations.note_run"), {"worker": worker})
+
+
 def recover(connection: Connection) -> int:
     """Take back operations whose worker has said nothing for five minutes; returns how many."""
     return int(connection.execute(query("operations.recover")).scalar_one())

@@ -26,6 +26,7 @@ from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import DatabaseError, OperationRefused
 from pricing_pipeline.operations import price_messages, recipients
+from pricing_pipeline.operations.life import PRICES, SignsOfLife
 from pricing_pipeline.operations.price_messages import Message, Price, Split
 
 _LOG = logging.getLogger(__name__)
@@ -69,10 +70,14 @@ def watch_stale(engine: Engine) -> int:
         )
 
 
-def keep_watching(engine: Engine, stop: threading.Event, *, every_seconds: float = 1.0) -> None:
+def keep_watching(
+    engine: Engine, stop: threading.Event, *, every_seconds: float = 1.0, signs: SignsOfLife | None = None
+) -> None:
     """Watch until `stop` is set. While the database is away there are no new prices."""
+    signs = signs or SignsOfLife()
     stale_looked_at = -_STALE_EVERY
     while not stop.is_set():
+        signs.advance(PRICES)
         try:
             watch(engine)
             if time.monotonic() >= stale_looked_at + _STALE_EVERY:

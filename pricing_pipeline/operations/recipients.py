@@ -95,8 +95,12 @@ def add(
 
 
 def change(connection: Connection, recipient: Recipient) -> None:
-    """Write anew when and of what a recipient is told; its address stays."""
+    """Write anew when and of what a recipient is told; its address stays.
+
+    Messages that wait for the end of the former quiet hours wait for the end of the new ones, or are due.
+    """
     connection.execute(query("recipients.change"), asdict(recipient))
+    connection.execute(query("recipients.reconsider_quiet"), {"recipient": recipient.recipient})
 
 
 def readdress(connection: Connection, keyring: Keyring, recipient: Recipient, address: Address) -> bool:

@@ -25,6 +25,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.errors import is_refusal, reason, transact
 from pricing_pipeline.errors import DatabaseError, OperationFailed
 from pricing_pipeline.operations import operation_queue
+from pricing_pipeline.operations.life import RUNS, SignsOfLife
 from pricing_pipeline.operations.operation_queue import Operation
 
 Handler = Callable[[Operation], object]
@@ -33,6 +34,8 @@ Handler = Callable[[Operation], object]
 _LOG = logging.getLogger(__name__)
 _RECOVER_EVERY = 10.0
 """Seconds between two looks for operations whose worker is lost."""
+_LAST_SECONDS = 3.0
+"""For attempts that are under way when the worker is stopped. A supervisor kills what lives two seconds longer."""
 _MOST_STUCK = 32
 """So many handlers may take longer than their time limit before no more operations are begun."""
 _LONGEST_RESULT = 65_536
@@ -56,11 +59,19 @@ class OperationRunner:
     """
 
     def __init__(
-        self, engine: Engine, handlers: Mapping[str, Handler], *, worker: str, at_once: int = 16
+        self,
+        engine: Engine,
+        handlers: Mapping[str, Handler],
+        *,
+        worker: str,
+        at_once: int = 16,
+        signs: SignsOfLife | None = None,
+        sign: str = RUNS,
     ) -> None:
         self._engine = engine
         self._handlers = dict(handlers)
         self._worker = worker
+        self._signs, self._sign = signs or SignsOfLife(), sign
         self._at_once = at_once
         self._pool = ThreadPoolExecutor(at_once + _MOST_STUCK, thread_name_prefix="operation")
         self._under_way: dict[Future[str | None], _Attempt] = {}
@@ -86,31 +97,55 @@ class OperationRunner:
             begun += self._begin()
         return begun
 
-    def run(self, stop: threading.Event, *, every_seconds: float = 1.0) -> None:
-        """Do operations until `stop` is set, and then finish those under way; looks for new ones every second."""
+    def run(
+        self, stop: threading.Event, *, every_seconds: float = 1.0, last_seconds: float = _LAST_SECONDS
+    ) -> None:
+        """Do operations until `stop` is set; looks for new ones every second.
+
+        Those under way then have `last_seconds` to end. The others return to the queue, and happen again with the same
+        idempotency key.
+        """
         while not stop.is_set():
+            self._signs.advance(self._sign)
             try:
                 self._recover()
                 self._begin()
+                self._signs.answered()
                 if self._under_way:
                     self._note_ended(patience=every_seconds)
                 else:
                     stop.wait(every_seconds)
             except (DatabaseError, DBAPIError) as error:
                 # How an operation ended is noted when the database answers again; until then it counts as under way.
+                self._signs.failed(reason(error) if isinstance(error, DBAPIError) else str(error))
                 _LOG.warning("operations wait for the database: %s", error)
                 stop.wait(every_seconds)
+        deadline = time.monotonic() + last_seconds
         try:
-            while self._under_way:
-                self._note_ended()
-        except DatabaseError as error:
+            while self._under_way and time.monotonic() < deadline:
+                self._note_ended(patience=deadline - time.monotonic())
+            self._return_unfinished()
+        except (DatabaseError, DBAPIError) as error:
             _LOG.warning(
                 "how %d operations ended is not noted, so they happen again: %s", len(self._under_way), error
             )
 
+    def _return_unfinished(self) -> None:
+        by_token: dict[UUID, list[Future[str | None]]] = {}
+        for future, attempt in self._under_way.items():
+            by_token.setdefault(attempt.operation.claim_token, []).append(future)
+        for token, futures in by_token.items():
+            ids = [self._under_way[future].operation.id for future in futures]
+            transact(self._engine, partial(operation_queue.return_, token=token, ids=ids))
+            _LOG.warning("%d operations return to the queue; they may have happened", len(ids))
+            for future in futures:
+                del self._under_way[future]
+                self._stuck.append(future)
+
     def _recover(self) -> None:
         if time.monotonic() >= self._recovered_at + _RECOVER_EVERY:
             transact(self._engine, operation_queue.recover)
+            transact(self._engine, partial(operation_queue.note_run, worker=self._worker))
             self._recovered_at = time.monotonic()
 
     def _begin(self) -> int:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import httpx
 
@@ -41,6 +44,30 @@ def listens(socket_path: str) -> bool:
     """Whether a process listens on a unix socket."""
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(socket_path) == 0
+
+
+def still_change(paths: Sequence[Path], seconds: float) -> Callable[[], bool]:
+    """A question whether all these files have changed within so many seconds, whatever the clock of this machine says.
+
+    Each change is noticed when the question is asked; before the first one the answer is no.
+    """
+    changes: dict[Path, tuple[int | None, float | None]] = {path: (_changed_at(path), None) for path in paths}
+
+    def answers() -> bool:
+        now = time.monotonic()
+        for path, (before, _) in changes.items():
+            if (at := _changed_at(path)) != before:
+                changes[path] = (at, now)
+        return all(noticed is not None and now - noticed <= seconds for _, noticed in changes.values())
+
+    return answers
+
+
+def _changed_at(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -376,7 +376,7 @@ def test_b21_looking_goes_on_when_the_database_has_been_away(
     stop = threading.Event()
     looks = 0
 
-    def look_or_fail(engine: Engine) -> int:
+    def look_or_fail(engine: Engine, **_: object) -> int:
         nonlocal looks
         looks += 1
         if looks == 1:
@@ -462,7 +462,7 @@ def test_a8_a_fetch_that_failed_is_told_once_an_episode(core: Core, clock: Clock
 def test_b21_a_fault_of_ours_in_looking_ends_the_process_to_be_started_again(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def look(engine: Engine) -> int:
+    def look(engine: Engine, **_: object) -> int:
         raise RuntimeError("a fault of ours")
 
     monkeypatch.setattr(alerts, "look", look)

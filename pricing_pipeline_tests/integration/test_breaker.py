@@ -8,6 +8,7 @@ import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.operations import alerts
 from pricing_pipeline.queue.limits import Allowance
 from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -102,6 +103,27 @@ def test_b8_other_providers_go_on(core: Core) -> None:
     opened(core)
     assert len(core.claim(MFAPI)) == 1
     assert core.allowance(MFAPI).breaker == "closed"
+
+
+def test_b16_b21_a_breaker_is_told_since_it_opened_first(core: Core, clock: Clock) -> None:
+    opened(core)
+    began = core.one("SELECT breaker_began_at FROM pricing.provider_state WHERE provider = 'twelvedata'")
+    for pause in (61, 121):
+        clock.advance(pause)
+        calls(core, DOWN)
+    state = core.rows(
+        "SELECT breaker_began_at, breaker_since FROM pricing.provider_state WHERE breaker = 'open'"
+    )[0]
+    assert state.breaker_since > state.breaker_began_at == began
+    alerts.look(core.engine)
+    says = core.one("SELECT says FROM pricing.alerts WHERE rule = 'breaker_open'")
+    assert (
+        f"are stopped since {core.one('SELECT pricing.format_time(:at)', at=began)}: the last probe failed"
+        in says
+    )
+    clock.advance(241)
+    calls(core, None)
+    assert core.rows("SELECT FROM pricing.provider_state WHERE breaker_began_at IS NOT NULL") == []
 
 
 def test_b16_exactly_one_probe_whose_success_closes_it(core: Core, clock: Clock) -> None:

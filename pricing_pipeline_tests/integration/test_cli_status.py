@@ -18,6 +18,7 @@ URLS = {"dagster": "http://127.0.0.1:3000", "sandbox": "http://127.0.0.1:8100"}
 PROCESSES = {"dagster-daemon": {"pid": 4711, "restarts": 2, "log": "/somewhere/daemon.log"}}
 KEYS = {
     "unqueued",
+    "notifier",
     "refetches",
     "waiting_schedules",
     "left_out",

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -99,6 +100,37 @@ def test_e8_a_recipient_who_is_removed_gets_nothing_and_the_message_is_dead(
     (row,) = core.rows("SELECT status, errors FROM pricing.async_operations")
     assert row.status == "failed", "trying again cannot help"
     assert row.errors[-1]["message"] == "no recipient is called 'bob'. There are: ann, mailbox."
+
+
+def test_e8_messages_that_wait_for_quiet_hours_follow_a_change_of_them(core: Core, clock: Clock) -> None:
+    clock.set(datetime(2026, 3, 2, 23, tzinfo=UTC))
+    clock.stop()
+    add(core, "ann", quiet_from=time(22), quiet_until=time(7))
+    add(core, "bob", quiet_from=time(22), quiet_until=time(7))
+    waits, others = send(core, "ann"), send(core, "bob")
+
+    def due() -> dict[int, datetime]:
+        return {row.id: row.due_at for row in core.rows("SELECT id, due_at FROM pricing.async_operations")}
+
+    def change(**settings: time | None) -> None:
+        with core.owner.begin() as connection:
+            recipients.change(connection, replace(recipients.find(connection, "ann"), **settings))
+
+    seven = datetime(2026, 3, 3, 7, tzinfo=UTC)
+    assert due() == {waits: seven, others: seven}
+    change(quiet_until=time(5))
+    assert due() == {waits: datetime(2026, 3, 3, 5, tzinfo=UTC), others: seven}
+    with core.engine.begin() as holder:
+        holder.execute(text("SELECT FROM pricing.async_operations_live FOR UPDATE"))
+        change(quiet_until=time(6))
+    change(quiet_from=None, quiet_until=None)
+    assert due() == {waits: core.one("SELECT pricing.clock()"), others: seven}
+    with core.engine.begin() as connection:
+        (claimed,) = operation_queue.claim(connection, ["log"], 1, "here")
+        operation_queue.fail(connection, claimed, "odd")
+    pause = due()[waits]
+    change(quiet_from=time(1), quiet_until=time(2))
+    assert due()[waits] == pause, "after an attempt it waits for its pause"
 
 
 def is_quiet(at: datetime, begins: time, ends: time, zone: str) -> bool:

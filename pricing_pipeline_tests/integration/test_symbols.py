@@ -255,6 +255,7 @@ INTERNAL = {
     "size_is_positive",
     "status_has_its_columns",
     "status_is_known",
+    "warnings_are_counted",
     "wrapped_key_has_key_and_tag",
 }
 """What only our own code writes: no person's value comes near them."""

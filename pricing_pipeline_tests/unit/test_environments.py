@@ -17,7 +17,9 @@ PAGE = Path(__file__).parents[2] / "docs/security.md"
 
 def test_what_is_named_like_a_secret_is_one() -> None:
     names = {f"PRICING_{name.upper()}" for name in Settings.model_fields}
-    assert {name for name in names if re.search("URL|KEY|TOKEN", name)} - {"PRICING_SANDBOX_URL"} == SECRETS
+    assert {name for name in names if re.search("URL|KEY|TOKEN|SECRET", name)} - {
+        "PRICING_SANDBOX_URL"
+    } == SECRETS
 
 
 def test_what_the_page_lists_is_passed_on_and_nothing_else() -> None:

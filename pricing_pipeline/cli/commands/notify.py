@@ -14,17 +14,26 @@ noun = typer.Typer(help="Try a recipient's channel, and read what would have bee
 
 @noun.command("test")
 def try_(
-    name: Annotated[str, typer.Argument(metavar="RECIPIENT", help="A recipient of `recipient list`.")],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[RECIPIENT]", help="A recipient of `recipient list`.")
+    ] = None,
+    last_resort: Annotated[
+        bool,
+        typer.Option("--last-resort", help="Send to PRICING_LAST_RESORT_URL instead, without a database."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Send a recipient a test message, and wait up to half a minute to see how it ends.
 
     \b
     Example: pricing-pipeline notify test ops
+    Example: pricing-pipeline notify test --last-resort
     """
     from pricing_pipeline.cli import notify
 
-    if not notify.try_(name, as_json=as_json):
+    if (name is None) != last_resort:
+        raise typer.BadParameter("name a recipient, or say --last-resort")
+    if not (notify.try_last_resort(as_json=as_json) if name is None else notify.try_(name, as_json=as_json)):
         raise typer.Exit(1)
 
 

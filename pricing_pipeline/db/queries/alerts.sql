@@ -10,9 +10,13 @@ SET LOCAL statement_timeout = '5s';
 -- Note what rules have seen.
 SELECT pricing.note_alerts(CAST(:failed AS text[]), CAST(:seen AS jsonb));
 
+-- name: note_look
+-- A notifier has just looked for trouble.
+SELECT pricing.note_notifier(:worker, true);
+
 -- name: to_tell
 -- Alerts that recipients are to be told of now.
-SELECT t.alert_id, t.rule, t.subject, t.severity, t.says, t.since, t.is_over, t.is_repeated FROM pricing.alerts_to_tell() t ORDER BY t.severity, t.is_over, t.alert_id;
+SELECT t.alert_id, t.rule, t.subject, t.severity, t.says, t.since, t.is_over, t.is_repeated, t.has_news FROM pricing.alerts_to_tell() t ORDER BY t.severity, t.is_over, t.alert_id;
 
 -- name: list
 -- Alerts, open ones first, the newest first; silenced_until is the end of the longest silence.
@@ -26,6 +30,10 @@ ORDER BY a.resolved_at IS NOT NULL, a.severity, a.alert_id DESC LIMIT :most;
 -- Somebody looks after these open alerts; returns those.
 UPDATE pricing.alerts a SET acknowledged_at = pricing.clock(), acknowledged_by = :login
 WHERE a.alert_id = ANY (CAST(:ids AS bigint[])) AND a.resolved_at IS NULL RETURNING a.alert_id;
+
+-- name: open_subjects
+-- What the open alerts of a rule are about.
+SELECT a.subject FROM pricing.alerts a WHERE a.rule = :rule AND a.raised_at IS NOT NULL AND a.resolved_at IS NULL ORDER BY 1;
 
 -- name: silence
 -- Tell nobody of alerts of a rule for a while; returns until when.
@@ -94,13 +102,18 @@ GROUP BY 1;
 
 -- name: breaker_open
 -- All calls to a provider are stopped.
-SELECT s.provider AS subject, format('All calls to %s are stopped since %s: %s', s.provider, pricing.format_time(s.breaker_since), s.breaker_reason) AS says
+SELECT s.provider AS subject, format('All calls to %s are stopped since %s: %s', s.provider, pricing.format_time(coalesce(s.breaker_began_at, s.breaker_since)),
+       s.breaker_reason) AS says
 FROM pricing.provider_state s JOIN pricing.data_collectors p USING (provider) WHERE p.is_active AND s.breaker <> 'closed';
 
 -- name: provider_fails
 -- A watched type's prices grow old because its provider does not answer.
 SELECT o.provider || ' ' || o.data_type AS subject, format('%s has not answered for %s since %s, and its watched prices grow old.', o.provider, o.data_type, pricing.format_time(o.since)) AS says
 FROM pricing.outages o WHERE o.answered_at IS NULL
+  -- breaker_open tells it, unless this was told before the breaker opened: then it lasts.
+  AND (NOT EXISTS (SELECT FROM pricing.provider_state s WHERE s.provider = o.provider AND s.breaker <> 'closed')
+       OR EXISTS (SELECT FROM pricing.alerts a WHERE a.rule = 'provider_fails' AND a.subject = o.provider || ' ' || o.data_type
+                                                 AND a.raised_at IS NOT NULL AND a.resolved_at IS NULL))
   AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE a.data_type = o.data_type);
 
 -- name: price_fetch_failed
@@ -134,15 +147,15 @@ FROM pricing.collector_call_log c WHERE c.is_unannounced AND c.started_at > pric
 
 -- name: many_warnings
 -- Five warnings or more about one thing within an hour.
-SELECT w.subject, format('%s warnings in an hour about %s; the last: %s', count(*), w.subject, (array_agg(w.message ORDER BY w.at DESC))[1]) AS says
-FROM pricing.warnings w WHERE w.at > pricing.clock() - interval '1 hour' AND w.at <= pricing.clock()
-GROUP BY w.subject HAVING count(*) >= 5;
+SELECT w.subject, format('%s warnings in an hour about %s; the last: %s', sum(w.times), w.subject, (array_agg(w.message ORDER BY w.last_at DESC))[1]) AS says
+FROM pricing.recent_warnings('1 hour') w GROUP BY w.subject HAVING sum(w.times) >= 5;
 
 -- name: message_dead
 -- Messages that could not be sent, by recipient.
 SELECT coalesce(o.payload ->> 'recipient', o.operation_type) AS subject,
        format('%s could not be sent to %s by %s since yesterday. The last failed so: %s', CASE count(*) WHEN 1 THEN '1 message' ELSE count(*) || ' messages' END,
-              coalesce(o.payload ->> 'recipient', 'nobody'), min(o.operation_type), (array_agg(o.errors -> -1 ->> 'message' ORDER BY o.finished_at DESC))[1]) AS says
+              coalesce(o.payload ->> 'recipient', 'nobody'), min(o.operation_type), (array_agg(o.errors -> -1 ->> 'message' ORDER BY o.finished_at DESC))[1]) AS says,
+       max(o.finished_at)::text AS newest_at
 FROM pricing.async_operations_dead o WHERE o.status = 'failed' AND o.finished_at > pricing.clock() - interval '1 day'
 GROUP BY coalesce(o.payload ->> 'recipient', o.operation_type), o.payload ->> 'recipient';
 

@@ -40,10 +40,8 @@ FROM calls;
 
 -- name: warnings
 -- What went wrong in the last 24 hours without stopping anything else, by subject, the newest first.
-SELECT w.source, w.subject, count(*) AS times, max(w.at) AS last_at,
-       (array_agg(w.sqlstate ORDER BY w.at DESC))[1] AS sqlstate, (array_agg(w.message ORDER BY w.at DESC))[1] AS message
-FROM (SELECT pricing.clock() AS at OFFSET 0) n JOIN pricing.warnings w ON w.at > n.at - interval '24 hours' AND w.at <= n.at
-GROUP BY 1, 2 ORDER BY last_at DESC, 1, 2;
+SELECT w.source, w.subject, w.times, w.last_at, w.sqlstate, w.message FROM pricing.recent_warnings('24 hours') w
+ORDER BY w.last_at DESC, 1, 2;
 
 -- name: revised
 -- Times of a pair's values between two times that were told otherwise before, by now or until a time.

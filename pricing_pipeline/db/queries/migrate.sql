@@ -19,6 +19,10 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND a.datname = c
   AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('pricing.migrate', 0)
 ORDER BY a.backend_start, a.pid;
 
+-- name: be_quiet
+-- What is there already is no news.
+SET LOCAL client_min_messages = warning;
+
 -- name: schema
 -- The schema must exist before Alembic's version table can live in it.
 CREATE SCHEMA IF NOT EXISTS pricing;

@@ -21,6 +21,18 @@ FROM pricing.async_operations o CROSS JOIN LATERAL jsonb_path_query(o.payload, '
 WHERE o.id > :id AND o.operation_type = :operation_type AND o.payload ->> 'recipient' = :recipient
   AND o.status IN ('pending', 'processing', 'completed');
 
+-- name: return
+-- Return operations to the queue that have not ended; returns the ids that the claim still owned.
+SELECT pricing.return_operations(CAST(:ids AS bigint[]), :token);
+
+-- name: note_run
+-- A notifier has just looked for messages to send.
+SELECT pricing.note_notifier(:worker, false);
+
+-- name: signs_of_life
+-- When any notifier last looked for trouble and for messages, and what time it is.
+SELECT max(n.looked_at) AS looked_at, max(n.ran_at) AS ran_at, pricing.clock() AS now FROM pricing.notifiers n;
+
 -- name: recover
 -- Take back what a worker has said nothing about; returns how many.
 SELECT pricing.recover_operations();

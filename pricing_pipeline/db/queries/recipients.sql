@@ -24,6 +24,10 @@ SET least_severity = :least_severity, quiet_from = :quiet_from, quiet_until = :q
     allows_private = :allows_private, is_active = :is_active
 WHERE recipient = :recipient;
 
+-- name: reconsider_quiet
+-- Messages that wait for former quiet hours wait for the present ones, or are due.
+SELECT pricing.reconsider_quiet(:recipient);
+
 -- name: readdress
 -- Replace the sealed address; none when the row is no longer the version that was read.
 UPDATE pricing.recipients

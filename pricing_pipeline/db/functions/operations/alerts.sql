@@ -20,22 +20,23 @@ BEGIN
             SELECT FROM jsonb_to_recordset(seen) AS s (rule text, subject text) WHERE (s.rule, left(s.subject, 200)) = (a.rule, a.subject))),
     forgotten AS (DELETE FROM pricing.alerts a USING gone g WHERE a.alert_id = g.alert_id AND g.raised_at IS NULL)
     UPDATE pricing.alerts a SET resolved_at = now_ FROM gone g WHERE a.alert_id = g.alert_id AND g.raised_at IS NOT NULL;
-    INSERT INTO pricing.alerts AS a (rule, subject, severity, says, is_repeated, since, last_seen_at)
-    SELECT DISTINCT ON (s.rule, left(s.subject, 200)) s.rule, left(s.subject, 200), s.severity, left(s.says, 2000), coalesce(s.is_repeated, true), now_, now_
-    FROM jsonb_to_recordset(seen) AS s (rule text, subject text, severity text, says text, is_repeated boolean) ORDER BY s.rule, left(s.subject, 200), s.severity
+    INSERT INTO pricing.alerts AS a (rule, subject, severity, says, is_repeated, newest_at, since, last_seen_at)
+    SELECT DISTINCT ON (s.rule, left(s.subject, 200)) s.rule, left(s.subject, 200), s.severity, left(s.says, 2000), coalesce(s.is_repeated, true), s.newest_at, now_, now_
+    FROM jsonb_to_recordset(seen) AS s (rule text, subject text, severity text, says text, is_repeated boolean, newest_at timestamptz) ORDER BY s.rule, left(s.subject, 200), s.severity
     ON CONFLICT (rule, subject) WHERE resolved_at IS NULL
-        DO UPDATE SET last_seen_at = now_, says = excluded.says, severity = excluded.severity, is_repeated = excluded.is_repeated;
+        DO UPDATE SET last_seen_at = now_, says = excluded.says, severity = excluded.severity, is_repeated = excluded.is_repeated,
+                      newest_at = excluded.newest_at;
     UPDATE pricing.alerts a SET raised_at = now_
     FROM jsonb_to_recordset(seen) AS s (rule text, subject text, lasts float8)
     WHERE (a.rule, a.subject) = (s.rule, left(s.subject, 200)) AND a.resolved_at IS NULL AND a.raised_at IS NULL
       AND a.since <= now_ - make_interval(secs => s.lasts);
 END $$;
 COMMENT ON FUNCTION pricing.note_alerts(text[], jsonb) IS
-    'Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed.';
+    'Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, newest_at, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.alerts_to_tell()
-RETURNS TABLE (alert_id bigint, rule text, subject text, severity text, says text, since timestamptz, is_over boolean, is_repeated boolean)
+RETURNS TABLE (alert_id bigint, rule text, subject text, severity text, says text, since timestamptz, is_over boolean, is_repeated boolean, has_news boolean)
 LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -45,7 +46,8 @@ DECLARE
 BEGIN
     RETURN QUERY
     WITH chosen AS (
-        SELECT a.alert_id, a.told_at IS NOT NULL AND a.resolved_at IS NULL AS is_repeated FROM pricing.alerts a
+        SELECT a.alert_id, a.told_at IS NOT NULL AND a.resolved_at IS NULL AS is_repeated,
+               coalesce(a.resolved_at IS NULL AND a.newest_at > a.told_newest_at, false) AS has_news FROM pricing.alerts a
         WHERE a.raised_at IS NOT NULL
           -- What nobody is to be told of waits until somebody is.
           AND a.severity <= (SELECT max(r.least_severity) FROM pricing.recipients r WHERE r.is_active)
@@ -54,15 +56,18 @@ BEGIN
           AND CASE WHEN a.severity = 'P2' THEN is_digest_due AND a.acknowledged_at IS NULL AND (a.resolved_at IS NULL OR a.told_at IS NULL)
                    WHEN a.resolved_at IS NOT NULL THEN a.told_at IS NOT NULL AND a.end_told_at IS NULL
                    ELSE a.told_at IS NULL
-                     OR (a.is_repeated AND a.acknowledged_at IS NULL AND a.told_at <= now_ - pricing.repeat_after(a.severity)) END)
+                     OR (a.acknowledged_at IS NULL
+                         AND ((a.is_repeated AND a.told_at <= now_ - pricing.repeat_after(a.severity))
+                              -- The message about it may itself be the next that dies, so not at once.
+                              OR (a.newest_at > a.told_newest_at AND a.told_at <= now_ - interval '1 hour'))) END)
     UPDATE pricing.alerts a
     SET told_at = CASE WHEN a.resolved_at IS NULL OR a.told_at IS NULL THEN now_ ELSE a.told_at END,
-        end_told_at = CASE WHEN a.resolved_at IS NOT NULL THEN now_ END
+        told_newest_at = a.newest_at, end_told_at = CASE WHEN a.resolved_at IS NOT NULL THEN now_ END
     FROM chosen c WHERE a.alert_id = c.alert_id
-    RETURNING a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.resolved_at IS NOT NULL, c.is_repeated;
+    RETURNING a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.resolved_at IS NOT NULL, c.is_repeated, c.has_news;
 END $$;
 COMMENT ON FUNCTION pricing.alerts_to_tell() IS
-    'Alerts that recipients are to be told of now: new ones, those whose repetition is due, those that are over; notes them as told. The less urgent (P2) come together once a day.';
+    'Alerts that recipients are to be told of now: new ones, those whose repetition is due, those of which more has happened (an hour later at the earliest), those that are over; notes them as told. The less urgent (P2) come together once a day.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prune_alerts(now_ timestamptz) RETURNS integer
@@ -85,8 +90,9 @@ COMMENT ON FUNCTION pricing.prune_alerts(timestamptz) IS 'Deletes alerts and sil
 CREATE OR REPLACE FUNCTION pricing.move_alerts(now_ timestamptz, step interval) RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
 BEGIN
-    UPDATE pricing.alerts a SET since = least(a.since, now_), last_seen_at = least(a.last_seen_at, now_), told_at = least(a.told_at, now_)
-    FROM (SELECT x.alert_id FROM pricing.alerts x WHERE greatest(x.since, x.last_seen_at, x.told_at) > now_ ORDER BY 1 FOR UPDATE) mine
+    UPDATE pricing.alerts a SET since = least(a.since, now_), last_seen_at = least(a.last_seen_at, now_), told_at = least(a.told_at, now_),
+        newest_at = least(a.newest_at, now_), told_newest_at = least(a.told_newest_at, now_)
+    FROM (SELECT x.alert_id FROM pricing.alerts x WHERE greatest(x.since, x.last_seen_at, x.told_at, x.newest_at, x.told_newest_at) > now_ ORDER BY 1 FOR UPDATE) mine
     WHERE a.alert_id = mine.alert_id;
     UPDATE pricing.alert_silences s SET until = pricing.moved_back(s.until, now_, step)
     FROM (SELECT x.silence_id FROM pricing.alert_silences x WHERE x.until > now_ ORDER BY 1 FOR UPDATE) mine

@@ -35,3 +35,25 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_message(text, text, text, boolean, jsonb) IS
     'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. In quiet hours what is not urgent waits for their end. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.';
+
+
+CREATE OR REPLACE FUNCTION pricing.reconsider_quiet(of_recipient text) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    who pricing.recipients;
+    moved integer;
+BEGIN
+    SELECT * INTO who FROM pricing.recipients r WHERE r.recipient = of_recipient;
+    -- After an attempt a message waits for its pause instead.
+    UPDATE pricing.async_operations_live o SET due_at = coalesce(pricing.quiet_end(who, now_), now_)
+    FROM (SELECT x.id FROM pricing.async_operations_live x
+          WHERE x.status = 'pending' AND x.attempt = 0 AND NOT x.is_urgent AND x.due_at > now_ AND x.operation_type = who.channel
+            AND x.payload ->> 'recipient' = of_recipient
+          ORDER BY x.id FOR UPDATE SKIP LOCKED) mine
+    WHERE o.id = mine.id;
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    RETURN moved;
+END $$;
+COMMENT ON FUNCTION pricing.reconsider_quiet(text) IS
+    'Messages that wait for the end of a recipient''s former quiet hours wait for the end of the present ones, or are due. Returns how many.';

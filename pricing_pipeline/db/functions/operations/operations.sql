@@ -1,4 +1,4 @@
--- The life of a side effect: enqueue, claim, complete, fail, recover; by hand: cancel, retry.
+-- The life of a side effect: enqueue, claim, complete, fail, return, recover; by hand: cancel, retry.
 -- Lock order: live operations in the order of their ids. A fence waits a second at most.
 
 CREATE OR REPLACE FUNCTION pricing.payload_fault(fields jsonb, payload jsonb) RETURNS text
@@ -178,6 +178,29 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.recover_operations() IS
     'Takes back operations whose worker has said nothing for five minutes: they are due at once, or dead after their last attempt. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.return_operations(ids bigint[], token uuid) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+SET lock_timeout = '1s' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    returned bigint[];
+BEGIN
+    WITH mine AS MATERIALIZED (
+        SELECT o.id FROM pricing.async_operations_live o
+        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token ORDER BY o.id FOR UPDATE SKIP LOCKED),
+    freed AS (
+        UPDATE pricing.async_operations_live o
+        SET status = 'pending', claim_token = NULL, lease_until = NULL, due_at = now_, attempt = o.attempt - 1,
+            errors = pricing.append_errors(o.errors, jsonb_build_object('at', now_, 'attempt', o.attempt, 'message',
+                'its worker was stopped meanwhile; it may have happened'))
+        FROM mine WHERE o.id = mine.id RETURNING o.id)
+    SELECT array_agg(f.id ORDER BY f.id) INTO returned FROM freed f;
+    RETURN coalesce(returned, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.return_operations(bigint[], uuid) IS
+    'Returns operations to the queue whose worker is stopped before they end: due at once, and the attempt does not count. Returns the ids that the claim still owned; what another session has locked is left to its lease.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cancel_operations(ids bigint[]) RETURNS bigint[]

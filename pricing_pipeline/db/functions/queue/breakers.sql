@@ -37,7 +37,7 @@ BEGIN
                 PERFORM pricing.open_breaker(call.provider, 'the last probe failed: ' || coalesce(call.error, call.failure_kind), judged);
             ELSE
                 UPDATE pricing.provider_state s
-                SET breaker = 'closed', breaker_since = now_, breaker_until = NULL, breaker_openings = 0, breaker_reason = NULL, probe_call = NULL
+                SET breaker = 'closed', breaker_since = now_, breaker_began_at = NULL, breaker_until = NULL, breaker_openings = 0, breaker_reason = NULL, probe_call = NULL
                 WHERE s.provider = call.provider AND s.probe_call = judged;
             END IF;
         ELSIF is_fault AND call.breaker = 'closed' THEN
@@ -104,6 +104,7 @@ CREATE OR REPLACE FUNCTION pricing.open_breaker(wanted_provider text, reason tex
 LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.provider_state s
     SET breaker = 'open', breaker_since = pricing.clock(), breaker_openings = s.breaker_openings + 1, probe_call = NULL,
+        breaker_began_at = CASE WHEN s.breaker = 'closed' THEN pricing.clock() ELSE coalesce(s.breaker_began_at, s.breaker_since) END,
         breaker_until = pricing.clock() + least(interval '60 seconds' * 2 ^ least(s.breaker_openings, 4), interval '10 minutes'),
         breaker_reason = left(reason, 500)
     WHERE s.provider = wanted_provider

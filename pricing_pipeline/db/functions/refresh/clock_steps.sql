@@ -104,6 +104,7 @@ BEGIN
     PERFORM pricing.move_operations(now_, step);
     PERFORM pricing.move_alerts(now_, step);
     PERFORM pricing.move_price_alerts(now_);
+    PERFORM pricing.move_notifiers(now_);
     PERFORM pricing.move_calls(now_, step);
     PERFORM pricing.move_plans(now_, step);
     PERFORM pricing.move_providers(now_, step);
@@ -198,7 +199,8 @@ CREATE OR REPLACE FUNCTION pricing.move_providers(now_ timestamptz, step interva
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
 BEGIN
     UPDATE pricing.provider_state s
-    SET breaker_since = pricing.moved_back(s.breaker_since, now_, step), breaker_until = pricing.moved_back(s.breaker_until, now_, step),
+    SET breaker_since = pricing.moved_back(s.breaker_since, now_, step), breaker_began_at = pricing.moved_back(s.breaker_began_at, now_, step),
+        breaker_until = pricing.moved_back(s.breaker_until, now_, step),
         last_call_at = pricing.moved_back(s.last_call_at, now_, step)
     FROM (SELECT x.provider FROM pricing.provider_state x ORDER BY 1 FOR UPDATE) mine
     WHERE s.provider = mine.provider;

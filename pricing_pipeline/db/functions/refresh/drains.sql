@@ -72,24 +72,6 @@ $$;
 COMMENT ON FUNCTION pricing.end_drain(uuid) IS 'A drain says that it is done. If another session has locked its row, its lease runs out.';
 
 
-CREATE OR REPLACE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    now_ timestamptz := pricing.clock();
-BEGIN
-    RAISE WARNING '% of %: % (%)', from_source, about, message, state;
-    -- Rows are only added, never changed: two that warn of the same at once must not wait for each other.
-    INSERT INTO pricing.warnings (at, source, subject, sqlstate, message)
-    SELECT now_, from_source, about, state, left(warn.message, 1000)
-    WHERE NOT EXISTS (
-        SELECT FROM pricing.warnings w
-        WHERE w.source = from_source AND w.subject = about AND w.at > now_ - interval '1 minute' AND w.at <= now_
-          AND w.message = left(warn.message, 1000));
-END $$;
-COMMENT ON FUNCTION pricing.warn(text, text, text, text) IS
-    'Notes what went wrong without stopping anything else: in the table, and in the server''s log, which keeps it even if the transaction is rolled back.';
-
-
 CREATE OR REPLACE FUNCTION pricing.pass_over(from_source text, data_type text, symbols text[]) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     SELECT pricing.warn(from_source, pass_over.data_type, CASE WHEN cardinality(symbols) = 1

@@ -156,8 +156,8 @@ BEGIN
     DELETE FROM pricing.drains d WHERE d.drain_id IN (
         SELECT x.drain_id FROM pricing.drains x WHERE x.lease_until < now_ - interval '7 days' FOR UPDATE SKIP LOCKED);
     DELETE FROM pricing.freshness_samples s WHERE s.at < now_ - interval '7 days';
-    DELETE FROM pricing.warnings w WHERE w.warning_id IN (
-        SELECT x.warning_id FROM pricing.warnings x WHERE x.at < now_ - interval '30 days' FOR UPDATE SKIP LOCKED);
+    PERFORM pricing.prune_warnings(now_);
+    PERFORM pricing.prune_notifiers(now_);
     RETURN total + pricing.prune_operations(now_) + pricing.prune_alerts(now_) + pricing.prune_price_events(now_) + pricing.prune_quarantine();
 END $$;
 COMMENT ON FUNCTION pricing.prune() IS

@@ -1,0 +1,87 @@
+"""Signs of life of a notifier: files for the supervisor, which need no database, and what `status` says of them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+
+LOOKS, PRICES, RUNS, TABLES = "looks", "prices", "runs", "tables"
+"""The files of its threads: one looks for trouble, one at prices, one sends messages, one writes into tables."""
+SILENT_AFTER = timedelta(minutes=2)
+
+
+class SignsOfLife:
+    """What the threads of a notifier note as they go on: that they do, and whether the database does its work.
+
+    A thread that waits for a database that is away goes on; one that is stuck in a query does not.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self.answered_at = time.monotonic()
+        """When the database last did what it was asked, by the monotonic clock; at first, the beginning."""
+        self.last_error: str | None = None
+        """What it said since then."""
+
+    def advance(self, thread: str) -> None:
+        """Note that a thread goes on."""
+        if self._folder is not None:
+            with contextlib.suppress(OSError):  # a full disk stops nobody
+                (self._folder / thread).touch()
+
+    def answered(self) -> None:
+        """Note that the database has done what it was asked."""
+        self.answered_at, self.last_error = time.monotonic(), None
+
+    def failed(self, error: str) -> None:
+        """Note what the database, or the way to it, said instead."""
+        self.last_error = error
+
+
+def paths(folder: Path) -> tuple[Path, ...]:
+    """The files that change while a notifier lives."""
+    return tuple(folder / name for name in (LOOKS, PRICES, RUNS, TABLES))
+
+
+@dataclass(frozen=True, slots=True)
+class LastSigns:
+    """When any notifier last looked for trouble, and for messages to send; None = never. Times are UTC."""
+
+    looked_at: datetime | None
+    ran_at: datetime | None
+    now: datetime
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody is told of trouble now."""
+        return any(at is None or at <= self.now - SILENT_AFTER for at in (self.looked_at, self.ran_at))
+
+    @property
+    def words(self) -> str | None:
+        """Why nobody is told of trouble, in a sentence; None while a notifier works."""
+        if not self.is_silent:
+            return None
+        if self.looked_at is None and self.ran_at is None:
+            return "nobody is told of trouble: no notifier has ever run. `pricing-pipeline up` starts one"
+        lacks = [
+            f"{what} {f'since {at:%Y-%m-%d %H:%M} UTC' if at is not None else 'yet'}"
+            for what, at in (("looked for alerts", self.looked_at), ("sent messages", self.ran_at))
+            if at is None or at <= self.now - SILENT_AFTER
+        ]
+        return (
+            f"nobody is told of trouble: no notifier has {' or '.join(lacks)}. `pricing-pipeline up` keeps one "
+            "running; its log says what it waits for"
+        )
+
+
+def last_signs(connection: Connection) -> LastSigns:
+    """The last signs of life of all notifiers."""
+    row = connection.execute(query("operations.signs_of_life")).one()
+    return LastSigns(row.looked_at, row.ran_at, row.now)
