@@ -23,6 +23,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownRecipient         ... somebody to be told who is not there
     ├── UnknownOperation         ... a side effect that is not there
     ├── UnknownAlertRule         ... a kind of alert that is not there
+    ├── UnknownAlert             ... an alert that is not there
     ├── OperationRefused         a side effect has no such type, or not the payload of its type
     ├── OperationFailed          an attempt at a side effect has failed (carries is_permanent, retry_after)
     ├── InvalidRange             days are upside down, or a time has no zone
@@ -133,6 +134,10 @@ class UnknownRecipient(PricingError):
 
 class UnknownAlertRule(PricingError):
     """No kind of alert is called so."""
+
+
+class UnknownAlert(PricingError):
+    """There is no alert of this id that was raised."""
 
 
 class UnknownOperation(PricingError):

@@ -38,4 +38,6 @@ RULES = (
     AlertRule("size_unannounced", "P2"),
     AlertRule("many_warnings", "P2"),
     AlertRule("message_dead", "P1"),
+    AlertRule("run_fails", "P1"),
+    AlertRule("tick_fails", "P1", lasts_seconds=300),
 )

@@ -31,7 +31,7 @@ def main() -> None:
     worker = f"{socket.gethostname()}:{os.getpid()}"
     runner = OperationRunner(engine, make_handlers(engine, settings), worker=worker)
     # Rules have a thread of their own: a slow query holds no message up.
-    looking = threading.Thread(target=look_or_end, args=(engine, stop), name="alerts")
+    looking = threading.Thread(target=look_or_end, args=(engine, stop, settings.ui_url), name="alerts")
     looking.start()
     try:
         runner.run(stop)
@@ -42,10 +42,10 @@ def main() -> None:
         engine.dispose()
 
 
-def look_or_end(engine: Engine, stop: threading.Event) -> None:
+def look_or_end(engine: Engine, stop: threading.Event, ui_url: str | None = None) -> None:
     """Look for trouble. If looking itself fails, end the process, which is started again: nobody would be told."""
     try:
-        alerts.keep_looking(engine, stop)
+        alerts.keep_looking(engine, stop, ui_url=ui_url)
     finally:
         stop.set()
 

@@ -20,6 +20,7 @@ RELEASED = {
     "0052_spellings.sql": "ae33286950748d5d",
     "0053_operations.sql": "55fef41f9d44f485",
     "0054_alerts.sql": "1b2b773edd1ba9ff",
+    "0058_dagster_failures.sql": "49e33fd19fd57d3c",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -1,0 +1,164 @@
+"""The sensor `note_failures`: writes into the pricing database which runs and ticks of ours fail.
+
+The notifier tells people of them, and needs nothing of Dagster. A sensor for each status of runs would see failures and
+successes in no order, and lose those that it cannot write; this one looks at ended runs in the order of their end, and
+looks again at what it could not write.
+"""
+
+import re
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import dagster as dg
+from dagster._core.events import EngineEventData, StepFailureData  # internal like the next ones: pinned
+from dagster._core.remote_origin import RemoteRepositoryOrigin
+from dagster._core.scheduler.instigation import TickStatus
+from dagster._utils.error import SerializableErrorInfo
+
+from pricing_pipeline.defs import cursors
+from pricing_pipeline.defs.ours import Ours, only
+from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.demand import drains
+from pricing_pipeline.operations import dagster_failures
+from pricing_pipeline.operations.dagster_failures import EndedRun
+
+_EVERY_SECONDS = 30
+_OVERLAP_SECONDS = 60.0
+"""How late the end of a run may be stored after the end of a run that was seen."""
+_PAGE = 200
+_NAME_LENGTH = 150
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
+_FAILED = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
+_FINISHED_TICKS = [TickStatus.SUCCESS, TickStatus.SKIPPED, TickStatus.FAILURE]
+_SECRET = re.compile(r"(://[^:/@\s]*:)[^@\s]*(?=@)|((?:password|token|apikey|api_key|secret)=)[^\s&]+", re.I)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The cursor of the sensor: the end of the newest run that was seen, in Unix seconds, and ids around that time."""
+
+    until: cursors.Moment
+    runs: dict[str, cursors.Moment]
+
+
+def note_failures(snapshot: RegistrySnapshot, ticking: Collection[str]) -> dg.SensorDefinition:
+    """The sensor that notes failed runs of ours, and failed ticks of the sensors and schedules `ticking`."""
+
+    @dg.sensor(
+        name="note_failures",
+        minimum_interval_seconds=_EVERY_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Writes into the pricing database which runs of this pipeline failed, and which of its sensors and "
+        "schedules fail, so that people are told. `pricing-pipeline status` shows failed runs as warnings.",
+    )
+    def sensor(
+        context: dg.SensorEvaluationContext, database: PricingDatabase
+    ) -> dg.SensorResult | dg.SkipReason:
+        seen = cursors.read(context, _Seen) or _Seen(time.time(), {})
+        ours = Ours.of(context, snapshot.data_types)
+        ended, after = _ended_runs(context.instance, ours, seen)
+        failing = _failing_ticks(context, ticking)
+        with database.engine.begin() as connection:
+            for run in ended:
+                if run.reason is not None:
+                    drains.warn_of_run(connection, run.name, run.run_id, run.reason)
+            if ended:
+                # The newest by name: they are in the order of their ends.
+                dagster_failures.note_runs(connection, {run.name: run for run in ended}.values())
+            if failing.keys() != dagster_failures.failing_ticks(connection):
+                dagster_failures.note_ticks(connection, failing)
+        failed = sum(run.reason is not None for run in ended)
+        return dg.SensorResult(
+            skip_reason=f"{len(ended)} runs ended, {failed} of them failed; {len(failing)} sensors and schedules fail",
+            cursor=cursors.dump(after),
+        )
+
+    return sensor
+
+
+def _ended_runs(instance: dg.DagsterInstance, ours: Ours, seen: _Seen) -> tuple[list[EndedRun], _Seen]:
+    """Our runs that ended since the last look, in the order of their ends, and what is seen then."""
+    since = seen.until - _OVERLAP_SECONDS
+    wanted = dg.RunsFilter(statuses=_ENDED, updated_after=datetime.fromtimestamp(since, UTC))
+    records = instance.get_run_records(
+        only(wanted, ours.label), limit=_PAGE, order_by="update_timestamp", ascending=True
+    )
+    # A run of long ago is updated when somebody tags it.
+    fresh = {
+        record.dagster_run.run_id: record.end_time
+        for record in records
+        if record.end_time is not None
+        and record.end_time >= since
+        and record.dagster_run.run_id not in seen.runs
+    }
+    runs = {record.dagster_run.run_id: record.dagster_run for record in records}
+    now = time.time()
+    ended = [
+        EndedRun(_name(runs[run_id]), run_id, max(now - at, 0.0), _reason_of_run(instance, runs[run_id]))
+        for run_id, at in sorted(fresh.items(), key=lambda item: item[1])
+        if ours.has(runs[run_id])
+    ]
+    until = max([seen.until, *fresh.values()])
+    known = {run_id: at for run_id, at in {**seen.runs, **fresh}.items() if at >= until - _OVERLAP_SECONDS}
+    return ended, _Seen(until, known)
+
+
+def _name(run: dg.DagsterRun) -> str:
+    """The job of a run; of one that was started on assets, their names, because that job is common to all assets."""
+    if not run.job_name.startswith("__"):
+        return run.job_name
+    keys = sorted(key.to_user_string() for key in run.asset_selection or ())
+    keys += sorted(
+        f"{check.asset_key.to_user_string()}:{check.name}" for check in run.asset_check_selection or ()
+    )
+    return (", ".join(keys) or run.job_name)[:_NAME_LENGTH]
+
+
+def _reason_of_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str | None:
+    """Why a run failed, in a line; None if it succeeded."""
+    if run.status is dg.DagsterRunStatus.SUCCESS:
+        return None
+    records = instance.get_records_for_run(run.run_id, of_type=_FAILED, limit=10).records
+    events = [event for record in records if (event := record.event_log_entry.dagster_event) is not None]
+    reasons = [*_errors(events), *(event.message or "" for event in events)]
+    return next(filter(None, map(_line, reasons)), "it failed")
+
+
+def _errors(events: Sequence[dg.DagsterEvent]) -> Iterator[str]:
+    for event in events:
+        data = event.event_specific_data
+        if isinstance(data, StepFailureData | EngineEventData) and data.error is not None:
+            yield _innermost(data.error)
+
+
+def _innermost(error: SerializableErrorInfo) -> str:
+    while error.cause is not None:
+        error = error.cause
+    return error.message
+
+
+def _line(text: str) -> str:
+    """The first line of an error, without passwords."""
+    first = next(filter(None, map(str.strip, text.splitlines())), "")
+    return _SECRET.sub(r"\1\2***", first)[:500]
+
+
+def _failing_ticks(context: dg.SensorEvaluationContext, ticking: Collection[str]) -> dict[str, str]:
+    """Our sensors and schedules whose last finished tick failed, with the reasons. What is switched off fails not."""
+    if context.code_location_origin is None or context.repository_name is None:
+        return {}
+    origin = RemoteRepositoryOrigin(context.code_location_origin, context.repository_name)
+    states = context.instance.all_instigator_state(origin.get_id(), origin.get_selector_id())
+    failing = {}
+    for state in states:
+        if state.is_running and state.instigator_name in ticking:
+            last = context.instance.get_ticks(
+                state.instigator_origin_id, state.selector_id, limit=1, statuses=_FINISHED_TICKS
+            )
+            if last and last[0].status is TickStatus.FAILURE:
+                error = last[0].error
+                failing[state.instigator_name] = _line(_innermost(error)) if error else "it failed"
+    return failing
