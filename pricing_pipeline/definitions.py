@@ -52,7 +52,8 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         extend_calendars,
         end_silent_runs,
     ]
-    sensors.append(note_failures(snapshot, {definition.name for definition in [*sensors, *schedules]}))
+    ticking = {sensor.name for sensor in sensors} | {schedule.name for schedule in schedules}
+    sensors.append(note_failures(snapshot, ticking))
     return dg.Definitions(
         assets=[
             price_history_assets(snapshot),

@@ -10,12 +10,12 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 
 import dagster as dg
-from dagster._core.events import EngineEventData, StepFailureData  # internal like the next ones: pinned
-from dagster._core.remote_origin import RemoteRepositoryOrigin
+from dagster._core.remote_origin import RemoteRepositoryOrigin  # internal like the next ones: pinned
 from dagster._core.scheduler.instigation import TickStatus
-from dagster._utils.error import SerializableErrorInfo
+from dagster_shared.error import SerializableErrorInfo
 
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.ours import Ours, only
@@ -38,7 +38,7 @@ _SECRET = re.compile(r"(://[^:/@\s]*:)[^@\s]*(?=@)|((?:password|token|apikey|api
 
 @dataclass(frozen=True)
 class _Seen:
-    """The cursor of the sensor: the end of the newest run that was seen, in Unix seconds, and ids around that time."""
+    """The cursor of the sensor: the newest end of a run that was seen, in Unix seconds, and the runs around it."""
 
     until: cursors.Moment
     runs: dict[str, cursors.Moment]
@@ -83,26 +83,27 @@ def _ended_runs(instance: dg.DagsterInstance, ours: Ours, seen: _Seen) -> tuple[
     """Our runs that ended since the last look, in the order of their ends, and what is seen then."""
     since = seen.until - _OVERLAP_SECONDS
     wanted = dg.RunsFilter(statuses=_ENDED, updated_after=datetime.fromtimestamp(since, UTC))
-    records = instance.get_run_records(
-        only(wanted, ours.label), limit=_PAGE, order_by="update_timestamp", ascending=True
-    )
+    records = [
+        record
+        for record in instance.get_run_records(
+            only(wanted, ours.label),
+            limit=_PAGE + len(seen.runs),
+            order_by="update_timestamp",
+            ascending=True,
+        )
+        if record.dagster_run.run_id not in seen.runs
+    ]
+    updates = {record.dagster_run.run_id: record.update_timestamp.timestamp() for record in records}
+    until = max([seen.until, *updates.values()])
+    known = {run: at for run, at in {**seen.runs, **updates}.items() if at >= until - _OVERLAP_SECONDS}
     # A run of long ago is updated when somebody tags it.
-    fresh = {
-        record.dagster_run.run_id: record.end_time
-        for record in records
-        if record.end_time is not None
-        and record.end_time >= since
-        and record.dagster_run.run_id not in seen.runs
-    }
-    runs = {record.dagster_run.run_id: record.dagster_run for record in records}
+    ends = [(at, r.dagster_run) for r in records if (at := r.end_time) is not None and at >= since]
     now = time.time()
     ended = [
-        EndedRun(_name(runs[run_id]), run_id, max(now - at, 0.0), _reason_of_run(instance, runs[run_id]))
-        for run_id, at in sorted(fresh.items(), key=lambda item: item[1])
-        if ours.has(runs[run_id])
+        EndedRun(_name(run), run.run_id, max(now - at, 0.0), _reason_of_run(instance, run))
+        for at, run in sorted(ends, key=itemgetter(0))
+        if ours.has(run)
     ]
-    until = max([seen.until, *fresh.values()])
-    known = {run_id: at for run_id, at in {**seen.runs, **fresh}.items() if at >= until - _OVERLAP_SECONDS}
     return ended, _Seen(until, known)
 
 
@@ -129,9 +130,9 @@ def _reason_of_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str | No
 
 def _errors(events: Sequence[dg.DagsterEvent]) -> Iterator[str]:
     for event in events:
-        data = event.event_specific_data
-        if isinstance(data, StepFailureData | EngineEventData) and data.error is not None:
-            yield _innermost(data.error)
+        error = getattr(event.event_specific_data, "error", None)
+        if error is not None:
+            yield _innermost(error)
 
 
 def _innermost(error: SerializableErrorInfo) -> str:

@@ -12,8 +12,9 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.operations import alerts, notifier, operation_queue
+from pricing_pipeline.operations import alerts, dagster_failures, notifier, operation_queue
 from pricing_pipeline.operations.alert_rules import RULES, AlertRule
+from pricing_pipeline.operations.dagster_failures import EndedRun
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -197,6 +198,32 @@ def kill_message(core: Core, _: Clock) -> None:
         operation_queue.fail(connection, claimed, "gone", is_permanent=True)
 
 
+RUN = "0b0d3ad8-6d8e-4f3c-8a3b-1f2b6f6d2a11"
+
+
+def fail_run(core: Core, _: Clock) -> None:
+    end_run(core, reason="the disk is full")
+
+
+def repeat_run(core: Core, _: Clock) -> None:
+    end_run(core)
+
+
+def end_run(core: Core, reason: str | None = None) -> None:
+    with core.engine.begin() as connection:
+        dagster_failures.note_runs(connection, [EndedRun("refresh", RUN, 5, reason)])
+
+
+def fail_tick(core: Core, _: Clock) -> None:
+    with core.engine.begin() as connection:
+        dagster_failures.note_ticks(connection, {"report_freshness": "RuntimeError: odd"})
+
+
+def mend_tick(core: Core, _: Clock) -> None:
+    with core.engine.begin() as connection:
+        dagster_failures.note_ticks(connection, {})
+
+
 CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "duties_stand_still": (stand_still, run_duties, "duties"),
     "duty_fails": (break_duty, mend_duty, "prune"),
@@ -213,6 +240,8 @@ CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "size_unannounced": (omit_length, day_passes, TWELVEDATA),
     "many_warnings": (warn, hour_passes, QUOTE),
     "message_dead": (kill_message, day_passes, "bob"),
+    "run_fails": (fail_run, repeat_run, "refresh"),
+    "tick_fails": (fail_tick, mend_tick, "report_freshness"),
 }
 
 
@@ -301,6 +330,95 @@ def test_b21_recipients_are_told_of_their_severities(core: Core, clock: Clock) -
     assert "many_warnings" in told["mailbox"]
 
 
+@pytest.mark.parametrize(
+    ("cause", "place"),
+    [
+        (fail_run, f"runs/{RUN}"),
+        (fail_tick, "automation"),
+        (open_breaker, f"assets/provider/{TWELVEDATA}"),
+        (begin_outage, f"assets/latest_price/{QUOTE}"),
+        (forget_pair, f"assets/latest_price/{QUOTE}"),
+        (stand_still, None),
+    ],
+)
+def test_b21_a_message_links_to_what_it_is_about(
+    core: Core, clock: Clock, cli: CommandLine, monkeypatch: pytest.MonkeyPatch, cause: Act, place: str | None
+) -> None:
+    cause(core, clock)
+    for _ in range(2):
+        clock.advance(601 if cause in (fail_tick, begin_outage) else 0)
+        if cause is not stand_still:
+            run_duties(core, clock)
+        if cause is forget_pair:
+            empty_queue(core, clock)
+            core.rows("UPDATE pricing.demand SET due_at = pricing.clock() - interval '2 days'")
+        alerts.look(core.engine, ui_url="https://prices.example.com/dagster/")
+    (alert,) = [a for a in cli("alert", "list", "--json").json["alerts"] if a["severity"] != "P2"]
+    body = next(body for _, body in messages(core) if f"section {alert['rule']}." in body)
+    link = f"https://prices.example.com/dagster/{place}"
+    assert [line for line in body.splitlines() if "Dagster shows it" in line] == (
+        [f"Dagster shows it: {link}"] if place else []
+    )
+    monkeypatch.setenv("PRICING_UI_URL", "https://prices.example.com/dagster")
+    assert cli("alert", "show", str(alert["alert_id"]), "--json").json["link"] == (link if place else None)
+
+
+def test_b21_without_an_address_of_the_ui_a_message_has_no_link(core: Core, clock: Clock) -> None:
+    fail_run(core, clock)
+    look(core)
+    ((_, body),) = messages(core)
+    assert f"Run {RUN} of refresh failed at " in body
+    assert "the disk is full" in body
+    assert "http" not in body
+
+
+def test_b21_one_alert_is_shown_with_all_that_is_known_of_it(
+    cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    open_breaker(core, clock)
+    look(core)
+    (alert,) = cli("alert", "list", "--json").json["alerts"]
+    id_ = str(alert["alert_id"])
+    cli("alert", "acknowledge", id_)
+    cli("alert", "silence", "breaker_open", "--hours", "2", "--reason", "they know")
+    cli("alert", "silence", "breaker_open", "--hours", "9", "--subject", "yahoo")
+    shown = cli("alert", "show", id_, "--json").json
+    ((operation, recipient),) = [(m["id"], m["recipient"]) for m in shown["messages"]]
+    assert recipient == "mailbox"
+    assert cli("operation", "show", str(operation)).exit_code == 0
+    assert [s["because"] for s in shown["silences"]] == ["they know"], "and no silence of another subject"
+    said = cli("alert", "show", id_).stdout
+    for words in (
+        f"{id_}, breaker_open",
+        "all calls fail",
+        "they know",
+        "docs/runbook.md#breaker_open",
+        f"pricing-pipeline alert acknowledge {id_}",
+        f"operation {operation} to mailbox by log: pending",
+    ):
+        assert words in said
+    close_breaker(core, clock)
+    look_after(core, clock, OVER_AFTER)
+    assert "look after it" not in cli("alert", "show", id_).stdout
+    said_of_none = cli("alert", "show", "999").error
+    assert "there is no alert 999. `alert list --past` shows those there are" in said_of_none
+
+
+def test_b21_a_failed_run_that_nobody_repeats_is_forgotten_after_a_week(core: Core, clock: Clock) -> None:
+    fail_run(core, clock)
+    fail_tick(core, clock)
+    failed_at = core.one("SELECT failed_at FROM pricing.dagster_failures WHERE kind = 'run'")
+    assert (core.clock() - failed_at).total_seconds() == 5
+    core.rows("SELECT pricing.move_dagster_failures(pricing.clock() - interval '1 hour')")
+    assert core.one("SELECT max(failed_at) <= pricing.clock() - interval '1 hour' FROM pricing.dagster_failures")
+    clock.advance(7 * DAY - 3700)
+    core.call("SELECT pricing.prune()")
+    assert core.one("SELECT count(*) FROM pricing.dagster_failures") == 2
+    clock.advance(101)
+    core.call("SELECT pricing.prune()")
+    assert core.one("SELECT count(*) FROM pricing.dagster_failures") == 0
+
+
 def test_b21_only_one_session_looks_at_a_time(core: Core, clock: Clock) -> None:
     open_breaker(core, clock)
     with core.engine.begin() as other:
@@ -360,7 +478,7 @@ def test_b21_looking_goes_on_when_the_database_has_been_away(
     stop = threading.Event()
     looks = 0
 
-    def look_or_fail(engine: Engine) -> int:
+    def look_or_fail(engine: Engine, **_: object) -> int:
         nonlocal looks
         looks += 1
         if looks == 1:
@@ -446,7 +564,7 @@ def test_a8_a_fetch_that_failed_is_told_once_an_episode(core: Core, clock: Clock
 def test_b21_a_fault_of_ours_in_looking_ends_the_process_to_be_started_again(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def look(engine: Engine) -> int:
+    def look(engine: Engine, **_: object) -> int:
         raise RuntimeError("a fault of ours")
 
     monkeypatch.setattr(alerts, "look", look)

@@ -18,22 +18,6 @@ STARTED = dg.DagsterRunStatus.STARTED
 WARNED = "SELECT source, subject, message FROM pricing.warnings WHERE source = 'run'"
 
 
-def test_g5_a_run_that_fails_is_noted_where_operators_look(
-    environment: None, core: Core, tmp_path: Path
-) -> None:
-    logger = get_dagster_logger("daemon")
-    with an_instance(tmp_path) as instance, a_daemon(instance) as daemon:
-        list(execute_sensor_iteration(daemon, logger, None, None))
-        run = a_run(instance, STARTED)
-        instance.report_run_failed(run, "the disk is full")
-        stranger = create_run_for_test(instance, job_name="theirs")
-        instance.report_run_failed(stranger, "none of our business")
-        with freeze_time(time.time() + 31):
-            list(execute_sensor_iteration(daemon, logger, None, None))
-    (warned,) = core.rows(WARNED)
-    assert tuple(warned) == ("run", "refresh", f"run {run.run_id}: the disk is full")
-
-
 def test_g6_a_backfill_that_says_nothing_for_an_hour_is_ended(stage: Stage) -> None:
     instance = stage.instance
     histories = frozenset([dg.AssetKey(["price_history", DAILY])])

@@ -1,0 +1,273 @@
+"""Runs and ticks of ours that fail are noted in the pricing database, where the notifier finds them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorStatus,
+    SensorInstigatorData,
+    TickData,
+    TickStatus,
+)
+from dagster._core.test_utils import create_run_for_test, freeze_time
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._daemon.sensor import execute_sensor_iteration
+from dagster_shared.error import SerializableErrorInfo
+
+from pricing_pipeline.operations import alerts
+from pricing_pipeline_tests.fixtures.core import DAILY, Core
+from pricing_pipeline_tests.fixtures.dagster import OF_OURS, Stage, a_daemon, a_run, an_instance, move
+
+FAILURE, STARTED, SUCCESS = (
+    dg.DagsterRunStatus.FAILURE,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.SUCCESS,
+)
+NOTED = "SELECT kind, name, run_id, reason FROM pricing.dagster_failures ORDER BY 1, 2"
+
+
+class Daemon:
+    """Dagster's sensor daemon, with the time in its hands."""
+
+    def __init__(self, instance: dg.DagsterInstance, workspace: WorkspaceProcessContext) -> None:
+        self.instance, self._workspace, self._now = instance, workspace, time.time()
+        self.tick()
+
+    def tick(self) -> None:
+        self._now += 31
+        with freeze_time(self._now):
+            list(execute_sensor_iteration(self._workspace, logging.getLogger("daemon"), None, None))
+
+    def skipped(self, sensor: str) -> str | None:
+        """What the last tick of a sensor says."""
+        states = [s for s in self.instance.all_instigator_state() if s.instigator_name == sensor]
+        (last,) = self.instance.get_ticks(states[0].instigator_origin_id, states[0].selector_id, limit=1)
+        return last.skip_reason
+
+
+@pytest.fixture
+def daemon(environment: None, core: Core, tmp_path: Path) -> Iterator[Daemon]:
+    with an_instance(tmp_path) as instance, a_daemon(instance) as workspace:
+        yield Daemon(instance, workspace)
+
+
+def noted(core: Core) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in core.rows(NOTED)]
+
+
+def fail(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str) -> None:
+    instance.report_run_failed(run, why)
+
+
+def test_b21_a_failed_run_is_an_alert_until_a_later_one_succeeds(daemon: Daemon, core: Core) -> None:
+    run = a_run(daemon.instance, STARTED)
+    fail(daemon.instance, run, "no room at postgresql://ann:s3cret@db/x?password=s3cret&a=b\nmore")
+    daemon.tick()
+    reason = "no room at postgresql://ann:***@db/x?password=***&a=b"
+    assert noted(core) == [("run", "refresh", run.run_id, reason)]
+    core.call("SELECT pricing.run_duties()")
+    alerts.look(core.engine)
+    (raised,) = core.rows("SELECT subject, says FROM pricing.alerts WHERE rule = 'run_fails'")
+    assert raised.subject == "refresh"
+    assert raised.says.startswith(f"Run {run.run_id} of refresh failed at ")
+    daemon.tick()
+    assert len(noted(core)) == 1
+    (warned,) = core.rows("SELECT source, subject, message FROM pricing.warnings WHERE source = 'run'")
+    assert tuple(warned) == ("run", "refresh", f"run {run.run_id}: {reason}"), "once"
+    a_run(daemon.instance, SUCCESS, job="check_prices")
+    daemon.tick()
+    assert len(noted(core)) == 1, "a run of another job says nothing about it"
+    a_run(daemon.instance, SUCCESS)
+    daemon.tick()
+    assert noted(core) == []
+
+
+def test_b21_the_newest_run_of_a_job_decides_in_whatever_order_they_are_seen(
+    daemon: Daemon, core: Core
+) -> None:
+    fail(daemon.instance, a_run(daemon.instance, STARTED), "odd")
+    a_run(daemon.instance, SUCCESS)
+    daemon.tick()
+    assert noted(core) == []
+    a_run(daemon.instance, SUCCESS)
+    last = a_run(daemon.instance, STARTED)
+    fail(daemon.instance, last, "odd")
+    daemon.tick()
+    assert [row[2] for row in noted(core)] == [last.run_id]
+    a_run(daemon.instance, SUCCESS)
+    daemon.tick()
+    daemon.instance.add_run_tags(last.run_id, {"looked": "at"})
+    daemon.tick()
+    assert noted(core) == [], "a tag on an old run does not bring it back"
+
+
+def test_b21_backfills_are_told_apart_by_their_assets(daemon: Daemon, core: Core) -> None:
+    def backfill(*data_types: str) -> dg.DagsterRun:
+        keys = frozenset(dg.AssetKey(["price_history", name]) for name in data_types)
+        run = create_run_for_test(
+            daemon.instance, job_name="__ASSET_JOB", asset_selection=keys, tags=OF_OURS
+        )
+        return move(daemon.instance, run, STARTED)
+
+    fail(daemon.instance, backfill(DAILY), "the quota is used up")
+    move(daemon.instance, backfill("mf_nav"), SUCCESS)
+    daemon.tick()
+    ((_, name, _, reason),) = noted(core)
+    assert (name, reason) == (f"price_history/{DAILY}", "the quota is used up")
+    move(daemon.instance, backfill(DAILY), SUCCESS)
+    daemon.tick()
+    assert noted(core) == []
+
+
+def test_b21_g7_runs_of_others_are_none_of_our_business(daemon: Daemon, core: Core) -> None:
+    theirs = frozenset({dg.AssetKey(["price_history", "theirs"])})
+    strange = [
+        a_run(daemon.instance, STARTED, location="theirs"),
+        a_run(daemon.instance, STARTED, job="report"),  # merged with ours into one code location
+        create_run_for_test(daemon.instance, job_name="__ASSET_JOB", asset_selection=theirs, tags=OF_OURS),
+        create_run_for_test(daemon.instance, job_name="refresh"),  # by a script
+    ]
+    for run in strange:
+        fail(daemon.instance, run, "none of our business")
+    daemon.tick()
+    assert noted(core) == []
+    assert core.one("SELECT count(*) FROM pricing.warnings WHERE source = 'run'") == 0
+
+
+def test_b21_a_step_that_fails_is_named_by_the_error_that_began_it(stage: Stage, core: Core) -> None:
+    before = stage.tick("note_failures")
+    core.rows("ALTER FUNCTION pricing.begin_drain(text, text, integer) RENAME TO begin_nothing")
+    run = stage.backfill(DAILY, raise_on_error=False)
+    assert not run.success
+    stage.tick("note_failures", before.cursor)
+    ((_, name, run_id, reason),) = noted(core)
+    assert (name, run_id) == (f"price_history/{DAILY}", run.run_id)
+    assert "Error occurred while executing" not in reason
+
+
+def test_b21_what_cannot_be_written_is_written_at_the_next_look(daemon: Daemon, core: Core) -> None:
+    fail(daemon.instance, a_run(daemon.instance, STARTED), "odd")
+    core.rows("ALTER TABLE pricing.dagster_failures RENAME TO away")
+    daemon.tick()
+    core.rows("ALTER TABLE pricing.away RENAME TO dagster_failures")
+    assert noted(core) == []
+    daemon.tick()
+    assert [row[1] for row in noted(core)] == ["refresh"]
+
+
+def test_b21_a_locked_row_holds_the_sensor_up_for_a_second_only(daemon: Daemon, core: Core) -> None:
+    fail(daemon.instance, a_run(daemon.instance, STARTED), "odd")
+    daemon.tick()
+    a_run(daemon.instance, SUCCESS)
+    with core.engine.begin() as other:
+        other.exec_driver_sql("SELECT FROM pricing.dagster_failures FOR UPDATE")
+        daemon.tick()
+    daemon.tick()
+    assert noted(core) == []
+
+
+def test_b21_a_sensor_that_fails_is_an_alert_until_it_works_again(daemon: Daemon, core: Core) -> None:
+    core.rows("ALTER TABLE pricing.calendar_rules RENAME TO away")
+    core.rows("ALTER TABLE pricing.active_subscriptions RENAME TO gone")
+    daemon.tick()
+    daemon.tick()
+    found = noted(core)
+    assert {row[0] for row in found} == {"tick"}
+    assert "report_sources" in {row[1] for row in found}
+    (reason,) = [row[3] for row in found if row[1] == "report_sources"]
+    assert 'relation "pricing.active_subscriptions" does not exist' in reason
+    core.rows("ALTER TABLE pricing.away RENAME TO calendar_rules")
+    core.rows("ALTER TABLE pricing.gone RENAME TO active_subscriptions")
+    daemon.tick()
+    daemon.tick()
+    assert noted(core) == []
+
+
+def a_sensor(instance: dg.DagsterInstance, name: str, location: str, status: InstigatorStatus) -> None:
+    """A sensor of a code location, whose last tick failed."""
+    target = LoadableTargetOrigin(module_name="pricing_pipeline.definitions", attribute="definitions")
+    origin = RemoteRepositoryOrigin(
+        InProcessCodeLocationOrigin(target, location_name=location), "__repository__"
+    ).get_instigator_origin(name)
+    state = InstigatorState(
+        origin, InstigatorType.SENSOR, status, SensorInstigatorData(sensor_type=dg.SensorType.STANDARD)
+    )
+    instance.add_instigator_state(state)
+    instance.create_tick(
+        TickData(
+            instigator_origin_id=origin.get_id(),
+            instigator_name=name,
+            instigator_type=InstigatorType.SENSOR,
+            status=TickStatus.FAILURE,
+            timestamp=datetime.now(UTC).timestamp(),
+            selector_id=state.selector_id,
+            error=SerializableErrorInfo("odd", [], None),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "location", "status", "expected"),
+    [
+        ("prune_dagster", "pricing_pipeline", InstigatorStatus.RUNNING, ["prune_dagster"]),
+        ("prune_dagster", "pricing_pipeline", InstigatorStatus.STOPPED, []),
+        ("prune_dagster", "theirs", InstigatorStatus.RUNNING, []),
+        ("report", "pricing_pipeline", InstigatorStatus.RUNNING, []),
+    ],
+)
+def test_b21_g7_only_sensors_of_ours_that_are_switched_on_count(
+    environment: None,
+    core: Core,
+    tmp_path: Path,
+    name: str,
+    location: str,
+    status: InstigatorStatus,
+    expected: list[str],
+) -> None:
+    with an_instance(tmp_path) as instance, a_daemon(instance) as workspace:
+        a_sensor(instance, name, location, status)
+        daemon = Daemon(instance, workspace)
+        if expected:  # it has ticked since, and works
+            daemon.tick()
+            assert noted(core) == []
+            a_sensor_fails_again(instance, name)
+            Daemon(instance, workspace)
+        assert [row[1] for row in noted(core)] == expected
+
+
+def a_sensor_fails_again(instance: dg.DagsterInstance, name: str) -> None:
+    (state,) = [s for s in instance.all_instigator_state() if s.instigator_name == name]
+    instance.create_tick(
+        TickData(
+            instigator_origin_id=state.instigator_origin_id,
+            instigator_name=name,
+            instigator_type=InstigatorType.SENSOR,
+            status=TickStatus.FAILURE,
+            timestamp=time.time() + 100,
+            selector_id=state.selector_id,
+            error=None,
+        )
+    )
+
+
+def test_b21_a_thousand_looks_without_a_change_write_nothing(stage: Stage, core: Core) -> None:
+    tick = stage.tick("note_failures")
+    before = core.one("SELECT pg_current_wal_insert_lsn() - '0/0'")
+    for _ in range(1000):
+        tick = stage.tick("note_failures", tick.cursor)
+        assert tick.asset_events == []
+    assert tick.skip_message == "0 runs ended, 0 of them failed; 0 sensors and schedules fail"
+    assert core.one("SELECT count(*) FROM pricing.dagster_failures") == 0
+    assert core.one("SELECT pg_current_wal_insert_lsn() - '0/0'") - before < 10_000_000
