@@ -120,6 +120,7 @@ CREATE TABLE pricing.alerts (
     end_told_at timestamp with time zone  -- When recipients were told that it was over.
     acknowledged_at timestamp with time zone  -- When somebody said that they look after it: it is not repeated.
     acknowledged_by text  -- Who said so.
+    message_ids bigint[] NOT NULL DEFAULT '{}'::bigint[]  -- The last fifty operations that told recipients of it or of its end.
     CONSTRAINT alerts_pkey PRIMARY KEY (alert_id)
     CONSTRAINT alert_severity_is_known CHECK ((severity = ANY (ARRAY['P0'::text, 'P1'::text, 'P2'::text])))
     CONSTRAINT rule_is_plain_name CHECK ((rule ~ '^[a-z][a-z0-9_]{0,47}$'::text))
@@ -495,6 +496,19 @@ GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_actions TO pricing_worke
 GRANT SELECT ON TABLE pricing.corporate_actions TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_worker;
+
+-- What fails in Dagster now: a job whose last run failed, a sensor or schedule whose last tick did. The sensor note_failures writes it.
+CREATE TABLE pricing.dagster_failures (
+    kind text NOT NULL  -- run = a job, or what a run without one materializes; tick = a sensor or schedule.
+    name text NOT NULL  -- The job, sensor or schedule; of a run that was started on assets, their names.
+    run_id text  -- The run that failed; NULL for ticks.
+    reason text NOT NULL  -- The first line of the error.
+    failed_at timestamp with time zone NOT NULL  -- When the run failed, or when a tick was first seen to fail.
+    CONSTRAINT dagster_failures_pkey PRIMARY KEY (kind, name)
+    CONSTRAINT dagster_failure_kind_is_known CHECK ((kind = ANY (ARRAY['run'::text, 'tick'::text])))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.dagster_failures TO pricing_worker;
+GRANT SELECT ON TABLE pricing.dagster_failures TO pricing_reader;
 
 -- Providers, their address and their allowances.
 CREATE TABLE pricing.data_collectors (
@@ -1485,6 +1499,10 @@ GRANT EXECUTE ON FUNCTION pricing.adopt_pairs() TO pricing_worker;
 CREATE FUNCTION pricing.agreement(ratio numeric) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.agreement(numeric) TO pricing_reader, pricing_worker;
 
+-- The page of the Dagster UI that an alert is about, as a path: a run, or the asset of a data type or provider. NULL = none.
+CREATE FUNCTION pricing.alert_place(rule text, subject text, says text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.alert_place(text,text,text) TO pricing_reader, pricing_worker;
+
 -- Alerts that recipients are to be told of now: new ones, those whose repetition is due, those that are over; notes them as told. The less urgent (P2) come together once a day.
 CREATE FUNCTION pricing.alerts_to_tell() RETURNS TABLE(alert_id bigint, rule text, subject text, severity text, says text, since timestamp with time zone, is_over boolean, is_repeated boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.alerts_to_tell() TO pricing_worker;
@@ -2284,6 +2302,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_alerts(timestamp with time zone,interval)
 CREATE FUNCTION pricing.move_calls(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_calls(timestamp with time zone,interval) TO pricing_worker;
 
+-- The clock was set back: what failed in Dagster failed now at the latest.
+CREATE FUNCTION pricing.move_dagster_failures(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.move_dagster_failures(timestamp with time zone) TO pricing_worker;
+
 -- The clock was set back: who watches is seen now, back-offs end when they would have, and all that is wanted is judged anew.
 CREATE FUNCTION pricing.move_demand(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_demand(timestamp with time zone,interval) TO pricing_worker;
@@ -2343,6 +2365,14 @@ GRANT EXECUTE ON FUNCTION pricing.note_alerts(text[],jsonb) TO pricing_worker;
 -- Notes that a claim has opened calls of a provider, the newest of which is the probe of its breaker, if it is one.
 CREATE FUNCTION pricing.note_claim(wanted_provider text, is_probe boolean, newest_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_claim(text,boolean,bigint,timestamp with time zone) TO pricing_worker;
+
+-- Notes how the newest runs ended: for each name one row with run_id, reason (NULL = it succeeded) and seconds_ago. Waits a second at most for a row that another session has locked.
+CREATE FUNCTION pricing.note_dagster_runs(runs jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.note_dagster_runs(jsonb) TO pricing_worker;
+
+-- Notes which sensors and schedules fail now: their names, with the reasons. Those that are not named work again.
+CREATE FUNCTION pricing.note_dagster_ticks(failing jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.note_dagster_ticks(jsonb) TO pricing_worker;
 
 -- Notes how a duty failed and until when it is to wait; not, if another session has its row locked.
 CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone, error text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2494,13 +2524,17 @@ GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 -- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their back-off, and moves what waits to where it belongs now.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
+-- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, failures of Dagster, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
 CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
 
 -- Deletes alerts and silences that have been over for 90 days. Returns how many.
 CREATE FUNCTION pricing.prune_alerts(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_alerts(timestamp with time zone) TO pricing_worker;
+
+-- Forgets failures of Dagster after 7 days: nobody may ever start that run again. Returns how many. A tick that still fails is noted anew.
+CREATE FUNCTION pricing.prune_dagster_failures(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prune_dagster_failures(timestamp with time zone) TO pricing_worker;
 
 -- Deletes tasks that finished more than 14 days ago from a leaf in which others may be finishing in this moment.
 CREATE FUNCTION pricing.prune_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;

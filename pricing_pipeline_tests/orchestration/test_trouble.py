@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import dagster as dg
 from dagster._core.test_utils import create_run_for_test, freeze_time
-from dagster._daemon.sensor import execute_sensor_iteration
-from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline.defs.trouble import SILENCE_SECONDS
-from pricing_pipeline_tests.fixtures.core import DAILY, Core
-from pricing_pipeline_tests.fixtures.dagster import OF_OURS, Stage, a_daemon, a_run, an_instance, move
+from pricing_pipeline_tests.fixtures.core import DAILY
+from pricing_pipeline_tests.fixtures.dagster import OF_OURS, Stage, move
 
 STARTED = dg.DagsterRunStatus.STARTED
 WARNED = "SELECT source, subject, message FROM pricing.warnings WHERE source = 'run'"
