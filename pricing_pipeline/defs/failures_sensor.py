@@ -18,7 +18,7 @@ from dagster._core.scheduler.instigation import TickStatus
 from dagster_shared.error import SerializableErrorInfo
 
 from pricing_pipeline.defs import cursors
-from pricing_pipeline.defs.ours import Ours, only
+from pricing_pipeline.defs.ours import CUT_OFF, Ours, only
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import drains
@@ -57,7 +57,9 @@ def note_failures(snapshot: RegistrySnapshot, ticking: Collection[str]) -> dg.Se
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
-        seen = cursors.read(context, _Seen) or _Seen(time.time(), {})
+        seen = cursors.read(context, _Seen)
+        if seen is None or seen.until > time.time() + _OVERLAP_SECONDS:  # the clock was set back
+            seen = _Seen(time.time(), {})
         ours = Ours.of(context, snapshot.data_types)
         ended, after = _ended_runs(context.instance, ours, seen)
         failing = _failing_ticks(context, ticking)
@@ -65,9 +67,10 @@ def note_failures(snapshot: RegistrySnapshot, ticking: Collection[str]) -> dg.Se
             for run in ended:
                 if run.reason is not None:
                     drains.warn_of_run(connection, run.name, run.run_id, run.reason)
-            if ended:
-                # The newest by name: they are in the order of their ends.
-                dagster_failures.note_runs(connection, {run.name: run for run in ended}.values())
+            # The newest by name: they are in the order of their ends.
+            newest = {run.name: run for run in ended if run.reason != CUT_OFF}
+            if newest:
+                dagster_failures.note_runs(connection, newest.values())
             if failing.keys() != dagster_failures.failing_ticks(connection):
                 dagster_failures.note_ticks(connection, failing)
         failed = sum(run.reason is not None for run in ended)

@@ -26,6 +26,9 @@ LABEL = "__repository__@pricing_pipeline"
 DRAIN_TAG = "pricing/drain"
 """The tag of runs that drain the queue. Any other run of `refresh` or its assets, in any job, is a backfill."""
 
+CUT_OFF = "the pipeline was stopped during this run; its tasks are taken up again"
+"""Why a backfill failed that a stop interrupted: nobody need do anything."""
+
 REFRESH_JOB, CHECKS_JOB = "refresh", "check_prices"
 _HISTORY, _DOCUMENT = "price_history", "document"
 _PAGE = 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster_shared.error import SerializableErrorInfo
 
+from pricing_pipeline.defs import failures_sensor
+from pricing_pipeline.defs.ours import CUT_OFF
 from pricing_pipeline.operations import alerts
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.dagster import OF_OURS, Stage, a_daemon, a_run, an_instance, move
@@ -134,6 +137,50 @@ def test_b21_g7_runs_of_others_are_none_of_our_business(daemon: Daemon, core: Co
     daemon.tick()
     assert noted(core) == []
     assert core.one("SELECT count(*) FROM pricing.warnings WHERE source = 'run'") == 0
+
+
+def test_b21_a_backfill_that_a_stop_cut_off_is_no_alert(daemon: Daemon, core: Core) -> None:
+    """Drains take its tasks up: nobody need do anything. It is a warning, as before."""
+    fail(daemon.instance, a_run(daemon.instance, STARTED), CUT_OFF)
+    daemon.tick()
+    assert noted(core) == []
+    assert core.one("SELECT message LIKE '%' || :why FROM pricing.warnings WHERE source = 'run'", why=CUT_OFF)
+
+
+def test_b21_a_clock_that_is_set_back_blinds_nobody(stage: Stage, core: Core) -> None:
+    ahead = json.dumps({"until": time.time() + 86400, "runs": {}})
+    tick = stage.tick("note_failures", ahead)
+    run = move(stage.instance, create_run_for_test(stage.instance, job_name="refresh", tags=OF_OURS), STARTED)
+    fail(stage.instance, run, "odd")
+    stage.tick("note_failures", tick.cursor)
+    assert [row[2] for row in noted(core)] == [run.run_id]
+
+
+def test_b21_more_runs_than_one_look_takes_are_noted_by_the_next(
+    stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when somebody tags them all meanwhile, which updates them."""
+    monkeypatch.setattr(failures_sensor, "_PAGE", 2)
+    tick = stage.tick("note_failures")
+    runs = [
+        move(stage.instance, create_run_for_test(stage.instance, job_name="refresh", tags=OF_OURS), STARTED)
+        for _ in range(5)
+    ]
+    for run in runs:
+        fail(stage.instance, run, "odd")
+    for looks, last in ((1, runs[1]), (1, runs[3]), (2, runs[4])):
+        for _ in range(looks):
+            tick = stage.tick("note_failures", tick.cursor)
+        assert [row[2] for row in noted(core)] == [last.run_id]
+    for run in runs:
+        stage.instance.add_run_tags(run.run_id, {"looked": "at"})
+    newest = move(
+        stage.instance, create_run_for_test(stage.instance, job_name="refresh", tags=OF_OURS), STARTED
+    )
+    move(stage.instance, newest, SUCCESS)
+    for _ in range(4):
+        tick = stage.tick("note_failures", tick.cursor)
+    assert noted(core) == []
 
 
 def test_b21_a_step_that_fails_is_named_by_the_error_that_began_it(stage: Stage, core: Core) -> None:
