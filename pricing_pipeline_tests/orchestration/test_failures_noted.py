@@ -16,6 +16,8 @@ from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteRepos
 from dagster._core.scheduler.instigation import (
     InstigatorState,
     InstigatorStatus,
+    ScheduleInstigatorData,
+    SensorInstigatorData,
     TickData,
     TickStatus,
 )
@@ -105,7 +107,20 @@ def test_b21_the_newest_run_of_a_job_decides_in_whatever_order_they_are_seen(
     daemon.tick()
     daemon.instance.add_run_tags(last.run_id, {"looked": "at"})
     daemon.tick()
-    assert noted(core) == [], "a tag on an old run does not bring it back"
+    assert noted(core) == []
+
+
+def test_b21_a_tag_on_an_old_run_does_not_bring_its_failure_back(stage: Stage, core: Core) -> None:
+    with freeze_time(time.time() - 3600):
+        old = create_run_for_test(stage.instance, job_name="refresh", tags=OF_OURS)
+        fail(stage.instance, move(stage.instance, old, STARTED), "odd")
+    tick = stage.tick("note_failures")
+    stage.instance.add_run_tags(old.run_id, {"looked": "at"})
+    record = stage.instance.get_run_record_by_id(old.run_id)
+    assert record is not None
+    assert record.update_timestamp.timestamp() - (record.end_time or 0) > 3500, "it is updated, and old"
+    stage.tick("note_failures", tick.cursor)
+    assert noted(core) == []
 
 
 def test_b21_backfills_are_told_apart_by_their_assets(daemon: Daemon, core: Core) -> None:
@@ -232,7 +247,13 @@ def test_b21_a_sensor_that_fails_is_an_alert_until_it_works_again(daemon: Daemon
     assert noted(core) == []
 
 
-def fail_tick(instance: dg.DagsterInstance, name: str, location: str, status: InstigatorStatus) -> None:
+def fail_tick(
+    instance: dg.DagsterInstance,
+    name: str,
+    location: str,
+    status: InstigatorStatus,
+    kind: InstigatorType = InstigatorType.SENSOR,
+) -> None:
     """The last tick of a sensor of a code location failed, and then it was left on or switched off."""
     target = LoadableTargetOrigin(module_name="pricing_pipeline.definitions", attribute="definitions")
     origin = RemoteRepositoryOrigin(
@@ -241,15 +262,18 @@ def fail_tick(instance: dg.DagsterInstance, name: str, location: str, status: In
     states = {state.instigator_origin_id: state for state in instance.all_instigator_state()}
     if origin.get_id() in states:
         state = states[origin.get_id()].with_status(status)
+        if isinstance(state.instigator_data, SensorInstigatorData):
+            state = state.with_data(state.instigator_data._replace(last_tick_success_timestamp=None))
         instance.update_instigator_state(state)
     else:
-        state = InstigatorState(origin, InstigatorType.SENSOR, status)
+        data = ScheduleInstigatorData("17 * * * *") if kind is InstigatorType.SCHEDULE else None
+        state = InstigatorState(origin, kind, status, data)
         instance.add_instigator_state(state)
     instance.create_tick(
         TickData(
             instigator_origin_id=origin.get_id(),
             instigator_name=name,
-            instigator_type=InstigatorType.SENSOR,
+            instigator_type=kind,
             status=TickStatus.FAILURE,
             timestamp=time.time() + 100,
             selector_id=state.selector_id,
@@ -284,6 +308,13 @@ def test_b21_g7_only_sensors_of_ours_that_are_switched_on_count(
     fail_tick(daemon.instance, name, location, status)
     daemon.tick()
     assert noted(core) == expected
+
+
+def test_b21_a_schedule_that_fails_is_noted_too(daemon: Daemon, core: Core) -> None:
+    on = InstigatorStatus.RUNNING
+    fail_tick(daemon.instance, "check_prices", "pricing_pipeline", on, InstigatorType.SCHEDULE)
+    daemon.tick()
+    assert noted(core) == [("tick", "check_prices", None, "odd")]
 
 
 def test_b21_a_thousand_looks_without_a_change_write_nothing(stage: Stage, core: Core) -> None:
