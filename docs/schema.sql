@@ -52,6 +52,14 @@ CREATE SEQUENCE pricing.pair_requests_request_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.pair_requests_request_id_seq TO pricing_worker;
 
 -- 
+CREATE SEQUENCE pricing.price_alerts_price_alert_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.price_alerts_price_alert_id_seq TO pricing_worker;
+
+-- 
+CREATE SEQUENCE pricing.price_events_event_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.price_events_event_id_seq TO pricing_worker;
+
+-- 
 CREATE SEQUENCE pricing.quarantined_values_value_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.quarantined_values_value_id_seq TO pricing_worker;
 
@@ -122,6 +130,7 @@ CREATE TABLE pricing.alerts (
     acknowledged_by text  -- Who said so.
     newest_at timestamp with time zone  -- When the newest event happened that it is about; NULL = its rule counts no events.
     told_newest_at timestamp with time zone  -- newest_at when recipients were last told: what is newer is told, too.
+    message_ids bigint[] NOT NULL DEFAULT '{}'::bigint[]  -- The last fifty operations that told recipients of it or of its end.
     CONSTRAINT alerts_pkey PRIMARY KEY (alert_id)
     CONSTRAINT alert_severity_is_known CHECK ((severity = ANY (ARRAY['P0'::text, 'P1'::text, 'P2'::text])))
     CONSTRAINT rule_is_plain_name CHECK ((rule ~ '^[a-z][a-z0-9_]{0,47}$'::text))
@@ -497,6 +506,19 @@ GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_actions TO pricing_worke
 GRANT SELECT ON TABLE pricing.corporate_actions TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_worker;
+
+-- What fails in Dagster now: a job whose last run failed, a sensor or schedule whose last tick did. The sensor note_failures writes it.
+CREATE TABLE pricing.dagster_failures (
+    kind text NOT NULL  -- run = a job, or what a run without one materializes; tick = a sensor or schedule.
+    name text NOT NULL  -- The job, sensor or schedule; of a run that was started on assets, their names.
+    run_id text  -- The run that failed; NULL for ticks.
+    reason text NOT NULL  -- The first line of the error.
+    failed_at timestamp with time zone NOT NULL  -- When the run failed, or when a tick was first seen to fail.
+    CONSTRAINT dagster_failures_pkey PRIMARY KEY (kind, name)
+    CONSTRAINT dagster_failure_kind_is_known CHECK ((kind = ANY (ARRAY['run'::text, 'tick'::text])))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.dagster_failures TO pricing_worker;
+GRANT SELECT ON TABLE pricing.dagster_failures TO pricing_reader;
 
 -- Providers, their address and their allowances.
 CREATE TABLE pricing.data_collectors (
@@ -919,6 +941,55 @@ CREATE TABLE pricing.plausibility_bounds (
 CREATE UNIQUE INDEX plausibility_bounds_pair ON pricing.plausibility_bounds USING btree (data_type, symbol) NULLS NOT DISTINCT;
 GRANT SELECT ON TABLE pricing.plausibility_bounds TO pricing_reader;
 GRANT SELECT ON TABLE pricing.plausibility_bounds TO pricing_worker;
+
+-- Who is to be told of which prices, and what was last seen and told.
+CREATE TABLE pricing.price_alerts (
+    price_alert_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- In the order in which they were added.
+    recipient text NOT NULL  -- Who is told.
+    data_type text NOT NULL  -- Of prices of this data type.
+    symbol text  -- Of this symbol; NULL = of all symbols of the data type.
+    condition text NOT NULL  -- above, below = the price crosses the threshold; moved = by so many percent; stale = for so long; each = every new price.
+    threshold numeric  -- A price, or for moved a percentage.
+    lasts interval  -- For how long a pair is stale before it is told.
+    pace interval  -- New prices are told together, at most once in this time.
+    is_beyond boolean NOT NULL DEFAULT false  -- Whether the last price was beyond the threshold, or the pair was stale for too long: that was told.
+    seen numeric  -- The last price that was looked at; NULL = none yet.
+    seen_at timestamp with time zone  -- Its time at the source.
+    reference numeric  -- For moved, the price from which the move counts.
+    reference_at timestamp with time zone  -- Its time at the source.
+    told_at timestamp with time zone  -- When its recipient was last told.
+    created_at timestamp with time zone NOT NULL  -- When it was added.
+    created_by text NOT NULL  -- Who added it.
+    CONSTRAINT price_alerts_pkey PRIMARY KEY (price_alert_id)
+    CONSTRAINT price_alerts_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
+    CONSTRAINT price_alerts_recipient_fkey FOREIGN KEY (recipient) REFERENCES pricing.recipients(recipient) ON DELETE CASCADE
+    CONSTRAINT lasts_is_sane CHECK (((lasts >= '00:01:00'::interval) AND (lasts <= '30 days'::interval)))
+    CONSTRAINT only_each_is_of_all_symbols CHECK (((symbol IS NOT NULL) OR (condition = 'each'::text)))
+    CONSTRAINT pace_is_sane CHECK (((pace >= '00:00:01'::interval) AND (pace <= '01:00:00'::interval)))
+    CONSTRAINT price_condition_has_its_values CHECK ((((condition = ANY (ARRAY['above'::text, 'below'::text, 'moved'::text])) = (threshold IS NOT NULL)) AND ((condition = 'stale'::text) = (lasts IS NOT NULL)) AND ((condition = 'each'::text) = (pace IS NOT NULL))))
+    CONSTRAINT price_condition_is_known CHECK ((condition = ANY (ARRAY['above'::text, 'below'::text, 'moved'::text, 'stale'::text, 'each'::text])))
+    CONSTRAINT seen_price_has_time CHECK ((((seen IS NULL) = (seen_at IS NULL)) AND ((reference IS NULL) = (reference_at IS NULL))))
+    CONSTRAINT threshold_is_positive CHECK (((threshold > (0)::numeric) AND (threshold <= '1000000000000000000'::numeric) AND (scale(threshold) <= 12)))
+) WITH (fillfactor=70);
+CREATE INDEX price_alerts_of_pair ON pricing.price_alerts USING btree (data_type, symbol);
+CREATE UNIQUE INDEX price_alerts_once ON pricing.price_alerts USING btree (recipient, data_type, symbol, condition, threshold, lasts) NULLS NOT DISTINCT;
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.price_alerts TO pricing_worker;
+
+-- New prices that an alert has not looked at yet: a row for each price and alert that asks for it, added in the transaction that stores the price.
+CREATE TABLE pricing.price_events (
+    event_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Rises; of one pair in the order in which its prices were stored.
+    price_alert_id bigint NOT NULL  -- The alert that asks for it.
+    symbol text NOT NULL  -- The symbol whose price it is.
+    amount bigint NOT NULL  -- The price in units of its last decimal.
+    scale smallint NOT NULL  -- How many decimals the price has.
+    currency text  -- NULL = the provider named none.
+    observed_at timestamp with time zone NOT NULL  -- The price's time at the source.
+    provider text NOT NULL  -- Who sent it.
+    call_id bigint NOT NULL  -- The call that brought it.
+    stored_at timestamp with time zone NOT NULL  -- When it was stored.
+    CONSTRAINT price_events_pkey PRIMARY KEY (price_alert_id, event_id)
+) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.price_events TO pricing_worker;
 
 -- Current belief about every past value; one table partition per data type. amount is the close, NAV or quote.
 CREATE TABLE pricing.price_history (
@@ -1524,6 +1595,10 @@ GRANT EXECUTE ON FUNCTION pricing.adopt_pairs() TO pricing_worker;
 -- What the ratio of two providers' values says: agrees, within a tenth of each other; disagrees; NULL = not known.
 CREATE FUNCTION pricing.agreement(ratio numeric) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.agreement(numeric) TO pricing_reader, pricing_worker;
+
+-- The page of the Dagster UI that an alert is about, as a path: a run, or the asset of a data type or provider. NULL = none.
+CREATE FUNCTION pricing.alert_place(rule text, subject text, says text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.alert_place(text,text,text) TO pricing_reader, pricing_worker;
 
 -- Alerts that recipients are to be told of now: new ones, those whose repetition is due, those of which more has happened (an hour later at the earliest), those that are over; notes them as told. The less urgent (P2) come together once a day.
 CREATE FUNCTION pricing.alerts_to_tell() RETURNS TABLE(alert_id bigint, rule text, subject text, severity text, says text, since timestamp with time zone, is_over boolean, is_repeated boolean, has_news boolean) LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2241,6 +2316,10 @@ GRANT EXECUTE ON FUNCTION pricing.lock_call(bigint) TO pricing_worker;
 CREATE FUNCTION pricing.lock_call_tasks(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.lock_call_tasks(bigint,bigint[],uuid) TO pricing_worker;
 
+-- The latest prices that the given ones may replace, as they are until then.
+CREATE FUNCTION pricing.lock_latest(given pricing.price_history[]) RETURNS pricing.latest_prices[] LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.lock_latest(pricing.price_history[]) TO pricing_worker;
+
 -- The fence: locks the tasks that a claim still owns until the transaction ends. Returns their ids. Waits for a second at most.
 CREATE FUNCTION pricing.lock_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.lock_tasks(bigint[],uuid) TO pricing_worker;
@@ -2328,6 +2407,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_alerts(timestamp with time zone,interval)
 CREATE FUNCTION pricing.move_calls(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_calls(timestamp with time zone,interval) TO pricing_worker;
 
+-- The clock was set back: what failed in Dagster failed now at the latest.
+CREATE FUNCTION pricing.move_dagster_failures(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.move_dagster_failures(timestamp with time zone) TO pricing_worker;
+
 -- The clock was set back: who watches is seen now, back-offs end when they would have, and all that is wanted is judged anew.
 CREATE FUNCTION pricing.move_demand(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_demand(timestamp with time zone,interval) TO pricing_worker;
@@ -2347,6 +2430,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_operations(timestamp with time zone,inter
 -- The clock was set back: drains, schedules, refusals and what is to be asked again go by it, and days that are to come are not covered.
 CREATE FUNCTION pricing.move_plans(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_plans(timestamp with time zone,interval) TO pricing_worker;
+
+-- The clock was set back: recipients of price alerts were told now at the latest, so that no pace becomes longer. A row that is locked is left: its alert waits until the clock has caught up.
+CREATE FUNCTION pricing.move_price_alerts(now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.move_price_alerts(timestamp with time zone) TO pricing_worker;
 
 -- The clock was set back: breakers, outages, pauses and delays of providers end when they would have, and limits are counted anew.
 CREATE FUNCTION pricing.move_providers(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
@@ -2392,6 +2479,14 @@ GRANT EXECUTE ON FUNCTION pricing.note_alerts(text[],jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.note_claim(wanted_provider text, is_probe boolean, newest_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_claim(text,boolean,bigint,timestamp with time zone) TO pricing_worker;
 
+-- Notes how the newest runs ended: for each name one row with run_id, reason (NULL = it succeeded) and seconds_ago. Waits a second at most for a row that another session has locked.
+CREATE FUNCTION pricing.note_dagster_runs(runs jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.note_dagster_runs(jsonb) TO pricing_worker;
+
+-- Notes which sensors and schedules fail now: their names, with the reasons. Those that are not named work again.
+CREATE FUNCTION pricing.note_dagster_ticks(failing jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.note_dagster_ticks(jsonb) TO pricing_worker;
+
 -- Notes how a duty failed and until when it is to wait; not, if another session has its row locked.
 CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone, error text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_duty(text,timestamp with time zone,text,timestamp with time zone) TO pricing_worker;
@@ -2419,6 +2514,14 @@ GRANT EXECUTE ON FUNCTION pricing.note_outage(bigint) TO pricing_worker;
 -- Records what one call said of days that are stored already, and which of the bars it brought are not final or are so now.
 CREATE FUNCTION pricing.note_overlap(wanted_type text, from_provider text, from_call bigint, restated jsonb, symbols text[], times timestamp with time zone[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_overlap(text,text,bigint,jsonb,text[],timestamp with time zone[]) TO pricing_worker;
+
+-- Notes new latest prices for the alerts that ask for them: those with a later time, or another value, than the price before.
+CREATE FUNCTION pricing.note_price_events(given pricing.price_history[], shown text[], were pricing.latest_prices[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[],text[],pricing.latest_prices[]) TO pricing_worker;
+
+-- Notes what alerts, whose rows are locked, have seen, and which were told.
+CREATE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 
 -- Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.
 CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2546,13 +2649,17 @@ GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 -- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their back-off, and moves what waits to where it belongs now.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
+-- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, new prices that no price alert has looked at after 7, failures of Dagster, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
 CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
 
 -- Deletes alerts and silences that have been over for 90 days. Returns how many.
 CREATE FUNCTION pricing.prune_alerts(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_alerts(timestamp with time zone) TO pricing_worker;
+
+-- Forgets failures of Dagster after 7 days: nobody may ever start that run again. Returns how many. A tick that still fails is noted anew.
+CREATE FUNCTION pricing.prune_dagster_failures(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prune_dagster_failures(timestamp with time zone) TO pricing_worker;
 
 -- Deletes tasks that finished more than 14 days ago from a leaf in which others may be finishing in this moment.
 CREATE FUNCTION pricing.prune_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2565,6 +2672,10 @@ GRANT EXECUTE ON FUNCTION pricing.prune_notifiers(timestamp with time zone) TO p
 -- Deletes operations that were completed more than 14 days ago, and dead ones after 90. Returns how many.
 CREATE FUNCTION pricing.prune_operations(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.prune_operations(timestamp with time zone) TO pricing_worker;
+
+-- Deletes new prices that no alert has looked at for seven days, because no notifier runs, and those of removed alerts. Returns how many.
+CREATE FUNCTION pricing.prune_price_events(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prune_price_events(timestamp with time zone) TO pricing_worker;
 
 -- Forgets values 90 days after a person decided on them and they last came, quarantined ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days, or beyond the newest 100 MB of a provider. Returns how many values.
 CREATE FUNCTION pricing.prune_quarantine() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2843,7 +2954,7 @@ GRANT EXECUTE ON FUNCTION pricing.share_basis(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.share_of(wanted_provider text, room bigint, wanted_type text, symbols text[], viewers integer[]) RETURNS text[] LANGUAGE sql SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.share_of(text,bigint,text,text[],integer[]) TO pricing_worker;
 
--- Makes the newest of each symbol's values its latest price, where none that is newer is stored. Returns the symbols where it did.
+-- Makes the newest of each symbol's values its latest price, where none that is newer is stored, and notes it for price alerts. Returns the symbols where it did.
 CREATE FUNCTION pricing.show_latest(given pricing.price_history[], confirmed_at timestamp with time zone) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.show_latest(pricing.price_history[],timestamp with time zone) TO pricing_worker;
 
@@ -2869,6 +2980,10 @@ TRIGGER FUNCTION pricing.spelling_changed() RETURNS trigger LANGUAGE plpgsql SET
 -- How much of a user's allowance its reads of the last minute have used up, and so many pairs beside them. In a minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.
 CREATE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.spent_by_reads(text,bigint) TO pricing_reader, pricing_worker;
+
+-- Since when a pair is stale; NULL = it is fresh. A pair that nobody ever answered for is stale since the given time.
+CREATE FUNCTION pricing.stale_since(wanted_type text, wanted_symbol text, at_least timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.stale_since(text,text,timestamp with time zone) TO pricing_worker;
 
 -- Cancels what waits for paused instruments, or for one. Returns how many.
 CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2902,9 +3017,17 @@ GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp
 CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
 
+-- Takes the new prices of so many alerts, in the order in which they were stored; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, once its pace allows it; a young alert gets the latest price, too.
+CREATE FUNCTION pricing.take_price_events(most integer) RETURNS TABLE(price_alert_id bigint, recipient text, is_told boolean, data_type text, condition text, threshold numeric, is_beyond boolean, seen_at timestamp with time zone, reference numeric, reference_at timestamp with time zone, split_days date[], split_new numeric[], split_old numeric[], symbol text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.take_price_events(integer) TO pricing_worker;
+
 -- The bytes of room that are to be shared out (share_of), for a producer that wants to queue so many; NULL = sixteen such producers fit beside each other. One session at a time, until its transaction ends, may fill the room; each other has a sixteenth of it. So the queue goes past the room only while several do not commit, each by a sixteenth.
 CREATE FUNCTION pricing.take_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_room(text,integer,bigint) TO pricing_worker;
+
+-- Alerts whose pair has become stale for longer than they allow, which it notes as told, with why it is so; those whose pair is fresh again may be told once more.
+CREATE FUNCTION pricing.take_stale_pairs() RETURNS TABLE(price_alert_id bigint, recipient text, data_type text, symbol text, lasts interval, since timestamp with time zone, sentence text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.take_stale_pairs() TO pricing_worker;
 
 -- Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. Clients and readers cannot take it.
 CREATE FUNCTION pricing.take_turn(wanted text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;

@@ -8,9 +8,11 @@ from dagster._core.definitions.definitions_load_context import (  # internal, he
     DefinitionsLoadType,
 )
 
+from pricing_pipeline.defs.alerts_sensor import report_alerts
 from pricing_pipeline.defs.assets import latest_price_assets, price_history_assets, source_assets
 from pricing_pipeline.defs.checks import check_schedule, price_checks
 from pricing_pipeline.defs.drain_sensor import refresh_watched
+from pricing_pipeline.defs.failures_sensor import note_failures
 from pricing_pipeline.defs.freshness_sensor import report_freshness
 from pricing_pipeline.defs.jobs import refresh_job
 from pricing_pipeline.defs.pruning import prune_dagster
@@ -20,7 +22,7 @@ from pricing_pipeline.defs.schedules import scheduled_refreshes
 from pricing_pipeline.defs.snapshot import RegistrySnapshot, take
 from pricing_pipeline.defs.sources import report_sources
 from pricing_pipeline.defs.trading_days import extend_calendars
-from pricing_pipeline.defs.trouble import end_silent_runs, note_failed_runs
+from pricing_pipeline.defs.trouble import end_silent_runs
 from pricing_pipeline.settings import load_settings_as_guest
 
 _SNAPSHOT = "pricing/registry"
@@ -38,7 +40,20 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
     }
     if not snapshot.data_types:
         return dg.Definitions(sensors=[follow_registry(snapshot)], resources=resources)
-    schedules, unscheduled = scheduled_refreshes(snapshot)
+    refreshes, unscheduled = scheduled_refreshes(snapshot)
+    schedules = [*refreshes, check_schedule(snapshot)]
+    sensors: list[dg.SensorDefinition] = [
+        refresh_watched(snapshot),
+        report_freshness(snapshot),
+        report_sources(snapshot),
+        report_alerts(snapshot),
+        follow_registry(snapshot),
+        prune_dagster(snapshot),
+        extend_calendars,
+        end_silent_runs,
+    ]
+    ticking = {sensor.name for sensor in sensors} | {schedule.name for schedule in schedules}
+    sensors.append(note_failures(snapshot, ticking))
     return dg.Definitions(
         assets=[
             price_history_assets(snapshot),
@@ -46,17 +61,8 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
             *source_assets(snapshot),
         ],
         jobs=[refresh_job(snapshot)],
-        sensors=[
-            refresh_watched(snapshot),
-            report_freshness(snapshot),
-            report_sources(snapshot),
-            follow_registry(snapshot),
-            prune_dagster(snapshot),
-            extend_calendars,
-            note_failed_runs,
-            end_silent_runs,
-        ],
-        schedules=[*schedules, check_schedule(snapshot)],
+        sensors=sensors,
+        schedules=schedules,
         asset_checks=[price_checks(snapshot)],
         resources=resources,
         executor=dg.in_process_executor,

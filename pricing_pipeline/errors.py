@@ -25,6 +25,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownOperationType     ... a kind of side effect that is not there
     ├── UnknownAlertRule         ... a kind of alert that is not there
     ├── UnknownPriceAlert        ... a price alert that is not there
+    ├── UnknownAlert             ... an alert that is not there
     ├── OperationRefused         a side effect has no such type, or not the payload of its type
     ├── OperationFailed          an attempt at a side effect has failed (carries is_permanent, retry_after)
     ├── InvalidRange             days are upside down, or a time has no zone
@@ -139,6 +140,10 @@ class UnknownAlertRule(PricingError):
 
 class UnknownPriceAlert(PricingError):
     """There is no price alert of this id."""
+
+
+class UnknownAlert(PricingError):
+    """There is no alert of this id that was raised."""
 
 
 class UnknownOperation(PricingError):

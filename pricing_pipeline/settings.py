@@ -56,6 +56,16 @@ def _hosts(value: object) -> object:
     return hosts
 
 
+def _web_address(value: object) -> object:
+    """Check an address for links. Messages never show it: somebody may have written a password into it."""
+    if isinstance(value, str) and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#@]*)?", value):
+        raise ValueError(
+            "write an address that begins with http:// or https://, without a user, a query or a fragment, like "
+            "https://prices.example.com"
+        )
+    return value
+
+
 def _agent(value: object) -> object:
     """Check a User-Agent. Messages never show it: it may contain a secret."""
     if isinstance(value, str) and not (
@@ -100,6 +110,8 @@ class Settings(BaseSettings):
     """Opens the Dagster UI; unset, the file `ui-token` in the home does. With neither, nobody logs in."""
     ui_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)] = ()
     """Further names by which the Dagster UI is called, `name,name:port`."""
+    ui_url: Annotated[str | None, BeforeValidator(_web_address)] = None
+    """Where people open the Dagster UI, for links in messages; they have none when unset."""
     sandbox: bool = True
     """Ask the sandbox instead of the real providers. A home that has been started keeps to its first choice."""
     sandbox_port: int = Field(8100, ge=0, le=65535)

@@ -1,16 +1,18 @@
-"""`alert list|acknowledge|silence|unsilence`: trouble that was found, and what people say about it."""
+"""`alert list|show|acknowledge|silence|unsilence`: trouble that was found, and what people say about it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import typer
 
 from pricing_pipeline.cli.database import open_connection, open_engine
-from pricing_pipeline.cli.output import login, moment, print_json, print_table
+from pricing_pipeline.cli.output import login, moment, print_json, print_lines, print_table, printable
 from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.operations import alerts
+from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.settings import load_settings
 
 
@@ -41,6 +43,56 @@ def list_(at_most: int, *, with_past: bool, as_json: bool) -> None:
     )
     if not found:
         typer.echo("no alert is open.")
+
+
+def show(alert_id: int, *, as_json: bool) -> None:
+    """Tell everything about one alert. Raises UnknownAlert."""
+    settings = load_settings()
+    with open_connection(settings) as connection:
+        alert = alerts.find(connection, alert_id)
+    here: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
+    link = alerts.ui_link(settings.ui_url or here.get("dagster"), alert.pop("place"))
+    runbook = alerts.runbook_section(alert["rule"])
+    if as_json:
+        print_json({**alert, "runbook": runbook, "link": link})
+        return
+    silence = next(iter(alert["silences"]), None)
+    is_open = alert["resolved_at"] is None
+    print_lines(
+        {
+            "alert": f"{alert['alert_id']}, {alert['rule']}",
+            "severity": alert["severity"],
+            "about": alert["subject"],
+            "what": alert["says"],
+            "since": moment(alert["since"]),
+            "raised": moment(alert["raised_at"]),
+            "last seen": moment(alert["last_seen_at"]),
+            "told": moment(alert["told_at"]) if alert["told_at"] else "not yet",
+            "acknowledged": _by(alert["acknowledged_at"], alert["acknowledged_by"]),
+            "silenced": _silenced(silence) if silence else None,
+            "over": moment(alert["resolved_at"]),
+            "end told": moment(alert["end_told_at"]),
+            "what to do": runbook,
+            "in Dagster": link,
+            "look after it": f"pricing-pipeline alert acknowledge {alert['alert_id']}" if is_open else None,
+        }
+    )
+    for message in alert["messages"]:
+        typer.echo(
+            printable(
+                f"{moment(message['enqueued_at'])}  operation {message['id']} to {message['recipient']} by "
+                f"{message['channel']}: {message['status']}"
+            )
+        )
+
+
+def _by(at: datetime | None, who: str | None) -> str | None:
+    return f"{moment(at)} by {who}" if at else None
+
+
+def _silenced(silence: Mapping[str, Any]) -> str:
+    because = f": {silence['because']}" if silence["because"] else ""
+    return f"until {moment(silence['until'])} by {silence['silenced_by']}{because}"
 
 
 def acknowledge(ids: Sequence[int], *, as_json: bool) -> bool:

@@ -22,12 +22,15 @@ from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import drains, freshness
 from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.operations import alerts
 from pricing_pipeline.prices import quality
 
 _GUIDE = "docs/operations.md"
-_PAGE = Path(__file__).resolve().parents[2] / _GUIDE
+_ROOT = Path(__file__).resolve().parents[2]
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _NEVER = "Nothing of this type was ever fetched."
+MOST_ALERTS = 20
+"""Rows of the table of open alerts in metadata."""
 _REPORTED_KINDS = ("not_asked", "failed", "queued", "quarantined", "unreadable", "provider_has_none")
 
 
@@ -51,13 +54,17 @@ class _Verdict:
 
 @dataclass(frozen=True)
 class _Check:
-    """A check of data types: its name, the section about its failure, the types it applies to, and its rule."""
+    """A check of data types: its name, the section about its failure, the types it applies to, and its rule.
+
+    A type that was never fetched passes no check that `needs_values`.
+    """
 
     name: str
     description: str
     anchor: str
     applies: Callable[[DataType], bool]
     judge: Callable[[Connection, Sequence[str]], Mapping[str, _Verdict]]
+    needs_values: bool = True
 
 
 def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
@@ -193,6 +200,38 @@ def _revisions(connection: Connection, names: Sequence[str]) -> dict[str, _Verdi
     return _each(quality.revisions(connection, names), judge)
 
 
+def _alerts(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
+    concerns = alerts.concerning(connection, names)
+    return {name: _alerts_of_type(concerns.get(name, [])) for name in names}
+
+
+def _alerts_of_type(concerns: Sequence[alerts.Concern]) -> _Verdict:
+    if not concerns:
+        return _Verdict("No urgent alert is open about this type or a provider of it.", {})
+    worst = concerns[0]
+    others = f" {len(concerns) - 1} more are open." if concerns[1:] else ""
+    numbers: Metadata = {
+        "alert": dg.MetadataValue.text(f"{worst.rule} ({worst.severity}) of {worst.subject}"),
+        "since": dg.MetadataValue.timestamp(worst.since),
+        "look_after_it": dg.MetadataValue.text(f"pricing-pipeline alert acknowledge {worst.alert_id}"),
+        "what_to_do": what_to_do(worst.rule, alerts.RUNBOOK),
+    }
+    numbers |= named_table(
+        "open_alerts",
+        ["id", "severity", "alert", "about", "since (UTC)", "who looks after it", "what"],
+        [
+            [
+                *(c.alert_id, c.severity, c.rule, c.subject),
+                *(f"{c.since:%Y-%m-%d %H:%M:%S}", c.acknowledged_by or "", c.says),
+            ]
+            for c in concerns[:MOST_ALERTS]
+        ],
+    )
+    return _Verdict(
+        f"{worst.severity}: {worst.says}{others}", numbers, is_fault=True, is_grave=worst.severity == "P0"
+    )
+
+
 def _each(rows: Sequence[RowT], judge: Callable[[RowT], _Verdict]) -> dict[str, _Verdict]:
     return {row.data_type: judge(row) for row in rows}
 
@@ -212,6 +251,15 @@ def _is_price(kind: DataType) -> bool:
 def _is_daily(kind: DataType) -> bool:
     return kind.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
 
+
+ALERTS = _Check(
+    "alerts",
+    "No alert that people are told of at once (P0, P1) is open about this type or a provider of it.",
+    "an-alert-is-open",
+    lambda kind: True,
+    _alerts,
+    needs_values=False,
+)
 
 CHECKS = (
     _Check(
@@ -250,6 +298,7 @@ CHECKS = (
         _is_daily,
         _revisions,
     ),
+    ALERTS,
 )
 
 
@@ -261,7 +310,7 @@ def _evaluation(check: _Check, data_type: str, verdict: _Verdict) -> dg.AssetChe
         passed=not verdict.is_fault,
         severity=grave if verdict.is_fault else dg.AssetCheckSeverity.WARN,
         description=escaped(verdict.sentence),
-        metadata={**verdict.numbers, "what_to_do": what_to_do(check.anchor)},
+        metadata={"what_to_do": what_to_do(check.anchor), **verdict.numbers},
     )
 
 
@@ -281,7 +330,7 @@ def _evaluations(
         if name in fetched:
             yield _evaluation(check, name, verdict)
         elif verdict.is_fault or has_result(dg.AssetCheckKey(latest_key(name), check.name)):
-            yield _evaluation(check, name, _never_fetched(verdict))
+            yield _evaluation(check, name, _never_fetched(verdict) if check.needs_values else verdict)
 
 
 def _never_fetched(verdict: _Verdict) -> _Verdict:
@@ -297,6 +346,11 @@ def _never_fetched(verdict: _Verdict) -> _Verdict:
 def on_time_evaluations(connection: Connection, data_types: Sequence[str]) -> list[dg.AssetCheckEvaluation]:
     """The check on_time of some data types now, for the sensor that sees them become late or fresh."""
     return list(_evaluations(connection, CHECKS[0], data_types, lambda key: True))
+
+
+def alerts_evaluations(connection: Connection, data_types: Sequence[str]) -> list[dg.AssetCheckEvaluation]:
+    """The check alerts of some data types now, for the sensor that sees alerts begin and end."""
+    return list(_evaluations(connection, ALERTS, data_types, lambda key: True))
 
 
 def _has_result(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool:
@@ -321,19 +375,20 @@ def _report_unwatched(
 
 
 @cache
-def what_to_do(anchor: str) -> dg.MetadataValue:
-    """The section of the operations page for a failed check; only its name if the page is not installed.
+def what_to_do(anchor: str, guide: str = _GUIDE) -> dg.MetadataValue:
+    """The section of a page that says what to do; only its name if the page is not installed.
 
     The Dagster UI shows it behind a link. The section's own links do not work there, so only their words stay.
     """
-    named = dg.MetadataValue.text(f"{_GUIDE}#{anchor}")
-    if not _PAGE.is_file():
+    named = dg.MetadataValue.text(f"{guide}#{anchor}")
+    page = _ROOT / guide
+    if not page.is_file():
         return named
-    for part in re.split(r"^## ", _PAGE.read_text(), flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^## ", page.read_text(), flags=re.MULTILINE)[1:]:
         title, _, body = part.partition("\n")
         if title.lower().replace(" ", "-") == anchor:
             words = _LINK.sub(r"\1", body).strip()
-            return section(title, f"{_GUIDE}#{anchor}", words)
+            return section(title, f"{guide}#{anchor}", words)
     return named
 
 

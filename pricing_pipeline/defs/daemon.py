@@ -34,7 +34,7 @@ from dagster._daemon import daemon as interval_daemons
 from dagster._daemon import sensor as sensor_daemon
 from dagster._utils.interrupts import capture_interrupts, setup_interrupt_handlers
 
-from pricing_pipeline.defs.ours import DRAIN_TAG, LABEL, leave_others_alone, made_here, only
+from pricing_pipeline.defs.ours import CUT_OFF, DRAIN_TAG, LABEL, leave_others_alone, made_here, only
 from pricing_pipeline.defs.snapshot import last_good
 from pricing_pipeline.defs.storage import make_tables
 from pricing_pipeline.settings import load_settings
@@ -104,7 +104,7 @@ def prepare() -> None:
         for run in instance.get_runs(only(dg.RunsFilter(statuses=_UNFINISHED), LABEL)):
             if is_ours or _is_of_this_home(run):
                 end = instance.report_run_canceled if DRAIN_TAG in run.tags else instance.report_run_failed
-                end(run, "the pipeline was stopped during this run; its tasks are taken up again")
+                end(run, CUT_OFF)
 
 
 def _is_of_this_home(run: dg.DagsterRun) -> bool:

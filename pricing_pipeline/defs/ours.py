@@ -26,6 +26,9 @@ LABEL = "__repository__@pricing_pipeline"
 DRAIN_TAG = "pricing/drain"
 """The tag of runs that drain the queue. Any other run of `refresh` or its assets, in any job, is a backfill."""
 
+CUT_OFF = "the pipeline was stopped during this run; its tasks are taken up again"
+"""Why a backfill failed that a stop interrupted: nobody need do anything."""
+
 REFRESH_JOB, CHECKS_JOB = "refresh", "check_prices"
 _HISTORY, _DOCUMENT = "price_history", "document"
 _PAGE = 100
@@ -103,10 +106,11 @@ class Ours:
         """Our runs among the wanted ones, oldest first. The code location may have other definitions beside ours."""
         cursor = None
         while page := instance.get_runs(only(wanted, self.label), cursor, _PAGE, ascending=True):
-            yield from filter(self._is_of_ours, page)
+            yield from filter(self.has, page)
             cursor = page[-1].run_id
 
-    def _is_of_ours(self, run: dg.DagsterRun) -> bool:
+    def has(self, run: dg.DagsterRun) -> bool:
+        """Whether a run of our code location is of our assets and jobs."""
         chosen = {*(run.asset_selection or ())}
         chosen |= {check.asset_key for check in run.asset_check_selection or ()}
         return run.job_name in (REFRESH_JOB, CHECKS_JOB) or (bool(chosen) and chosen <= self._assets)

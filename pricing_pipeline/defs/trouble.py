@@ -1,4 +1,4 @@
-"""Runs in trouble: note failed runs where operators look, and end hanging runs.
+"""The sensor `end_silent_runs`: ends runs that hang.
 
 Dagster limits the time of a drain. A backfill may take days because of a provider's limits; but it reports its progress
 every few seconds, also while it waits for a provider. So a backfill without a report for an hour hangs.
@@ -12,23 +12,8 @@ import time
 import dagster as dg
 
 from pricing_pipeline.defs.ours import DRAIN_TAG, REFRESH_JOB, Ours, only
-from pricing_pipeline.defs.resources import PricingDatabase
-from pricing_pipeline.demand import drains
 
 SILENCE_SECONDS = 3600.0
-
-
-@dg.run_failure_sensor(
-    name="note_failed_runs",
-    minimum_interval_seconds=30,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Writes why a run of this code location failed into pricing.warnings, which `pricing-pipeline status` "
-    "shows.",
-)
-def note_failed_runs(context: dg.RunFailureSensorContext, database: PricingDatabase) -> None:
-    run = context.dagster_run
-    with database.engine.begin() as connection:
-        drains.warn_of_run(connection, run.job_name, run.run_id, context.failure_event.message or "it failed")
 
 
 @dg.sensor(

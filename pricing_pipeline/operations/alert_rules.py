@@ -40,4 +40,6 @@ RULES = (
     AlertRule("many_warnings", "P2"),
     AlertRule("message_dead", "P1"),
     AlertRule("operation_unhandled", "P1"),
+    AlertRule("run_fails", "P1"),
+    AlertRule("tick_fails", "P1", lasts_seconds=300),
 )

@@ -18,13 +18,14 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.errors import DatabaseError, OperationRefused, UnknownAlertRule
+from pricing_pipeline.errors import DatabaseError, OperationRefused, UnknownAlert, UnknownAlertRule
 from pricing_pipeline.operations import recipients
 from pricing_pipeline.operations.alert_rules import RULES, AlertRule
 from pricing_pipeline.operations.life import LOOKS, SignsOfLife
 from pricing_pipeline.operations.recipients import Recipient
 
 _LOG = logging.getLogger(__name__)
+RUNBOOK = "docs/runbook.md"
 BROKEN = AlertRule("rule_fails", "P1")
 """Said of a rule whose query fails: nobody would be told of its trouble."""
 
@@ -42,18 +43,35 @@ class Alert:
     is_over: bool
     is_repeated: bool
     has_news: bool = False
+    place: str | None = None
+    """The page of the Dagster UI that it is about, as a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """An open alert about a data type or a provider of it. `since` is UTC."""
+
+    alert_id: int
+    rule: str
+    subject: str
+    severity: str
+    says: str
+    since: datetime
+    acknowledged_by: str | None
 
 
 def look(
     engine: Engine,
     rules: Sequence[AlertRule] = RULES,
     *,
+    ui_url: str | None = None,
     worker: str | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> int:
     """Look for trouble once, and queue messages about it; returns how many. Nothing, while another session looks.
 
-    It notes that this worker has looked, and calls `advance` before each rule.
+    Messages link to the Dagster UI when people open it at `ui_url`. It notes that this worker has looked, and calls
+    `advance` before each rule.
     """
     with engine.begin() as connection:
         if not connection.execute(query("alerts.take_turn")).scalar_one():
@@ -74,7 +92,7 @@ def look(
                 continue
             seen += [_sighting(rule, row.subject, row.says, getattr(row, "newest_at", None)) for row in rows]
         connection.execute(query("alerts.note"), {"failed": failed, "seen": json.dumps(seen)})
-        told = _tell(connection)
+        told = _tell(connection, ui_url)
         if worker is not None:
             connection.execute(query("alerts.note_look"), {"worker": worker})
         return told
@@ -85,6 +103,7 @@ def keep_looking(
     stop: threading.Event,
     *,
     every_seconds: float = 15.0,
+    ui_url: str | None = None,
     worker: str | None = None,
     signs: SignsOfLife | None = None,
 ) -> None:
@@ -97,7 +116,7 @@ def keep_looking(
     while not stop.is_set():
         advance()
         try:
-            look(engine, worker=worker, advance=advance)
+            look(engine, ui_url=ui_url, worker=worker, advance=advance)
             signs.answered()
         except DBAPIError as error:
             signs.failed(reason(error))
@@ -113,6 +132,40 @@ def listed(connection: Connection, most: int, *, with_past: bool = False) -> lis
     """Alerts that were raised, open ones first; times are UTC."""
     parameters = {"with_past": with_past, "most": most}
     return [dict(row) for row in connection.execute(query("alerts.list"), parameters).mappings()]
+
+
+def find(connection: Connection, alert_id: int) -> dict[str, Any]:
+    """Everything about an alert that was raised, its silences and the messages about it. Raises UnknownAlert."""
+    found = connection.execute(query("alerts.show"), {"alert_id": alert_id}).mappings().one_or_none()
+    if found is None:
+        raise UnknownAlert(
+            f"there is no alert {alert_id}. `alert list --past` shows those there are; they are kept for 90 days after "
+            "they are over."
+        )
+    about = {"rule": found["rule"], "subject": found["subject"]}
+    silences = connection.execute(query("alerts.silences"), about).mappings()
+    messages = connection.execute(query("alerts.messages"), {"alert_id": alert_id}).mappings()
+    return {**found, "silences": list(map(dict, silences)), "messages": list(map(dict, messages))}
+
+
+def concerning(connection: Connection, data_types: Sequence[str]) -> dict[str, list[Concern]]:
+    """Open alerts of P0 and P1 that concern these data types, the most urgent first, by type."""
+    rows = connection.execute(query("alerts.concerning"), {"data_types": list(data_types)}).mappings()
+    concerns: dict[str, list[Concern]] = {}
+    for row in rows:
+        facts = dict(row)
+        concerns.setdefault(facts.pop("data_type"), []).append(Concern(**facts))
+    return concerns
+
+
+def runbook_section(rule: str) -> str:
+    """Where the runbook says what to do about an alert of a rule."""
+    return f"{RUNBOOK}#{rule}"
+
+
+def ui_link(ui_url: str | None, place: str | None) -> str | None:
+    """The address of a page of the Dagster UI; None when there is none, or nobody knows where people open the UI."""
+    return f"{ui_url.rstrip('/')}/{place}" if ui_url and place else None
 
 
 def acknowledge(connection: Connection, ids: Sequence[int], login: str) -> list[int]:
@@ -167,7 +220,7 @@ def _sighting(rule: AlertRule, subject: str, says: str, newest_at: str | None = 
     }
 
 
-def _tell(connection: Connection) -> int:
+def _tell(connection: Connection, ui_url: str | None) -> int:
     alerts = [Alert(**row) for row in connection.execute(query("alerts.to_tell")).mappings()]
     told = 0
     for recipient in recipients.stored(connection) if alerts else ():
@@ -176,12 +229,16 @@ def _tell(connection: Connection) -> int:
             is_urgent = any(alert.severity == "P0" for alert in concerning)
             try:
                 with connection.begin_nested():
-                    recipients.send(
+                    operation_id = recipients.send(
                         connection,
                         recipient.recipient,
                         _title(concerning),
-                        _body(concerning),
+                        _body(concerning, ui_url),
                         is_urgent=is_urgent,
+                    )
+                    ids = [alert.alert_id for alert in concerning]
+                    connection.execute(
+                        query("alerts.note_message"), {"operation_id": operation_id, "alert_ids": ids}
                     )
                 told += 1
             except OperationRefused as error:  # the others are told all the same
@@ -200,17 +257,20 @@ def _title(alerts: Sequence[Alert]) -> str:
     return f"[{state}] {first.rule.replace('_', ' ')}: {first.subject}{more}"
 
 
-def _body(alerts: Sequence[Alert]) -> str:
-    return "\n\n".join(_paragraph(alert) for alert in alerts)
+def _body(alerts: Sequence[Alert], ui_url: str | None) -> str:
+    return "\n\n".join(_paragraph(alert, ui_url) for alert in alerts)
 
 
-def _paragraph(alert: Alert) -> str:
+def _paragraph(alert: Alert, ui_url: str | None) -> str:
     since = f"{alert.since:%Y-%m-%d %H:%M} UTC"
     if alert.is_over:
         return f"Over: {alert.rule} of {alert.subject}, which began at {since}: {alert.says}"
     lasting = " That is new." if alert.has_news else " It still lasts." if alert.is_repeated else ""
+    link = ui_link(ui_url, alert.place)
+    shown = f"\nDagster shows it: {link}" if link else ""
     return (
         f"{alert.severity}, since {since}: {alert.says}{lasting}\n"
-        f"What to do: docs/runbook.md, section {alert.rule}. Say that you look after it: "
+        f"What to do: {RUNBOOK}, section {alert.rule}. Say that you look after it: "
         f"pricing-pipeline alert acknowledge {alert.alert_id}"
+        f"{shown}"
     )

@@ -32,14 +32,14 @@ _LOG = logging.getLogger(__name__)
 _OF_ONE_OWN_TYPE = 4
 """So many operations of a type of the user's own are done at once."""
 _ENDING_SECONDS = 4.0
-"""For all threads to end: a second more than attempts have that are under way. The supervisor kills what lives longer."""
+"""For all threads to end: a second more than attempts have that are under way. A supervisor kills what lives longer."""
 
 Work = Callable[[threading.Event], object]
 """What goes on until the event is set, in a thread of its own."""
 
 
 def main() -> None:
-    """Do all that until SIGTERM or SIGINT. Attempts under way then get three seconds; the others return to the queue."""
+    """Do all that until SIGTERM or SIGINT. Attempts then have three seconds to end; the others return to the queue."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -53,7 +53,7 @@ def main() -> None:
     runners = make_runners(engine, built_in, worker, signs)
     # Rules and prices have threads of their own: a slow query holds no message up.
     work: list[Work] = [
-        partial(alerts.keep_looking, engine, worker=worker, signs=signs),
+        partial(alerts.keep_looking, engine, ui_url=settings.ui_url, worker=worker, signs=signs),
         partial(price_watch.keep_watching, engine, signs=signs),
         *(runner.run for runner in runners),
     ]
@@ -119,7 +119,8 @@ def _end(threads: Sequence[threading.Thread], runners: Sequence[OperationRunner]
     deadline = time.monotonic() + _ENDING_SECONDS
     for thread in threads:
         thread.join(max(deadline - time.monotonic(), 0))
-    if any(thread.is_alive() for thread in threads) or not all([runner.close() for runner in runners]):
+    is_alive = any(thread.is_alive() for thread in threads)
+    if is_alive or not all(runner.close() for runner in runners):
         _LOG.warning("something has not returned; the process ends without it")
         logging.shutdown()
         sys.stdout.flush()

@@ -13,8 +13,9 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.operations import alerts, notifier, operation_queue
+from pricing_pipeline.operations import alerts, dagster_failures, notifier, operation_queue
 from pricing_pipeline.operations.alert_rules import RULES, AlertRule
+from pricing_pipeline.operations.dagster_failures import EndedRun
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -211,6 +212,32 @@ def do_operation(core: Core, _: Clock) -> None:
         operation_queue.complete(connection, claimed.claim_token, {claimed.id: None})
 
 
+RUN = "0b0d3ad8-6d8e-4f3c-8a3b-1f2b6f6d2a11"
+
+
+def fail_run(core: Core, _: Clock) -> None:
+    end_run(core, reason="the disk is full")
+
+
+def repeat_run(core: Core, _: Clock) -> None:
+    end_run(core)
+
+
+def end_run(core: Core, reason: str | None = None) -> None:
+    with core.engine.begin() as connection:
+        dagster_failures.note_runs(connection, [EndedRun("refresh", RUN, 5, reason)])
+
+
+def fail_tick(core: Core, _: Clock) -> None:
+    with core.engine.begin() as connection:
+        dagster_failures.note_ticks(connection, {"report_freshness": "RuntimeError: odd"})
+
+
+def mend_tick(core: Core, _: Clock) -> None:
+    with core.engine.begin() as connection:
+        dagster_failures.note_ticks(connection, {})
+
+
 CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "duties_stand_still": (stand_still, run_duties, "duties"),
     "duty_fails": (break_duty, mend_duty, "prune"),
@@ -228,6 +255,8 @@ CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "many_warnings": (warn, hour_passes, QUOTE),
     "message_dead": (kill_message, day_passes, "bob"),
     "operation_unhandled": (leave_operation, do_operation, "post"),
+    "run_fails": (fail_run, repeat_run, "refresh"),
+    "tick_fails": (fail_tick, mend_tick, "report_freshness"),
 }
 
 

@@ -226,6 +226,7 @@ def test_g3_while_a_provider_is_not_asked_its_reason_is_told_instead(core: Core,
 
 INTERNAL = {
     "completed_operation_is_finished",
+    "dagster_failure_kind_is_known",
     "dead_operation_is_finished",
     "operation_has_its_columns",
     "rule_is_plain_name",

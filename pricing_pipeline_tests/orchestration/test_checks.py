@@ -22,7 +22,7 @@ from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
-NAMES = ("on_time", "gaps", "outliers", "agreement", "revisions")
+NAMES = ("on_time", "gaps", "outliers", "agreement", "revisions", "alerts")
 
 
 def evaluated(stage: Stage, name: str = "on_time") -> dict[str, dg.AssetCheckEvaluation]:
@@ -129,6 +129,7 @@ def test_g2_checks_belong_to_latest_prices_only(stage: Stage) -> None:
         "outliers": {DAILY, QUOTE, FX, NAV},
         "agreement": {DAILY, QUOTE, FX, NAV},
         "revisions": {DAILY, NAV},
+        "alerts": {DAILY, QUOTE, FX, NAV},
     }
 
 

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import dagster as dg
 from dagster._core.test_utils import create_run_for_test, freeze_time
-from dagster._daemon.sensor import execute_sensor_iteration
-from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline.defs.trouble import SILENCE_SECONDS
-from pricing_pipeline_tests.fixtures.core import DAILY, Core
-from pricing_pipeline_tests.fixtures.dagster import OF_OURS, Stage, a_daemon, a_run, an_instance, move
+from pricing_pipeline_tests.fixtures.core import DAILY
+from pricing_pipeline_tests.fixtures.dagster import OF_OURS, Stage, move
 
 STARTED = dg.DagsterRunStatus.STARTED
 WARNED = "SELECT source, subject, message FROM pricing.warnings WHERE source = 'run'"
-
-
-def test_g5_a_run_that_fails_is_noted_where_operators_look(
-    environment: None, core: Core, tmp_path: Path
-) -> None:
-    logger = get_dagster_logger("daemon")
-    with an_instance(tmp_path) as instance, a_daemon(instance) as daemon:
-        list(execute_sensor_iteration(daemon, logger, None, None))
-        run = a_run(instance, STARTED)
-        instance.report_run_failed(run, "the disk is full")
-        stranger = create_run_for_test(instance, job_name="theirs")
-        instance.report_run_failed(stranger, "none of our business")
-        with freeze_time(time.time() + 31):
-            list(execute_sensor_iteration(daemon, logger, None, None))
-    (warned,) = core.rows(WARNED)
-    assert tuple(warned) == ("run", "refresh", f"run {run.run_id}: the disk is full")
 
 
 def test_g6_a_backfill_that_says_nothing_for_an_hour_is_ended(stage: Stage) -> None:

@@ -23,6 +23,7 @@ RELEASED = {
     "0055_price_alerts.sql": "382af5b6c66a0d60",
     "0056_own_operations.sql": "3faf0250b9cee232",
     "0057_watched_notifier.sql": "cd83eba93de0bdbf",
+    "0058_dagster_failures.sql": "49e33fd19fd57d3c",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

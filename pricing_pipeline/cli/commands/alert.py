@@ -32,6 +32,22 @@ def list_(
 
 
 @noun.command()
+@zoned
+def show(
+    alert_id: Annotated[int, typer.Argument(metavar="ID", min=1, help="An id, as in `alert list`.")],
+    as_json: Json = False,
+) -> None:
+    """Show one alert: what was found, who was told and who looks after it, and where to read on.
+
+    \b
+    Example: pricing-pipeline alert show 3
+    """
+    from pricing_pipeline.cli import alert
+
+    alert.show(alert_id, as_json=as_json)
+
+
+@noun.command()
 def acknowledge(
     ids: Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids, as in `alert list`.")],
     as_json: Json = False,

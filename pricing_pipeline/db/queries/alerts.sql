@@ -16,7 +16,9 @@ SELECT pricing.note_notifier(:worker, true);
 
 -- name: to_tell
 -- Alerts that recipients are to be told of now.
-SELECT t.alert_id, t.rule, t.subject, t.severity, t.says, t.since, t.is_over, t.is_repeated, t.has_news FROM pricing.alerts_to_tell() t ORDER BY t.severity, t.is_over, t.alert_id;
+SELECT t.alert_id, t.rule, t.subject, t.severity, t.says, t.since, t.is_over, t.is_repeated, t.has_news,
+       pricing.alert_place(t.rule, t.subject, t.says) AS place
+FROM pricing.alerts_to_tell() t ORDER BY t.severity, t.is_over, t.alert_id;
 
 -- name: list
 -- Alerts, open ones first, the newest first; silenced_until is the end of the longest silence.
@@ -176,3 +178,47 @@ WHERE coalesce(t.is_active AND NOT t.is_built_in, true)
                   WHERE o.operation_type = w.operation_type AND o.finished_at > n.at AND o.claimed_at > n.at)
   AND NOT EXISTS (SELECT FROM pricing.async_operations_completed o
                   WHERE o.operation_type = w.operation_type AND o.finished_at > n.at AND o.claimed_at > n.at);
+
+-- name: run_fails
+-- The last run of a job has failed, or the last one that was started on some assets.
+SELECT d.name AS subject, format('Run %s of %s failed at %s: %s', d.run_id, d.name, pricing.format_time(d.failed_at), d.reason) AS says
+FROM pricing.dagster_failures d WHERE d.kind = 'run';
+
+-- name: tick_fails
+-- A sensor or schedule of Dagster fails.
+SELECT d.name AS subject, format('%s of Dagster fails since %s: %s', d.name, pricing.format_time(d.failed_at), d.reason) AS says
+FROM pricing.dagster_failures d WHERE d.kind = 'tick';
+
+-- name: concerning
+-- Open alerts that people are told of at once (P0, P1), and the data types that they concern: the type itself, or a provider of it.
+SELECT t.data_type, a.alert_id, a.rule, a.subject, a.severity, a.says, a.since, a.acknowledged_by
+FROM pricing.alerts a
+JOIN pricing.data_type_registry t
+  ON a.subject = t.data_type
+  OR EXISTS (SELECT FROM pricing.provider_routing r
+             WHERE r.data_type = t.data_type AND r.is_active AND a.subject IN (r.provider, r.provider || ' ' || t.data_type))
+WHERE a.raised_at IS NOT NULL AND a.resolved_at IS NULL AND a.severity < 'P2' AND t.data_type = ANY (CAST(:data_types AS text[]))
+ORDER BY t.data_type, a.severity, a.alert_id;
+
+-- name: show
+-- Everything about one alert, with the page of the Dagster UI that it is about.
+SELECT a.alert_id, a.rule, a.subject, a.severity, a.says, a.is_repeated, a.since, a.last_seen_at, a.raised_at, a.told_at, a.resolved_at, a.end_told_at,
+       a.acknowledged_at, a.acknowledged_by, pricing.alert_place(a.rule, a.subject, a.says) AS place
+FROM pricing.alerts a WHERE a.alert_id = :alert_id AND a.raised_at IS NOT NULL;
+
+-- name: silences
+-- Silences that concern an alert and have not ended, the longest first.
+SELECT s.silence_id, s.subject, s.until, s.silenced_by, s.because
+FROM pricing.alert_silences s
+WHERE s.rule = :rule AND coalesce(s.subject = :subject, true) AND s.until > pricing.clock() ORDER BY s.until DESC, s.silence_id;
+
+-- name: note_message
+-- Keep which operation tells a recipient of these alerts.
+UPDATE pricing.alerts a SET message_ids = (a.message_ids || CAST(:operation_id AS bigint))[greatest(cardinality(a.message_ids) - 48, 1):]
+WHERE a.alert_id = ANY (CAST(:alert_ids AS bigint[]));
+
+-- name: messages
+-- The operations that told recipients of an alert, as far as they are still kept.
+SELECT o.id, o.payload ->> 'recipient' AS recipient, o.operation_type AS channel, o.status, o.enqueued_at
+FROM pricing.async_operations o
+WHERE o.id = ANY (ARRAY(SELECT unnest(a.message_ids) FROM pricing.alerts a WHERE a.alert_id = :alert_id)) ORDER BY o.id;

@@ -105,6 +105,7 @@ BEGIN
     PERFORM pricing.move_alerts(now_, step);
     PERFORM pricing.move_price_alerts(now_);
     PERFORM pricing.move_notifiers(now_);
+    PERFORM pricing.move_dagster_failures(now_);
     PERFORM pricing.move_calls(now_, step);
     PERFORM pricing.move_plans(now_, step);
     PERFORM pricing.move_providers(now_, step);

@@ -158,7 +158,7 @@ BEGIN
     DELETE FROM pricing.freshness_samples s WHERE s.at < now_ - interval '7 days';
     PERFORM pricing.prune_warnings(now_);
     PERFORM pricing.prune_notifiers(now_);
-    RETURN total + pricing.prune_operations(now_) + pricing.prune_alerts(now_) + pricing.prune_price_events(now_) + pricing.prune_quarantine();
+    RETURN total + pricing.prune_operations(now_) + pricing.prune_alerts(now_) + pricing.prune_price_events(now_) + pricing.prune_dagster_failures(now_) + pricing.prune_quarantine();
 END $$;
 COMMENT ON FUNCTION pricing.prune() IS
-    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, new prices that no price alert has looked at after 7, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.';
+    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, new prices that no price alert has looked at after 7, failures of Dagster, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.';

@@ -1,0 +1,65 @@
+-- What fails in Dagster now. A sensor of Dagster writes it; the notifier, which knows nothing of Dagster, reads it.
+
+CREATE OR REPLACE FUNCTION pricing.note_dagster_runs(runs jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+BEGIN
+    DELETE FROM pricing.dagster_failures d
+    WHERE d.kind = 'run' AND d.name IN (SELECT r.name FROM jsonb_to_recordset(runs) AS r (name text, reason text) WHERE r.reason IS NULL);
+    INSERT INTO pricing.dagster_failures AS d (kind, name, run_id, reason, failed_at)
+    SELECT 'run', r.name, r.run_id, left(r.reason, 500), pricing.clock() - make_interval(secs => greatest(r.seconds_ago, 0))
+    FROM jsonb_to_recordset(runs) AS r (name text, run_id text, reason text, seconds_ago float8) WHERE r.reason IS NOT NULL ORDER BY 2
+    ON CONFLICT (kind, name) DO UPDATE SET run_id = excluded.run_id, reason = excluded.reason, failed_at = excluded.failed_at;
+END $$;
+COMMENT ON FUNCTION pricing.note_dagster_runs(jsonb) IS
+    'Notes how the newest runs ended: for each name one row with run_id, reason (NULL = it succeeded) and seconds_ago. Waits a second at most for a row that another session has locked.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_dagster_ticks(failing jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+BEGIN
+    DELETE FROM pricing.dagster_failures d WHERE d.kind = 'tick' AND NOT failing ? d.name;
+    INSERT INTO pricing.dagster_failures AS d (kind, name, reason, failed_at)
+    SELECT 'tick', f.key, left(f.value, 500), pricing.clock() FROM jsonb_each_text(failing) f ORDER BY 2
+    ON CONFLICT (kind, name) DO NOTHING;
+END $$;
+COMMENT ON FUNCTION pricing.note_dagster_ticks(jsonb) IS
+    'Notes which sensors and schedules fail now: their names, with the reasons. Those that are not named work again.';
+
+
+CREATE OR REPLACE FUNCTION pricing.prune_dagster_failures(now_ timestamptz) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    pruned integer;
+BEGIN
+    DELETE FROM pricing.dagster_failures d WHERE (d.kind, d.name) IN (
+        SELECT x.kind, x.name FROM pricing.dagster_failures x WHERE x.failed_at < now_ - interval '7 days' FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS pruned = ROW_COUNT;
+    RETURN pruned;
+END $$;
+COMMENT ON FUNCTION pricing.prune_dagster_failures(timestamptz) IS
+    'Forgets failures of Dagster after 7 days: nobody may ever start that run again. Returns how many. A tick that still fails is noted anew.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_dagster_failures(now_ timestamptz) RETURNS void
+LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
+    UPDATE pricing.dagster_failures d SET failed_at = now_
+    FROM (SELECT x.kind, x.name FROM pricing.dagster_failures x WHERE x.failed_at > now_ ORDER BY 1, 2 FOR UPDATE SKIP LOCKED) mine
+    WHERE (d.kind, d.name) = (mine.kind, mine.name);
+$$;
+COMMENT ON FUNCTION pricing.move_dagster_failures(timestamptz) IS
+    'The clock was set back: what failed in Dagster failed now at the latest.';
+
+
+CREATE OR REPLACE FUNCTION pricing.alert_place(rule text, subject text, says text) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT CASE
+        WHEN alert_place.rule = 'run_fails' THEN 'runs/' || substring(alert_place.says FROM '^Run ([0-9a-f-]{36}) ')
+        WHEN alert_place.rule = 'tick_fails' THEN 'automation'
+        ELSE coalesce(
+            (SELECT 'assets/latest_price/' || t.data_type FROM pricing.data_type_registry t
+             WHERE t.is_active AND t.data_type = substring(alert_place.subject FROM '[^ ]+$')),
+            (SELECT 'assets/provider/' || p.provider FROM pricing.data_collectors p WHERE p.is_active AND p.provider = alert_place.subject))
+    END
+$$;
+COMMENT ON FUNCTION pricing.alert_place(text, text, text) IS
+    'The page of the Dagster UI that an alert is about, as a path: a run, or the asset of a data type or provider. NULL = none.';
