@@ -22,7 +22,7 @@ from dagster._core.scheduler.instigation import (
     SensorInstigatorData,
     TickStatus,
 )
-from dagster_shared.error import SerializableErrorInfo
+from dagster._utils.error import SerializableErrorInfo  # type: ignore[attr-defined]
 
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.ours import CUT_OFF, Ours, only

@@ -9,13 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from pricing_pipeline import stack
-from pricing_pipeline.operations import alerts, life, operation_queue, recipients
+from pricing_pipeline.operations import alerts, life, operation_queue, price_watch, recipients
 from pricing_pipeline.operations.life import SignsOfLife
 from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline.operations.runner import OperationRunner
@@ -109,14 +110,17 @@ def test_b21_a_frozen_notifier_is_started_again(
 def test_b21_a_notifier_whose_queries_hang_is_started_again(
     core: Core, database_url: str, supervise: Callable[..., Supervised]
 ) -> None:
-    pids = (
-        "SELECT pid FROM pg_stat_activity"
-        " WHERE datname = current_database() AND application_name = 'pricing-pipeline'"
-    )
-    before = {row.pid for row in core.rows(pids)}
+    def sessions() -> set[int]:
+        rows = core.rows(
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name = 'pricing-pipeline'"
+        )
+        return {row.pid for row in rows}
+
+    before = sessions()
     notifier = supervise(database_url, 25.0)
-    notifier.look_until(lambda: notifier.has_answered)
-    first, frozen = notifier.pid, {row.pid for row in core.rows(pids)} - before
+    notifier.look_until(lambda: notifier.has_answered and bool(sessions() - before))
+    first, frozen = notifier.pid, sessions() - before
     for pid in frozen:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -197,24 +201,26 @@ def test_b21_a_look_whose_turn_another_has_is_no_look(core: Core) -> None:
 
 
 def test_b21_each_thread_gives_its_own_sign(core: Core, tmp_path: Path) -> None:
-    signs, stop = SignsOfLife(tmp_path), threading.Event()
-    thread = threading.Thread(
-        target=alerts.keep_looking, args=(core.engine, stop), kwargs={"signs": signs, "every_seconds": 0.01}
-    )
-    thread.start()
-    looks, runs = life.paths(tmp_path)
-    wait_until(looks.exists)
-    assert not runs.exists()
-    stop.set()
-    thread.join()
+    signs = SignsOfLife(tmp_path)
     runner = OperationRunner(core.engine, {}, worker="here", signs=signs)
-    stop = threading.Event()
-    thread = threading.Thread(target=runner.run, args=(stop,), kwargs={"every_seconds": 0.01})
-    thread.start()
-    wait_until(runs.exists)
-    stop.set()
-    thread.join()
+    tables = OperationRunner(core.engine, {}, worker="here", signs=signs, sign=life.TABLES)
+    work: dict[str, Callable[..., None]] = {
+        life.LOOKS: partial(alerts.keep_looking, core.engine, signs=signs),
+        life.PRICES: partial(price_watch.keep_watching, core.engine, signs=signs),
+        life.RUNS: runner.run,
+        life.TABLES: tables.run,
+    }
+    assert set(life.paths(tmp_path)) == {tmp_path / name for name in work}
+    for number, (name, each) in enumerate(work.items()):
+        assert len(list(tmp_path.iterdir())) == number
+        stop = threading.Event()
+        thread = threading.Thread(target=each, args=(stop,), kwargs={"every_seconds": 0.01})
+        thread.start()
+        wait_until((tmp_path / name).exists)
+        stop.set()
+        thread.join()
     runner.close()
+    tables.close()
 
 
 def test_e7_what_is_under_way_when_the_notifier_is_stopped_returns_to_the_queue(core: Core) -> None:

@@ -25,7 +25,7 @@ from dagster._core.test_utils import create_run_for_test, freeze_time
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._daemon.sensor import execute_sensor_iteration
-from dagster_shared.error import SerializableErrorInfo
+from dagster._utils.error import SerializableErrorInfo
 
 from pricing_pipeline.defs import failures_sensor
 from pricing_pipeline.defs.ours import CUT_OFF

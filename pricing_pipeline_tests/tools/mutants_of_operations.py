@@ -134,8 +134,8 @@ MUTANTS = (
         "an alert that somebody looks after is repeated",
         _ALERTS_SQL,
         "alerts_to_tell",
-        "(a.is_repeated AND a.acknowledged_at IS NULL AND",
-        "(a.is_repeated AND",
+        "OR (a.acknowledged_at IS NULL",
+        "OR (true",
         (_ALERTS_MODEL,),
     ),
     Mutant(
@@ -164,8 +164,8 @@ MUTANTS = (
     ),
     Mutant(
         "webhooks reach private networks",
-        f"{_CHANNELS}/webhook.py",
-        "send_webhook",
+        f"{_CHANNELS}/posting.py",
+        "",
         "BoundedTransport(resolve=resolve, ssl_context=context, allow_private=allow_private)",
         "BoundedTransport(resolve=resolve, ssl_context=context, allow_private=True)",
         (f"{_WEBHOOK}::test_e8_private_addresses_are_refused_written_or_resolved",),

@@ -1,0 +1,222 @@
+"""What causes each alert and what ends it, on a real database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.operations import dagster_failures, operation_queue
+from pricing_pipeline.operations.dagster_failures import EndedRun
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+
+Act = Callable[[Core, Clock], None]
+DAY = 86400
+
+
+def run_duties(core: Core, _: Clock) -> None:
+    core.call("SELECT pricing.run_duties()")
+
+
+def stand_still(core: Core, clock: Clock) -> None:
+    run_duties(core, clock)
+    clock.advance(601)
+
+
+def break_duty(core: Core, clock: Clock) -> None:
+    core.rows(
+        "INSERT INTO pricing.duties (duty, last_failure_at, last_error) VALUES ('prune', pricing.clock(), 'odd')"
+    )
+
+
+def mend_duty(core: Core, clock: Clock) -> None:
+    core.rows("UPDATE pricing.duties SET last_success_at = pricing.clock() WHERE duty = 'prune'")
+
+
+def use_quota(share: float) -> Act:
+    def act(core: Core, _: Clock) -> None:
+        core.rows(
+            "INSERT INTO pricing.api_data_usage (provider, hour, slot, calls, units, bytes)"
+            " SELECT provider, date_trunc('hour', pricing.clock()), 0, 1, 1, (quota_bytes * :share)::bigint"
+            " FROM pricing.data_collectors WHERE provider = 'twelvedata'",
+            share=share,
+        )
+
+    return act
+
+
+def forget_usage(core: Core, _: Clock) -> None:
+    core.rows("DELETE FROM pricing.api_data_usage")
+
+
+def fill_queue(core: Core, _: Clock) -> None:
+    core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(1001)))
+
+
+def empty_queue(core: Core, _: Clock) -> None:
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+
+
+def leave_work(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    clock.advance(601)
+
+
+def do_work(core: Core, _: Clock) -> None:
+    core.refresh()
+
+
+def open_breaker(core: Core, _: Clock) -> None:
+    core.rows(
+        "UPDATE pricing.provider_state SET breaker = 'open', breaker_since = pricing.clock(),"
+        " breaker_until = pricing.clock() + interval '1 minute', breaker_reason = 'all calls fail'"
+        " WHERE provider = 'twelvedata'"
+    )
+
+
+def close_breaker(core: Core, _: Clock) -> None:
+    core.rows(
+        "UPDATE pricing.provider_state SET breaker = 'closed', breaker_since = NULL, breaker_until = NULL,"
+        " breaker_reason = NULL"
+    )
+
+
+def begin_outage(core: Core, _: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.rows(
+        "INSERT INTO pricing.outages (provider, data_type, since, last_fault_at)"
+        " VALUES ('twelvedata', 'equity_quote', pricing.clock(), pricing.clock())"
+    )
+
+
+def end_outage(core: Core, _: Clock) -> None:
+    core.rows("UPDATE pricing.outages SET answered_at = pricing.clock()")
+
+
+def forget_pair(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    empty_queue(core, clock)
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), became_due_at = NULL")
+    clock.advance(DAY + 1)
+
+
+def queue_pair(core: Core, _: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+
+
+def fail_task(core: Core, _: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+
+
+def resolve_task(core: Core, _: Clock) -> None:
+    core.rows("UPDATE pricing.api_call_queue_dead SET resolved_at = pricing.clock()")
+
+
+def use_limit(core: Core, _: Clock) -> None:
+    core.rows(
+        "UPDATE pricing.provider_limits SET units = 6, window_seconds = 3600 WHERE provider = 'twelvedata'"
+    )
+    core.enqueue(QUOTE, "A", "B", "C", "D", "E", "F")
+    core.refresh()
+
+
+def raise_limit(core: Core, _: Clock) -> None:
+    core.rows("UPDATE pricing.provider_limits SET units = 1000 WHERE provider = 'twelvedata'")
+
+
+def overrun(core: Core, _: Clock) -> None:
+    core.rows(
+        "INSERT INTO pricing.size_estimates (provider, data_type, per, bytes, measured_at, overruns, last_overrun_at,"
+        " last_overrun_ratio) VALUES ('twelvedata', 'equity_quote', 'symbol', 100, pricing.clock(), 1,"
+        " pricing.clock(), 2.5)"
+    )
+
+
+def omit_length(core: Core, _: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.refresh()
+    core.rows("UPDATE pricing.collector_call_log SET is_unannounced = true")
+
+
+def hour_passes(core: Core, clock: Clock) -> None:
+    clock.advance(3601)
+
+
+def day_passes(core: Core, clock: Clock) -> None:
+    clock.advance(DAY + 1)
+
+
+def warn(core: Core, clock: Clock) -> None:
+    core.rows(
+        "INSERT INTO pricing.warnings (at, source, subject, message)"
+        " SELECT pricing.clock(), 'enqueue_due', 'equity_quote', 'odd ' || n FROM generate_series(1, 5) n"
+    )
+
+
+def kill_message(core: Core, _: Clock) -> None:
+    with core.engine.begin() as connection:
+        operation_queue.enqueue(connection, "chat", {"recipient": "bob", "title": "t", "body": "b"})
+        (claimed,) = operation_queue.claim(connection, ["chat"], 1, "here")
+        operation_queue.fail(connection, claimed, "gone", is_permanent=True)
+
+
+def leave_operation(core: Core, clock: Clock) -> None:
+    core.rows("INSERT INTO pricing.operation_types (operation_type) VALUES ('post')")
+    with core.engine.begin() as connection:
+        operation_queue.enqueue(connection, "post", {})
+    clock.advance(601)
+
+
+def do_operation(core: Core, _: Clock) -> None:
+    with core.engine.begin() as connection:
+        (claimed,) = operation_queue.claim(connection, ["post"], 1, "here")
+        operation_queue.complete(connection, claimed.claim_token, {claimed.id: None})
+
+
+RUN = "0b0d3ad8-6d8e-4f3c-8a3b-1f2b6f6d2a11"
+
+
+def fail_run(core: Core, _: Clock) -> None:
+    end_run(core, reason="the disk is full")
+
+
+def repeat_run(core: Core, _: Clock) -> None:
+    end_run(core)
+
+
+def end_run(core: Core, reason: str | None = None) -> None:
+    with core.engine.begin() as connection:
+        dagster_failures.note_runs(connection, [EndedRun("refresh", RUN, 5, reason)])
+
+
+def fail_tick(core: Core, _: Clock) -> None:
+    with core.engine.begin() as connection:
+        dagster_failures.note_ticks(connection, {"report_freshness": "RuntimeError: odd"})
+
+
+def mend_tick(core: Core, _: Clock) -> None:
+    with core.engine.begin() as connection:
+        dagster_failures.note_ticks(connection, {})
+
+
+CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
+    "duties_stand_still": (stand_still, run_duties, "duties"),
+    "duty_fails": (break_duty, mend_duty, "prune"),
+    "quota_near": (use_quota(0.76), forget_usage, TWELVEDATA),
+    "quota_short": (use_quota(0.91), forget_usage, TWELVEDATA),
+    "queue_deep": (fill_queue, empty_queue, "queue"),
+    "nothing_completed": (leave_work, do_work, TWELVEDATA),
+    "breaker_open": (open_breaker, close_breaker, TWELVEDATA),
+    "provider_fails": (begin_outage, end_outage, "twelvedata equity_quote"),
+    "pair_forgotten": (forget_pair, queue_pair, QUOTE),
+    "price_fetch_failed": (fail_task, resolve_task, TWELVEDATA),
+    "limit_near": (use_limit, raise_limit, TWELVEDATA),
+    "estimate_wrong": (overrun, hour_passes, "twelvedata equity_quote"),
+    "size_unannounced": (omit_length, day_passes, TWELVEDATA),
+    "many_warnings": (warn, hour_passes, QUOTE),
+    "message_dead": (kill_message, day_passes, "bob"),
+    "operation_unhandled": (leave_operation, do_operation, "post"),
+    "run_fails": (fail_run, repeat_run, "refresh"),
+    "tick_fails": (fail_tick, mend_tick, "report_freshness"),
+}
