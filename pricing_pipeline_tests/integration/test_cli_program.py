@@ -61,7 +61,8 @@ def test_every_promised_command_is_there() -> None:
         "": "up status sandbox",
         "subscription": "watch end list show",
         "holding": "open close list show",
-        "alert": "list acknowledge silence unsilence",
+        "alert": "list show acknowledge silence unsilence",
+        "price-alert": "add list show remove",
         "recipient": "add list show change remove",
         "notify": "test log",
         "operation": "list show status retry cancel",
@@ -188,7 +189,7 @@ def test_up_refuses_in_one_sentence_what_cannot_work(cli: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
-        ("pricing-pipeline pri", {"price"}),
+        ("pricing-pipeline pri", {"price", "price-alert"}),
         ("pricing-pipeline price ", {"show", "why", "history", "gaps"}),
         ("pricing-pipeline route add --r", {"--rank"}),
     ],

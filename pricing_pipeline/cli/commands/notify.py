@@ -27,7 +27,6 @@ def try_(
 
     \b
     Example: pricing-pipeline notify test ops
-    Example: pricing-pipeline notify test --last-resort
     """
     from pricing_pipeline.cli import notify
 
