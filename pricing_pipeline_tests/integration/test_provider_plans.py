@@ -206,7 +206,13 @@ def test_a6_limits_of_single_keys_come_back_with_undo(core: Core, cli: CommandLi
 
 
 @pytest.mark.usefixtures("service")
+def notifier_works(core: Core) -> None:
+    """Else `status` warns that nobody is told of trouble."""
+    core.rows("SELECT pricing.note_notifier('here', true), pricing.note_notifier('here', false)")
+
+
 def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine, clock: Clock) -> None:
+    notifier_works(core)
     use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(20)))
     calendars.extend(core.engine)
@@ -223,6 +229,7 @@ def test_a6_what_the_advice_sets_up_gets_no_warning(core: Core, cli: CommandLine
 def test_a6_nothing_is_warned_of_until_the_sessions_of_a_new_calendar_are_known(
     core: Core, cli: CommandLine
 ) -> None:
+    notifier_works(core)
     use(cli, TWELVEDATA, "--plan", "free", stdin=KEY)
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(12)))
     core.rows("UPDATE pricing.instruments SET calendar = 'XNYS', verified_at = pricing.clock()")
