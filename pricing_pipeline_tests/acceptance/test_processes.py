@@ -23,6 +23,9 @@ REAL = {
     "TWELVEDATA_API_KEYS": "second=canary-second",
     "FMP_API_KEY": "canary-fmp",
     "FMP_API_KEYS": "third=canary-third",
+    "LAST_RESORT_URL": "https://127.0.0.1:9/canary-last-resort",
+    "LAST_RESORT_SECRET": "canary-secret-of-the-last-resort",
+    "LAST_RESORT_ALLOW_PRIVATE": "true",
 }
 FOREIGN = {
     "AWS_SECRET_ACCESS_KEY": "canary-aws",
