@@ -184,10 +184,11 @@ class Watch:
                 f"{outage.over_at}. Messages that waited are being sent.",
                 f"{key} over",
             )
+        words = f"It said: {self._signs.last_error}" if self._signs.last_error else "It says nothing."
         return (
             "[P0] The pricing database does not answer",
             f"The pricing database {self._database} has not done what {host} asked since {outage.since}: prices are "
-            f"not refreshed, and nobody is told of other trouble. It said: {self._signs.last_error or 'nothing'}\n"
+            f"not refreshed, and nobody is told of other trouble. {words}\n"
             "What to do: docs/runbook.md, section The database is away. You are told when it answers again.",
             key,
         )
