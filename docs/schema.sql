@@ -31,6 +31,10 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.alert_silences_silence_id_seq TO pricing
 CREATE SEQUENCE pricing.alerts_alert_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.alerts_alert_id_seq TO pricing_worker;
 
+-- 
+CREATE SEQUENCE pricing.api_tokens_token_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.api_tokens_token_id_seq TO pricing_worker;
+
 -- Numbers calls.
 CREATE SEQUENCE pricing.call_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
@@ -284,6 +288,28 @@ CREATE TABLE pricing.api_data_usage (
 ) WITH (fillfactor=50);
 GRANT SELECT ON TABLE pricing.api_data_usage TO pricing_reader;
 GRANT SELECT ON TABLE pricing.api_data_usage TO pricing_worker;
+
+-- Tokens of the HTTP API. The token itself is shown once, when it is made, and is stored nowhere.
+CREATE TABLE pricing.api_tokens (
+    token_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Number of the token.
+    name text NOT NULL  -- What people call it by.
+    secret_hash bytea NOT NULL  -- SHA-256 of the token, which has 256 random bits.
+    scopes text[] NOT NULL  -- What it allows: read (prices and history), watch (heartbeats and holdings), operate (the queue, the quarantine, backfills, alerts), admin (all of these, and settings).
+    user_id text  -- The user that it acts for; NULL = an application that names the user in each request.
+    created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was made.
+    last_used_at timestamp with time zone  -- When a request last came with it, to the minute.
+    CONSTRAINT api_tokens_pkey PRIMARY KEY (token_id)
+    CONSTRAINT api_tokens_name_key UNIQUE (name)
+    CONSTRAINT api_tokens_secret_hash_key UNIQUE (secret_hash)
+    CONSTRAINT token_is_hashed CHECK ((octet_length(secret_hash) = 32))
+    CONSTRAINT token_name_is_sane CHECK ((name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
+    CONSTRAINT token_scopes_are_known CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text, 'watch'::text, 'operate'::text, 'admin'::text])))
+    CONSTRAINT user_is_sane CHECK (((length(user_id) >= 1) AND (length(user_id) <= 200)))
+);
+ALTER TABLE pricing.api_tokens ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reader_sees_own ON pricing.api_tokens FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees no rows of another login.
+CREATE POLICY worker_serves_all ON pricing.api_tokens FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
+GRANT SELECT ON TABLE pricing.api_tokens TO pricing_worker;
 
 -- Side effects: each is to happen once outside the database. A repeat has the same idempotency key.
 CREATE TABLE pricing.async_operations (
@@ -2526,6 +2552,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 -- Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.
 CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;
+
+-- Says that requests have just come with these tokens.
+CREATE FUNCTION pricing.note_token_uses(used bigint[]) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.note_token_uses(bigint[]) TO pricing_worker;
 
 -- Notes that the answer of a call came without saying how long it is.
 CREATE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;

@@ -112,6 +112,12 @@ class Settings(BaseSettings):
     """Further names by which the Dagster UI is called, `name,name:port`."""
     ui_url: Annotated[str | None, BeforeValidator(_web_address)] = None
     """Where people open the Dagster UI, for links in messages; they have none when unset."""
+    api_port: int = Field(8000, ge=0, le=65535)
+    """Port of the HTTP API."""
+    api_address: IPv4Address | IPv6Address = IPv4Address("127.0.0.1")
+    """Address on which the HTTP API listens. Tokens are not encrypted on the way: a proxy with TLS does that."""
+    api_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)] = ()
+    """Further names by which the HTTP API is called, `name,name:port`."""
     sandbox: bool = True
     """Ask the sandbox instead of the real providers. A home that has been started keeps to its first choice."""
     sandbox_port: int = Field(8100, ge=0, le=65535)

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -62,7 +63,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     token = ui_token(settings)
     with Supervisor(settings.home) as supervisor:
         began = time.time()
-        web_port, sandbox_port = _free_ports(settings, with_token=token is not None)
+        web_port, api_port, sandbox_port = _free_ports(settings, with_token=token is not None)
         if (path := env_file()) is not None:
             say(f"Settings that the environment lacks come from {path}")
         worker, owner, dagster = _databases(settings, supervisor, say)
@@ -80,7 +81,10 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
                 "Dagster's storage was made by somebody else, so only our own runs in it are served; its owner "
                 "upgrades it and tidies it up"
             )
-        urls = {"dagster": f"http://{_own_address(settings)}:{web_port}"}
+        urls = {
+            "dagster": f"http://{_own_address(settings.ui_address)}:{web_port}",
+            "api": f"http://{_own_address(settings.api_address)}:{api_port}",
+        }
         if sandbox_port is not None:
             urls["sandbox"] = environment["PRICING_SANDBOX_URL"]
         supervisor.record(urls=urls, began=began, sandbox=settings.sandbox, demo=demo)
@@ -90,6 +94,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             say(f"Prices come from the sandbox at {urls['sandbox']}, not from real providers")
         if demo:
             supervisor.start(_module("demo-viewer", "pricing_pipeline.sample.viewer", environment))
+        supervisor.start(_api(environment, urls["api"], api_port))
         supervisor.start(_code_server(environment))
         supervisor.start(_daemon(environment))
         say("Starting Dagster; this takes about ten seconds")
@@ -99,24 +104,26 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.start(_notifier(settings.home.absolute(), environment))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
+        say(f"HTTP API: {urls['api']}, with a token of `pricing-pipeline token add`")
         say(
             "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
         )
         supervisor.run_until_stopped()
 
 
-def _free_ports(settings: Settings, *, with_token: bool) -> tuple[int, int | None]:
-    """The ports of the UI and, if there is one, of the sandbox; raises a PricingError when one is taken."""
+def _free_ports(settings: Settings, *, with_token: bool) -> tuple[int, int, int | None]:
+    """The ports of the UI, of the API and, if there is one, of the sandbox. Raises SupervisorError for one in use."""
     web_port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
     address = settings.ui_address.compressed
     for looked_at in listen_for_browsers(address, web_port, need_all=with_token):
         looked_at.close()
-    sandbox_port = (
-        require_free_port(settings.sandbox_port, "the sandbox", "PRICING_SANDBOX_PORT", promised={web_port})
-        if settings.sandbox
-        else None
-    )
-    return web_port, sandbox_port
+    promised = {web_port}
+    api_port = require_free_port(settings.api_port, "the HTTP API", "PRICING_API_PORT", promised)
+    if not settings.sandbox:
+        return web_port, api_port, None
+    promised.add(api_port)
+    sandbox_port = require_free_port(settings.sandbox_port, "the sandbox", "PRICING_SANDBOX_PORT", promised)
+    return web_port, api_port, sandbox_port
 
 
 def _require_dagster() -> None:
@@ -266,6 +273,16 @@ def _sandbox(settings: Settings, environment: dict[str, str], port: int) -> Chil
     )
 
 
+def _api(environment: dict[str, str], url: str, port: int) -> Child:
+    """The HTTP API. It answers as long as the process does, also while the database is away."""
+
+    def answers() -> bool:
+        return answers_http(f"{url}/livez")
+
+    environment = environment | {"PRICING_API_PORT": str(port)}
+    return _module("api", "pricing_pipeline.api.server", environment, ready=answers, answers=answers)
+
+
 def _code_server(environment: dict[str, str]) -> Child:
     """One code server for webserver and daemon; left to them, each would start its own."""
     path = environment["PRICING_CODE_SOCKET"]
@@ -321,9 +338,8 @@ def _notifier(home: Path, environment: dict[str, str]) -> Child:
     )
 
 
-def _own_address(settings: Settings) -> str:
-    """The address by which this machine itself reaches the Dagster UI, in the form of URLs."""
-    address = settings.ui_address
+def _own_address(address: IPv4Address | IPv6Address) -> str:
+    """How this machine itself reaches a server that listens on an address, in the form of URLs."""
     if not address.is_unspecified:
         return in_url(address.compressed)
     return LOOPBACK if address.version == 4 else "[::1]"

@@ -8,6 +8,7 @@ import pytest
 from _pytest.nodeid import NodeId  # internal, hence the exact pin
 from hypothesis import HealthCheck, Phase, settings
 
+from pricing_pipeline_tests.fixtures.api import api
 from pricing_pipeline_tests.fixtures.cli import cli
 from pricing_pipeline_tests.fixtures.core import core, engine, owner_engine
 from pricing_pipeline_tests.fixtures.database import (
@@ -73,6 +74,7 @@ def name_groups(items: list[pytest.Item]) -> None:
 
 
 __all__ = [
+    "api",
     "bare_template",
     "cli",
     "clock",

@@ -22,6 +22,7 @@ from pricing_pipeline.demand.backfills import Progress
 from pricing_pipeline.errors import InvalidRange
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.processes.web_guard import ui_token
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import Settings, load_settings
 
 _NO_COST = reads.Cost(0, 0, 0, 0)
@@ -82,7 +83,7 @@ def checked(
     """Refuse here, in a sentence, what a run would fail on a while later. Days without history are cut off."""
     today = reads.today(connection)
     asked = span(first, last or max(today, first))
-    kind = reads.data_type(connection, name)
+    kind = data_type_registry.active_data_type(connection, name)
     if kind.history_from is None:
         raise InvalidRange(
             f"data type {name} keeps no history that could be backfilled. "

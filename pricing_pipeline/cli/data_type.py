@@ -22,7 +22,7 @@ from pricing_pipeline.cli.output import (
     print_lines,
     print_table,
 )
-from pricing_pipeline.cli.refusals import sentence
+from pricing_pipeline.db.errors import sentence
 from pricing_pipeline.demand import instruments, schedules
 from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.errors import PricingError, UnknownSymbol
@@ -198,7 +198,7 @@ def set_active(name: str, *, is_active: bool, as_json: bool) -> None:
 def refresh(name: str, *, as_json: bool) -> None:
     """Queue all instruments of a scheduled type. Raises UnknownDataType; PricingError without a schedule."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        kind = reads.data_type(connection, name)
+        kind = data_type_registry.active_data_type(connection, name)
         if kind.refresh_schedule is None:
             raise PricingError(
                 f"{name} has no schedule: what is watched or held of it is refreshed by itself. "
@@ -256,7 +256,7 @@ def add(
                     staleness_function=_JUDGES[follow_market],
                     owner=owner,
                 )
-                kind = reads.data_type(connection, data_type)
+                kind = data_type_registry.active_data_type(connection, data_type)
         except PricingError as error:
             refusal = error.__cause__
             if isinstance(refusal, DBAPIError):

@@ -33,7 +33,7 @@ def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) 
     Raises UnknownDataType, also for a type of prices, and UnknownSymbol.
     """
     with open_connection(load_settings()) as connection:
-        kind = reads.data_type(connection, data_type)
+        kind = data_type_registry.active_data_type(connection, data_type)
         if not kind.fetcher.is_document:
             others = [
                 other.data_type

@@ -17,6 +17,7 @@ from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.demand import freshness, instruments, viewers
 from pricing_pipeline.errors import UnknownDemand
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
 
@@ -24,7 +25,7 @@ def open_(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: 
     """Open holdings. Raises UnknownDataType, and CapExceeded when they are too many for the user."""
     user = login() if user is None else user
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        kind = reads.data_type(connection, data_type)
+        kind = data_type_registry.active_data_type(connection, data_type)
         symbols = instruments.spelled(connection, data_type, symbols)
         new = viewers.hold(connection, user, [(data_type, symbol) for symbol in symbols])
     if as_json:
@@ -44,7 +45,7 @@ def close(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: 
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         ended = viewers.release(connection, user, [(data_type, symbol) for symbol in symbols])
         if not ended:  # of a type that was retired there may be some
-            reads.data_type(connection, data_type)
+            data_type_registry.active_data_type(connection, data_type)
     if as_json:
         print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
     elif ended:

@@ -56,7 +56,7 @@ def show(
     """
     with open_connection(load_settings()) as connection:
         if data_type is not None:
-            kind = reads.data_type(connection, data_type)
+            kind = data_type_registry.active_data_type(connection, data_type)
         daily = _daily_types(connection)
         readings: dict[str, tuple[Reading, list[Why]]] = {}
         stops: dict[str, list[Why]] = {}
@@ -132,7 +132,7 @@ def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         if data_type is not None:
-            kind = reads.data_type(connection, data_type)
+            kind = data_type_registry.active_data_type(connection, data_type)
             reads.require_instruments(connection, kind, [symbol])
         reasons = freshness.why(connection, symbol, data_type)
     if not reasons:

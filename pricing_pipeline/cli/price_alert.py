@@ -9,7 +9,6 @@ from decimal import Decimal
 import typer
 from sqlalchemy import Connection
 
-from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import number, seconds
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import (
@@ -29,6 +28,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.operations import price_alerts, recipients
 from pricing_pipeline.operations.price_alerts import PriceAlert, Wanted
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
 _HAVE_PRICES = (Fetcher.QUOTE, Fetcher.DAILY_BARS, Fetcher.NAV)
@@ -54,7 +54,7 @@ def add(recipient: str, symbol: str | None, data_type: str, typed: Typed, *, as_
     pace = _pace(typed, symbol)
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         recipients.find(connection, recipient)
-        kind = reads.data_type(connection, data_type)
+        kind = data_type_registry.active_data_type(connection, data_type)
         if kind.fetcher not in _HAVE_PRICES:
             raise PricingError(f"{data_type} has no prices, so there is nothing to tell of them.")
         if symbol is not None:

@@ -20,7 +20,7 @@ from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import backfills, instruments
 from pricing_pipeline.errors import InvalidRange, UnknownSymbol
-from pricing_pipeline.registry import calendars
+from pricing_pipeline.registry import calendars, data_type_registry
 from pricing_pipeline.registry.calendars import Gap, GapKind
 from pricing_pipeline.settings import load_settings
 
@@ -105,7 +105,7 @@ def _holidays(data_type: str, days: Sequence[date]) -> str:
 
 def _types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[tuple[str, date | None]]:
     if wanted is not None:
-        kind = reads.data_type(connection, wanted)
+        kind = data_type_registry.active_data_type(connection, wanted)
         reads.require_instruments(connection, kind, [symbol])
         return [(kind.data_type, kind.history_from)]
     rows = connection.execute(query("calendars.daily_types"), {"symbol": symbol}).all()

@@ -21,6 +21,7 @@ from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, price_reader
 from pricing_pipeline.prices.price_reader import Bar
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
 _DEFAULT_DAYS = 30
@@ -52,7 +53,7 @@ def history(
         today = reads.today(connection)
         last_day = last_of(first, last, today)
         days = span(first or last_day - timedelta(days=_DEFAULT_DAYS), last_day)
-        kind = reads.data_type(connection, data_type)
+        kind = data_type_registry.active_data_type(connection, data_type)
         symbol = instruments.spelled_anywhere(connection, symbol)
         bars = price_reader.bars(
             connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust

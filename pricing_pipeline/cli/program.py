@@ -106,9 +106,11 @@ def _database_sentence(error: Exception) -> str | None:
     # Commands that use no database should not pay for importing its driver to have their errors told.
     if "sqlalchemy" not in sys.modules:
         return None
-    from pricing_pipeline.cli.refusals import sentence
+    from sqlalchemy.exc import DBAPIError
 
-    return sentence(error)
+    from pricing_pipeline.db.errors import sentence
+
+    return sentence(error) if isinstance(error, DBAPIError) else None
 
 
 def _end(sentence: str, code: int) -> NoReturn:

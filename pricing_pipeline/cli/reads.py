@@ -69,17 +69,6 @@ def revision(connection: Connection) -> str:
     return str(connection.execute(query("cli.revision")).scalar_one())
 
 
-def data_type(connection: Connection, name: str) -> DataType:
-    """An active data type. Raises UnknownDataType, which lists those there are."""
-    kinds = {kind.data_type: kind for kind in data_type_registry.active_data_types(connection)}
-    if name not in kinds:
-        raise UnknownDataType(
-            f"there is no active data type {name!r}; there are: {', '.join(kinds) or 'none yet'}. "
-            "`pricing-pipeline type list` describes them."
-        )
-    return kinds[name]
-
-
 def any_data_type(connection: Connection, name: str) -> Mapping[str, Any]:
     """Everything about the data type of this name, active or retired. Raises UnknownDataType."""
     about = data_type_registry.about(connection, name)

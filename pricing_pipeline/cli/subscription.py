@@ -42,6 +42,7 @@ from pricing_pipeline.demand import freshness, instruments, viewers
 from pricing_pipeline.errors import DatabaseError, UnknownDemand
 from pricing_pipeline.prices import documents, price_reader
 from pricing_pipeline.prices.price_reader import LatestPrice
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
 HEARTBEAT_SECONDS = 60.0
@@ -70,7 +71,7 @@ def end(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: bo
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         ended = viewers.unsubscribe(connection, user, [(data_type, symbol) for symbol in symbols])
         if not ended:  # of a type that was retired there may be some
-            reads.data_type(connection, data_type)
+            data_type_registry.active_data_type(connection, data_type)
     if as_json:
         print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
     elif ended:

@@ -10,13 +10,13 @@ from typing import Any
 
 import typer
 
-from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import duration, moment, print_json, print_table, printable
 from pricing_pipeline.errors import UnknownTask
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.queue.task_queue import Outcome
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
 _OUTCOMES = {
@@ -89,7 +89,7 @@ def retry(
     """
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         if data_type is not None:
-            reads.data_type(connection, data_type)
+            data_type_registry.active_data_type(connection, data_type)
         if provider is not None:
             credentials.require_provider(connection, provider)
         wanted = task_queue.failed(connection, data_type, provider) if all_failed else ids

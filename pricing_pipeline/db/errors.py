@@ -71,9 +71,34 @@ def is_locked(error: DBAPIError) -> bool:
 
 
 def is_refusal(error: DBAPIError) -> bool:
-    """Whether the values caused the error."""
-    sqlstate = getattr(error.orig, "sqlstate", None) or "XX000"
+    """Whether the values caused the error. The driver itself refuses text with NUL, which has no SQLSTATE."""
+    sqlstate = getattr(error.orig, "sqlstate", None)
+    if sqlstate is None:
+        return isinstance(error.orig, errors.DataError)
     return not is_conflict(error) and not is_locked(error) and sqlstate[:2] not in _NO_VERDICT_CLASSES
+
+
+_NOT_MIGRATED = (
+    errors.InvalidSchemaName,
+    errors.UndefinedTable,
+    errors.UndefinedColumn,
+    errors.UndefinedFunction,
+)
+
+
+def is_outdated(error: DBAPIError) -> bool:
+    """Whether the database lacks a migration."""
+    return isinstance(error.orig, _NOT_MIGRATED)
+
+
+def sentence(error: DBAPIError) -> str:
+    """What an error of the database means to whoever asked for it."""
+    if is_outdated(error):
+        return f"the database is not up to date: {reason(error)}. Run `pricing-pipeline db upgrade`."
+    if isinstance(error.orig, errors.NumericValueOutOfRange):
+        return f"a number is larger than the database can hold: {reason(error)}."
+    text = reason(error).strip()
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def reason(error: DBAPIError) -> str:

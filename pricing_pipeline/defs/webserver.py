@@ -49,7 +49,7 @@ def serve(settings: Settings, workspace: str, token: str | None) -> None:
         with WorkspaceProcessContext(instance, target, version=__version__) as context:
             app = create_app_from_workspace_process_context(context, live_data_poll_rate=_POLL_MS)
             config = uvicorn.Config(
-                Guard(app, hosts=own_hosts(settings, port), token=token),
+                Guard(app, hosts=own_hosts(settings.ui_address, port, settings.ui_hosts), token=token),
                 http="h11",  # the only one of uvicorn's that bounds the head
                 h11_max_incomplete_event_size=_LONGEST_HEAD,
                 lifespan="off",

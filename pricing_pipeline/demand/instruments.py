@@ -213,4 +213,9 @@ def symbols_by_type(
 
 def spelled_anywhere(connection: Connection, symbol: str) -> str:
     """A symbol in the spelling of its instruments, of any class."""
-    return str(connection.execute(query("demand.spelled_anywhere"), {"symbol": symbol}).scalar_one())
+    return all_spelled_anywhere(connection, [symbol])[0]
+
+
+def all_spelled_anywhere(connection: Connection, symbols: Sequence[str]) -> list[str]:
+    """Symbols in the spelling of their instruments, of any class."""
+    return list(connection.execute(query("demand.spelled_anywhere"), {"symbols": list(symbols)}).scalar_one())

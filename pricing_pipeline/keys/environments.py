@@ -21,6 +21,7 @@ KEYS = frozenset(name for name in SECRETS if re.search("_(API_KEYS?|MASTER_KEY)$
 SECRETS_OF: Mapping[str, frozenset[str]] = {
     "sandbox": frozenset(),
     "demo-viewer": frozenset({"PRICING_DATABASE_URL"}),
+    "api": frozenset({"PRICING_DATABASE_URL"}),
     "code-server": frozenset({"PRICING_DATABASE_URL", "PRICING_DAGSTER_URL"}) | KEYS,
     "notifier": frozenset(
         {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -93,23 +93,46 @@ def latest(connection: Connection, *symbols: str, data_type: str | None = None) 
 
 
 def read(connection: Connection, symbol: str, data_type: str | None = None) -> Reading:
-    """The result of `latest` for a symbol, and a request for missing or stale prices, as for one viewer.
+    """The result of `latest` for a symbol, and that of `request`."""
+    return Reading(latest(connection, symbol, data_type=data_type), request(connection, [symbol], data_type))
 
-    Never waits for a provider. The request is part of the connection's transaction, which the caller commits. If the
-    request is not possible (on a read replica, by a role that only reads), the result is the same.
+
+def request(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> int:
+    """Ask for missing or stale prices of symbols, as for one viewer; returns how many pairs are queued.
+
+    Never waits for a provider. The request is part of the connection's transaction, which the caller commits. If it is
+    not possible (on a read replica, by a role that only reads), nothing happens.
     """
-    prices = latest(connection, symbol, data_type=data_type)
-    parameters = {"symbol": symbol, "data_type": data_type}
+    parameters = {"symbols": list(symbols), "data_type": data_type}
+    return int(_try_to_ask(connection, "prices.request", parameters) or 0)
+
+
+def request_for(
+    connection: Connection, user_id: str, symbols: Sequence[str], data_type: str | None = None
+) -> None:
+    """The same for one user, within the user's caps; a worker serves it a moment later."""
+    parameters = {"symbols": list(symbols), "data_type": data_type, "user_id": user_id}
+    _try_to_ask(connection, "prices.request_for", parameters)
+
+
+def _try_to_ask(connection: Connection, name: str, parameters: Mapping[str, object]) -> Any:
     try:
         with connection.begin_nested():
-            requested = connection.execute(query("prices.request"), parameters).scalar_one()
+            return connection.execute(query(name), parameters).scalar_one_or_none()
     except DBAPIError as error:
         if not isinstance(error.orig, errors.InsufficientPrivilege):
             raise
-        requested = 0
     except ReadReplica:
-        requested = 0
-    return Reading(prices, int(requested or 0))
+        pass
+    return None
+
+
+def unpriced(
+    connection: Connection, symbols: Sequence[str], data_type: str | None = None
+) -> list[tuple[str, str]]:
+    """Pairs (data type, symbol) of these symbols that have no price yet, in each active type of prices or in one."""
+    parameters = {"symbols": list(symbols), "data_type": data_type}
+    return [(row.data_type, row.symbol) for row in connection.execute(query("prices.unpriced"), parameters)]
 
 
 def is_known(connection: Connection, symbol: str) -> bool:

@@ -1,4 +1,4 @@
-"""Guard the Dagster UI, because Dagster's webserver has no login.
+"""Guard the Dagster UI, because Dagster's webserver has no login; and keep web pages of others from all our servers.
 
 Any web page can make a browser send requests to this machine. A page cannot choose Host and Origin, nor send JSON to
 another origin without asking, so these are checked. This module imports neither Dagster nor the database.
@@ -10,7 +10,8 @@ import asyncio
 import hmac
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
+from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import parse_qs
 
 from starlette.datastructures import MutableHeaders
@@ -75,12 +76,31 @@ def ui_token(settings: Settings) -> str | None:
     return token
 
 
-def own_hosts(settings: Settings, port: int) -> set[str]:
-    """Each Host by which the UI at `port` may be called: loopback, its own address, and PRICING_UI_HOSTS."""
-    names = ["localhost", "127.0.0.1", "[::1]", *settings.ui_hosts]
-    if not settings.ui_address.is_unspecified:
-        names.append(in_url(settings.ui_address.compressed))
+def own_hosts(address: IPv4Address | IPv6Address, port: int, further: Iterable[str]) -> set[str]:
+    """Each Host by which a server of ours may be called: loopback, its own address, and further names."""
+    names = ["localhost", "127.0.0.1", "[::1]", *further]
+    if not address.is_unspecified:
+        names.append(in_url(address.compressed))
     return {host for name in names for host in (name, f"{name}:{port}")}
+
+
+def stranger_refusal(
+    connection: HTTPConnection, hosts: Container[str], setting: str
+) -> tuple[int, str] | None:
+    """Status and words for a request that no program of a user and no page of ours sends; None for all others.
+
+    `hosts` are the values of Host that are ours, in lower case; `setting` lists further ones.
+    """
+    named, origins = (connection.headers.getlist(name) for name in ("host", "origin"))
+    if len(named) != 1 or named[0].lower() not in hosts:
+        return 421, f"This server has another name. {setting} lists further names of it."
+    scheme = connection.url.scheme.replace("ws", "http")
+    if any(origin.lower() != f"{scheme}://{named[0]}".lower() for origin in origins):
+        return (
+            403,
+            "Only pages of this server may ask it. A proxy must pass on Host, and X-Forwarded-Proto for https.",
+        )
+    return None
 
 
 def in_url(address: str) -> str:
@@ -132,15 +152,9 @@ class Guard:
 
     def _refusal(self, connection: HTTPConnection) -> Response | None:
         """The refusal of a request that nobody may send; None if it is allowed."""
-        hosts, origins = (connection.headers.getlist(name) for name in ("host", "origin"))
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _refused(421, "This server has another name. PRICING_UI_HOSTS lists further names of it.")
-        scheme = connection.url.scheme.replace("ws", "http")
-        if any(origin.lower() != f"{scheme}://{hosts[0]}".lower() for origin in origins):
-            return _refused(
-                403,
-                "Only pages of this server may ask it. A proxy must pass on Host, and X-Forwarded-Proto for https.",
-            )
+        stranger = stranger_refusal(connection, self._hosts, "PRICING_UI_HOSTS")
+        if stranger is not None:
+            return _refused(*stranger)
         if connection.scope["type"] == "websocket":
             return None
         method = connection.scope["method"]

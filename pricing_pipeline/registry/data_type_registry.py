@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.data_types import DataType, Fetcher
-from pricing_pipeline.errors import PricingError
+from pricing_pipeline.errors import PricingError, UnknownDataType
 
 
 def active_data_types(connection: Connection) -> list[DataType]:
@@ -26,6 +26,17 @@ def retired_data_types(connection: Connection) -> list[DataType]:
     """Every retired data type, by name."""
     rows = connection.execute(query("registry.retired")).mappings()
     return [DataType(**{**row, "fetcher": Fetcher(row["fetcher"])}) for row in rows]
+
+
+def active_data_type(connection: Connection, name: str) -> DataType:
+    """An active data type. Raises UnknownDataType, which lists those there are."""
+    kinds = {kind.data_type: kind for kind in active_data_types(connection)}
+    if name not in kinds:
+        raise UnknownDataType(
+            f"there is no active data type {name!r}; there are: {', '.join(kinds) or 'none yet'}. "
+            "`pricing-pipeline type list` describes them."
+        )
+    return kinds[name]
 
 
 def about(connection: Connection, data_type: str) -> Mapping[str, Any] | None:

@@ -36,7 +36,7 @@ def refusal(folder: Path, **settings: str) -> str:
         stack.close()
 
 
-@pytest.mark.parametrize("name", ["WEB_PORT", "SANDBOX_PORT"])
+@pytest.mark.parametrize("name", ["WEB_PORT", "API_PORT", "SANDBOX_PORT"])
 def test_a_port_in_use(tmp_path: Path, taken_port: str, name: str) -> None:
     sentence = refusal(tmp_path, **{name: taken_port})
     assert f"port {taken_port}" in sentence

@@ -79,6 +79,7 @@ def test_every_promised_command_is_there() -> None:
         "route": "list show add remove",
         "limit": "list show set remove set-caps",
         "key": "set list show change remove rotate",
+        "token": "add list remove",
         "db": "upgrade url psql backup restore",
     }
     words = {(*noun.split(), verb) for noun, verbs in promised.items() for verb in verbs.split()}

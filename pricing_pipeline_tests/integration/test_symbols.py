@@ -231,6 +231,8 @@ INTERNAL = {
     "operation_has_its_columns",
     "rule_is_plain_name",
     "time_zone_is_known",
+    "token_is_hashed",
+    "token_scopes_are_known",
     "pairs_are_positive",
     "body_is_an_object",
     "body_is_bounded",

@@ -34,6 +34,7 @@ from pricing_pipeline.cli.commands import (
     status,
     subscription,
     task,
+    token,
     up,
 )
 
@@ -61,6 +62,7 @@ NOUNS: Mapping[str, typer.Typer] = {
     "notify": notify.noun,
     "operation": operation.noun,
     "operation-type": operation_type.noun,
+    "token": token.noun,
     "db": db.noun,
 }
 """All others are a verb to a noun."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -70,14 +71,14 @@ def test_a_token_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         ui_token(Settings(home=tmp_path))
 
 
-def test_the_ui_is_called_by_loopback_its_address_and_the_names_of_the_settings() -> None:
-    settings = Settings(ui_address="192.168.1.5", ui_hosts="Prices.example.com, 10.0.0.5:4000,[fd00::1]:80")  # type: ignore[arg-type]
-    hosts = own_hosts(settings, 3000)
+def test_a_server_is_called_by_loopback_its_address_and_the_names_of_the_settings() -> None:
+    settings = Settings(ui_hosts="Prices.example.com, 10.0.0.5:4000,[fd00::1]:80")  # type: ignore[arg-type]
+    hosts = own_hosts(ip_address("192.168.1.5"), 3000, settings.ui_hosts)
     for host in ("localhost:3000", "127.0.0.1:3000", "[::1]:3000", "192.168.1.5:3000", "10.0.0.5:4000"):
         assert host in hosts
     assert {"Prices.example.com", "Prices.example.com:3000", "[fd00::1]:80"} < hosts
-    assert "[fd00::2]:3000" in own_hosts(Settings(ui_address="fd00::2"), 3000)  # type: ignore[arg-type]
-    assert "0.0.0.0:3000" not in own_hosts(Settings(ui_address="0.0.0.0"), 3000)  # type: ignore[arg-type]
+    assert "[fd00::2]:3000" in own_hosts(ip_address("fd00::2"), 3000, ())
+    assert "0.0.0.0:3000" not in own_hosts(ip_address("0.0.0.0"), 3000, ())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,136 @@
+"""`/v1/heartbeat`, `unsubscribe`, `hold`, `release`, and who watches and holds what."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from pricing_pipeline.api.access import Database, Watcher
+from pricing_pipeline.demand import viewers
+
+router = APIRouter(tags=["watching"])
+
+_MOST_PAIRS = 10_000
+
+
+class Pair(BaseModel):
+    """A data type and a symbol."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    data_type: str = Field(max_length=63, examples=["equity_quote"])
+    symbol: str = Field(max_length=40, examples=["AAPL"])
+
+
+class Pairs(BaseModel):
+    """The pairs that a request is about."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    pairs: list[Pair] = Field(min_length=1, max_length=_MOST_PAIRS)
+
+    def as_tuples(self) -> list[tuple[str, str]]:
+        """The pairs as the functions of demand take them."""
+        return [(pair.data_type, pair.symbol) for pair in self.pairs]
+
+
+class Changed(BaseModel):
+    """How many subscriptions or holdings began or ended."""
+
+    changed: int
+
+
+class Subscription(BaseModel):
+    """A pair that a user watches; times are UTC."""
+
+    user_id: str
+    data_type: str
+    symbol: str
+    subscribed_at: datetime
+    last_seen_at: datetime
+
+
+class Subscriptions(BaseModel):
+    """What users watch."""
+
+    subscriptions: list[Subscription]
+
+
+class Holding(BaseModel):
+    """A pair that a user holds, or held until `closed_at`; times are UTC."""
+
+    user_id: str
+    data_type: str
+    symbol: str
+    status: str
+    since: datetime
+    closed_at: datetime | None
+
+
+class Holdings(BaseModel):
+    """What users hold."""
+
+    holdings: list[Holding]
+
+
+@router.post("/heartbeat")
+def heartbeat(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
+    """Say that a user looks at these pairs now. Send it once a minute; after five silent minutes a subscription ends.
+
+    What is missing or stale of new pairs is queued at once. `changed` is the number of new ones.
+    """
+    user = caller.user
+    with database.begin() as connection:
+        return Changed(changed=viewers.heartbeat(connection, user, pairs.as_tuples()))
+
+
+@router.post("/unsubscribe")
+def unsubscribe(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
+    """Say that a user has left these pairs. `changed` is the number of subscriptions that ended."""
+    user = caller.user
+    with database.begin() as connection:
+        return Changed(changed=viewers.unsubscribe(connection, user, pairs.as_tuples()))
+
+
+@router.post("/hold")
+def hold(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
+    """Say that a user holds these pairs from now on. `changed` is the number of new holdings."""
+    user = caller.user
+    with database.begin() as connection:
+        return Changed(changed=viewers.hold(connection, user, pairs.as_tuples()))
+
+
+@router.post("/release")
+def release(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
+    """Say that a user no longer holds these pairs. `changed` is the number of holdings that ended."""
+    user = caller.user
+    with database.begin() as connection:
+        return Changed(changed=viewers.release(connection, user, pairs.as_tuples()))
+
+
+AtMost = Annotated[int, Query(ge=1, le=10_000, description="So many at most.")]
+
+
+@router.get("/subscriptions")
+def list_subscriptions(database: Database, caller: Watcher, limit: AtMost = 1000) -> Subscriptions:
+    """What a user watches, by data type and symbol."""
+    user = caller.user
+    with database.connect() as connection:
+        found = viewers.subscriptions(connection, user, None, None, limit)
+    return Subscriptions(
+        subscriptions=[Subscription.model_validate(one, from_attributes=True) for one in found]
+    )
+
+
+@router.get("/holdings")
+def list_holdings(
+    database: Database, caller: Watcher, limit: AtMost = 1000, closed_too: bool = False
+) -> Holdings:
+    """What a user holds, by data type and symbol."""
+    user = caller.user
+    with database.connect() as connection:
+        found = viewers.holdings(connection, user, None, None, limit, closed_too=closed_too)
+    return Holdings(holdings=[Holding.model_validate(one, from_attributes=True) for one in found])

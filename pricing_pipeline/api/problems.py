@@ -1,0 +1,163 @@
+"""Errors as `application/problem+json` (RFC 9457): what is wrong, with what, and what to do about it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import DBAPIError
+from starlette.exceptions import HTTPException
+
+from pricing_pipeline import errors
+from pricing_pipeline.db.errors import is_refusal, sentence
+from pricing_pipeline.errors import PricingError
+
+_LOG = logging.getLogger(__name__)
+_MEDIA_TYPE = "application/problem+json"
+_SHOWN = 5
+"""So many faults of one request are told."""
+
+_STATUSES: Mapping[type[PricingError], int] = {
+    errors.CapExceeded: 429,
+    errors.DatabaseError: 503,
+    errors.SettingsError: 500,
+    errors.SupervisorError: 500,
+}
+"""What is not here is 404 if its name begins with Unknown, and 422 otherwise."""
+
+
+class Problem(BaseModel):
+    """What is wrong with a request, or why it cannot be answered now."""
+
+    type: str = Field(examples=["urn:pricing-pipeline:unknown-symbol"])
+    """Stable name of the kind of problem."""
+    title: str = Field(examples=["Unknown symbol"])
+    status: int = Field(examples=[404])
+    detail: str = Field(examples=["no instrument is called 'XYZ'."])
+    """What happened, to what, and what to do about it."""
+    request_id: str = Field(examples=["0f8b1c2d3e4f5a6b"])
+    """Under which the server's log has the request."""
+
+
+class Refused(Exception):
+    """A refusal of the API itself, with the name of its kind, such as `no-token`."""
+
+    def __init__(self, status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.kind, self.headers = status, kind, headers
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"description": description, "content": {_MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
+    for status, description in (
+        (401, "No token, or none of ours"),
+        (403, "The token does not allow this"),
+        (404, "There is no such thing"),
+        (422, "The request cannot be understood, or its values are refused"),
+        (429, "Too much at once"),
+        (503, "The database cannot do it now"),
+    )
+}
+"""The problems that any route may have, for the OpenAPI document."""
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Answer every error with a problem."""
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(PricingError, _pricing_error)
+    app.add_exception_handler(DBAPIError, _database_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _fault)
+
+
+def answer(
+    request: Request, status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """A problem as a response."""
+    detail = detail if detail.endswith((".", "?", "!")) else f"{detail}."
+    content = Problem(
+        type=f"urn:pricing-pipeline:{kind}",
+        title=kind.replace("-", " ").capitalize(),
+        status=status,
+        detail=detail[:1].upper() + detail[1:],
+        request_id=request_id(request),
+    )
+    return JSONResponse(content.model_dump(), status, headers, media_type=_MEDIA_TYPE)
+
+
+def request_id(request: Request) -> str:
+    """The id of the request, which the guard has given it."""
+    return str(request.scope.get("state", {}).get("request_id", ""))
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Refused)  # noqa: S101 - registered for it
+    return answer(request, error.status, error.kind, str(error), error.headers)
+
+
+async def _pricing_error(request: Request, error: Exception) -> JSONResponse:
+    status = next((_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES), None)
+    name = type(error).__name__
+    if status is None:
+        status = 404 if name.startswith("Unknown") else 422
+    if status >= 500:
+        _LOG.warning("request %s: %s", request_id(request), error)
+    headers = {"Retry-After": str(_retry_after(error))} if status in (429, 503) else None
+    kind = "refused" if type(error) is PricingError else re.sub("(?<!^)(?=[A-Z])", "-", name).lower()
+    return answer(request, status, kind, str(error), headers)
+
+
+def _retry_after(error: Exception) -> int:
+    seconds = getattr(error, "retry_after", None)
+    return max(1, int(seconds)) if seconds is not None else 5
+
+
+async def _database_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, DBAPIError)  # noqa: S101 - registered for it
+    if is_refusal(error) and not _is_fault(error):
+        return answer(request, 422, "refused", sentence(error))
+    _LOG.warning("request %s: %s", request_id(request), sentence(error))
+    return answer(request, 503, "database-busy", sentence(error), {"Retry-After": "2"})
+
+
+def _is_fault(error: DBAPIError) -> bool:
+    """Whether the statement is wrong, or a right is missing, and not a value of the request."""
+    return (getattr(error.orig, "sqlstate", None) or "")[:2] in ("0A", "42", "55")
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
+    faults = [
+        f"{' '.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in error.errors()[:_SHOWN]
+    ]
+    more = len(error.errors()) - _SHOWN
+    return answer(
+        request, 422, "invalid-request", "; ".join(faults) + (f"; and {more} more" if more > 0 else "")
+    )
+
+
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
+    kinds = {
+        404: ("no-such-path", "There is nothing at this path. /openapi.json lists what there is."),
+        405: ("wrong-method", "This path takes another method. /openapi.json lists them."),
+    }
+    kind, detail = kinds.get(error.status_code, ("refused", str(error.detail)))
+    return answer(request, error.status_code, kind, detail, error.headers)
+
+
+async def _fault(request: Request, error: Exception) -> JSONResponse:
+    _LOG.error("request %s: a fault of ours", request_id(request), exc_info=error)
+    return answer(
+        request,
+        500,
+        "fault",
+        f"the server has a fault. Its log has more under request {request_id(request)}",
+    )

@@ -1,0 +1,58 @@
+"""`python -m pricing_pipeline.api.server`: the HTTP API on the address and port of the settings.
+
+It needs the pricing database and nothing else, neither Dagster nor the keys of providers.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import uvicorn
+from fastapi import FastAPI
+
+from pricing_pipeline.api.app import AT_ONCE, make_app
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.processes.ports import listen_for_browsers, require_free_port
+from pricing_pipeline.processes.web_guard import own_hosts
+from pricing_pipeline.settings import load_settings
+
+_LONGEST_HEAD = 64 * 1024
+"""The longest head of a request, in bytes. It is read before the sender is checked."""
+_ENDING_SECONDS = 3
+
+
+def main() -> None:
+    """Serve until a signal; exit with a message if a setting is wrong."""
+    try:
+        settings = load_settings()
+        port = require_free_port(settings.api_port, "the HTTP API", "PRICING_API_PORT")
+        engine = make_engine(worker_url(settings), pool_size=AT_ONCE)
+        app = make_app(engine, own_hosts(settings.api_address, port, settings.api_hosts))
+        sockets = listen_for_browsers(settings.api_address.compressed, port, need_all=False)
+    except PricingError as error:
+        sys.exit(f"error: {error}")
+    try:
+        make_server(app).run(sockets=sockets)
+    finally:
+        engine.dispose()
+
+
+def make_server(app: FastAPI) -> uvicorn.Server:
+    """A server for the application, to be run with sockets that listen."""
+    config = uvicorn.Config(
+        app,
+        http="h11",  # the only one of uvicorn's that bounds the head
+        h11_max_incomplete_event_size=_LONGEST_HEAD,
+        lifespan="on",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=_ENDING_SECONDS,
+    )
+    return uvicorn.Server(config)
+
+
+if __name__ == "__main__":
+    main()

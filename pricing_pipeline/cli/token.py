@@ -1,0 +1,67 @@
+"""`token add|list|remove`: who may use the HTTP API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import typer
+
+from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.output import moment, print_json, print_table
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.keys import api_tokens
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.settings import load_settings
+
+
+def add(name: str, scopes: Sequence[str], user: str | None, *, any_user: bool, as_json: bool) -> None:
+    """Make a token, and print it. Raises PricingError when the name is taken."""
+    if (user is None) != any_user:
+        raise typer.BadParameter(
+            "say --user USER for whom it acts, or --any-user if it names a user in each request"
+        )
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        token = api_tokens.add(connection, name, {Scope(scope) for scope in scopes}, user).get_secret_value()
+    if as_json:
+        print_json({"name": name, "token": token})
+        return
+    typer.echo(token)
+    hint("This is shown only now. Send it as: Authorization: Bearer TOKEN")
+
+
+def list_(*, as_json: bool) -> None:
+    """Tell which tokens there are."""
+    with open_connection(load_settings()) as connection:
+        found = api_tokens.stored(connection)
+    if as_json:
+        print_json({"tokens": [asdict(token) | {"scopes": sorted(token.scopes)} for token in found]})
+        return
+    print_table(
+        ["token", "allows", "acts for", in_zone("made"), in_zone("last used")],
+        [
+            (
+                token.name,
+                ", ".join(scope for scope in Scope if scope in token.scopes),
+                token.user_id if token.user_id is not None else "any user",
+                moment(token.created_at),
+                moment(token.last_used_at) or "never",
+            )
+            for token in found
+        ],
+    )
+    if not found:
+        typer.echo(
+            "nobody can use the HTTP API. `pricing-pipeline token add --help` shows how to let somebody."
+        )
+
+
+def remove(name: str, *, as_json: bool) -> None:
+    """Remove a token. Raises UnknownToken."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        api_tokens.remove(connection, name)
+    if as_json:
+        print_json({"name": name, "removed": True})
+    else:
+        typer.echo(f"{name} cannot use the HTTP API any more.")

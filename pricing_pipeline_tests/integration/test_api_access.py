@@ -1,0 +1,150 @@
+"""What a token of the HTTP API opens, and what nobody gets through."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from pricing_pipeline.api import access
+from pricing_pipeline.keys import api_tokens
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.support.api_server import RunningApi
+
+pytestmark = pytest.mark.usefixtures("still")
+
+PAIR = {"pairs": [{"data_type": QUOTE, "symbol": "AAPL"}]}
+
+
+def test_b7_a_token_opens_what_its_scopes_allow(api: RunningApi) -> None:
+    reader, watcher, admin = (
+        api.caller(scope, user="ann") for scope in (Scope.READ, Scope.WATCH, Scope.ADMIN)
+    )
+    reader.get("prices", symbols="AAPL")
+    watcher.post("heartbeat", PAIR)
+    admin.get("prices", symbols="AAPL")
+    admin.post("heartbeat", PAIR)
+    for caller, method, path in ((reader, "POST", "heartbeat"), (watcher, "GET", "prices?symbols=AAPL")):
+        problem = caller.refusal(method, path, json=PAIR if method == "POST" else None)
+        assert (problem["status"], problem["type"]) == (403, "urn:pricing-pipeline:scope-missing")
+
+
+@pytest.mark.parametrize("token", [None, "x", "pp_" + "A" * 43, "x" * 5000, "pp_\xe9"])
+def test_b7_without_a_token_of_ours_nothing_is_told(api: RunningApi, token: str | None) -> None:
+    headers = {} if token is None else {b"authorization": b"Bearer " + token.encode("latin-1")}
+    answer = api.client.get("/v1/prices?symbols=AAPL", headers=headers)  # type: ignore[arg-type]
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert "AAPL" not in answer.text
+
+
+def test_b5_a_token_acts_for_its_user_only(api: RunningApi, core: Core) -> None:
+    ann = api.caller(Scope.WATCH, user="ann")
+    assert ann.post("heartbeat", PAIR) == {"changed": 1}
+    assert ann.post("heartbeat", PAIR, user="ann") == {"changed": 0}
+    for path in ("heartbeat", "unsubscribe", "hold", "release"):
+        assert ann.refusal("POST", path, json=PAIR, params={"user": "bob"})["status"] == 403
+    assert ann.refusal("GET", "subscriptions", params={"user": "bob"})["status"] == 403
+    assert {row.user_id for row in core.rows("SELECT user_id FROM pricing.active_subscriptions")} == {"ann"}
+
+
+def test_b5_an_application_names_its_users(api: RunningApi) -> None:
+    application = api.caller(Scope.WATCH)
+    assert application.refusal("POST", "heartbeat", json=PAIR)["type"].endswith("no-user")
+    assert application.post("heartbeat", PAIR, user="ann") == {"changed": 1}
+    assert application.post("hold", PAIR, user="bob") == {"changed": 1}
+    (subscription,) = application.get("subscriptions", user="ann")["subscriptions"]
+    assert (subscription["user_id"], subscription["symbol"]) == ("ann", "AAPL")
+    (holding,) = application.get("holdings", user="bob")["holdings"]
+    assert (holding["user_id"], holding["status"]) == ("bob", "active")
+    assert application.post("release", PAIR, user="bob") == {"changed": 1}
+    assert application.get("holdings", user="bob")["holdings"] == []
+    assert application.post("unsubscribe", PAIR, user="ann") == {"changed": 1}
+    assert application.get("subscriptions", user="ann")["subscriptions"] == []
+
+
+def test_b7_caps_hold_over_http_and_say_when_to_come_again(api: RunningApi, core: Core) -> None:
+    core.cap(per_user=2, per_minute=2)
+    ann = api.caller(Scope.WATCH, user="ann")
+    many = {"pairs": [{"data_type": QUOTE, "symbol": symbol} for symbol in ("AAPL", "MSFT", "IBM")]}
+    answer = ann.ask("POST", "heartbeat", json=many)
+    assert (answer.status_code, answer.json()["type"]) == (429, "urn:pricing-pipeline:cap-exceeded")
+    assert int(answer.headers["retry-after"]) >= 1
+    assert ann.get("subscriptions")["subscriptions"] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"pairs": []},
+        {"pairs": [{"data_type": QUOTE}]},
+        {"pairs": [{"data_type": QUOTE, "symbol": "AAPL", "user": "bob"}]},
+        {"pairs": [{"data_type": "nosuch", "symbol": "AAPL"}]},
+        {"pairs": [{"data_type": QUOTE, "symbol": "A B"}]},
+        {"pairs": [{"data_type": QUOTE, "symbol": "A\x00"}]},
+        {"pairs": [{"data_type": QUOTE, "symbol": "AAPL"}] * 10_001},
+        [1],
+        "AAPL",
+        None,
+    ],
+    ids=range(11),
+)
+def test_b7_a_body_that_is_wrong_is_refused_whole(api: RunningApi, core: Core, body: object) -> None:
+    watcher = api.caller(Scope.WATCH, user="ann")
+    assert watcher.refusal("POST", "heartbeat", json=body)["status"] == 422
+    assert core.rows("SELECT FROM pricing.active_subscriptions") == []
+
+
+def test_b7_a_removed_token_is_refused_once_it_is_forgotten(
+    api: RunningApi, owner_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "REMEMBERED_SECONDS", 0.0)
+    reader = api.caller(Scope.READ)
+    reader.get("prices", symbols="AAPL")
+    with owner_engine.begin() as connection:
+        (token,) = api_tokens.stored(connection)
+        assert token.last_used_at is not None
+        api_tokens.remove(connection, token.name)
+    assert reader.refusal("GET", "prices", params={"symbols": "AAPL"})["status"] == 401
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}],
+    ids=["rebound name", "other page", "no origin"],
+)
+def test_b7_pages_of_others_are_refused_whatever_token_they_have(
+    api: RunningApi, headers: dict[str, str]
+) -> None:
+    problem = api.caller(Scope.ADMIN).refusal("GET", "prices?symbols=AAPL", headers=headers)
+    assert problem["status"] in (403, 421)
+    assert problem["type"] == "urn:pricing-pipeline:stranger"
+
+
+def test_b7_a_body_that_is_too_long_is_not_read(api: RunningApi) -> None:
+    watcher = api.caller(Scope.WATCH, user="ann")
+    assert watcher.refusal("POST", "heartbeat", content=b" " * 2_000_001)["status"] == 413
+    answer = httpx.post(
+        f"{api.url}/v1/heartbeat",
+        content=iter([b"{}"]),
+        headers={"Authorization": f"Bearer {watcher.token}"},
+    )
+    assert answer.status_code == 411
+
+
+def test_b7_what_is_not_there_is_a_problem_too(api: RunningApi) -> None:
+    reader = api.caller(Scope.READ)
+    assert reader.refusal("GET", "nosuch")["type"].endswith("no-such-path")
+    assert reader.refusal("DELETE", "prices")["type"].endswith("wrong-method")
+
+
+def test_b7_the_worker_cannot_make_tokens(core: Core) -> None:
+    for statement in (
+        "INSERT INTO pricing.api_tokens (name, secret_hash, scopes) VALUES ('x', sha256('x'), '{admin}') RETURNING 1",
+        "UPDATE pricing.api_tokens SET scopes = '{admin}' RETURNING 1",
+        "DELETE FROM pricing.api_tokens RETURNING 1",
+    ):
+        with pytest.raises(Exception, match="permission denied"):
+            core.call(statement)

@@ -1,0 +1,92 @@
+"""The HTTP API as tests use it: `running_api` over real HTTP, in a thread of this process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from sqlalchemy import Engine
+
+from pricing_pipeline.api.app import make_app
+from pricing_pipeline.api.server import make_server
+from pricing_pipeline.keys import api_tokens
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.support.patience import PATIENCE
+
+
+class Caller:
+    """A program with a token; paths are below `/v1`."""
+
+    def __init__(self, client: httpx.Client, token: str | None) -> None:
+        self._client = client
+        self.token = token
+
+    def ask(self, method: str, path: str, **request: Any) -> httpx.Response:
+        """One request, whatever its answer."""
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
+        headers |= request.pop("headers", {})
+        return self._client.request(method, f"/v1/{path}", headers=headers, **request)
+
+    def get(self, path: str, **params: Any) -> Any:
+        """The JSON of a request that succeeds."""
+        return _content(self.ask("GET", path, params=params))
+
+    def post(self, path: str, content: object = None, **params: Any) -> Any:
+        """The JSON of a request that succeeds."""
+        return _content(self.ask("POST", path, json=content, params=params))
+
+    def refusal(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+        """The problem of a request that fails."""
+        answer = self.ask(method, path, **request)
+        assert answer.headers["content-type"] == "application/problem+json", answer.text
+        problem: dict[str, Any] = answer.json()
+        assert problem["status"] == answer.status_code >= 400
+        assert problem["request_id"] == answer.headers["x-request-id"]
+        return problem
+
+
+class RunningApi:
+    """The API at `url`. Callers are made as `token add` makes them."""
+
+    def __init__(self, url: str, client: httpx.Client, owner: Engine) -> None:
+        self.url = url
+        self.client = client
+        self._owner = owner
+        self._callers = 0
+
+    def caller(self, *scopes: Scope, user: str | None = None) -> Caller:
+        """A program with a new token; for any user if none is named."""
+        self._callers += 1
+        with self._owner.begin() as connection:
+            token = api_tokens.add(connection, f"caller-{self._callers}", scopes, user)
+        return Caller(self.client, token.get_secret_value())
+
+    def stranger(self, token: str | None = None) -> Caller:
+        """A program without a token, or with one that is none of ours."""
+        return Caller(self.client, token)
+
+
+@contextmanager
+def running_api(engine: Engine, owner: Engine) -> Iterator[RunningApi]:
+    """The API on a free port, stopped on leaving."""
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        place = f"127.0.0.1:{sock.getsockname()[1]}"
+        server = make_server(make_app(engine, {place}))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="api", daemon=True)
+        thread.start()
+        try:
+            with httpx.Client(base_url=f"http://{place}", timeout=PATIENCE) as client:
+                yield RunningApi(f"http://{place}", client, owner)
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE)
+        assert not thread.is_alive(), "the API did not stop"
+
+
+def _content(answer: httpx.Response) -> Any:
+    assert answer.is_success, answer.text
+    return answer.json()
