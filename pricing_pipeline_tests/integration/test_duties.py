@@ -158,10 +158,13 @@ def test_b8_a_type_whose_check_fails_is_seen_and_stops_no_other(
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE became_due_at IS NULL")
     core.enqueue_due()
     (row,) = cli("status", "--json").json["warnings"]
-    assert row | {"last_at": None} == {
+    assert 2 <= row["times"] <= 4, (
+        "two are kept; the program that hears all four may not have written them yet"
+    )
+    assert row | {"times": None, "last_at": None} == {
         "source": "enqueue_due",
         "subject": FX,
-        "times": 2,
+        "times": None,
         "last_at": None,
         "sqlstate": "22012",
         "message": said,

@@ -60,6 +60,7 @@ OTHER_DEFINERS = {
     "remove_instruments",
     "budget",
     "why_old",
+    "note_token_uses",
     "make_storage",  # a trigger of the registry
 }
 # They have no rights of their own, and write counts through WRITERS.
