@@ -105,7 +105,7 @@ def show(name: str, *, as_json: bool) -> None:
             "first pause": f"{duration(found.first_pause.total_seconds())}, twice as long each time",
             "channel": _channel(found),
             "handler": _handler_words(found, own),
-            "live": f"{found.live} operations wait or are under way" if found.live else None,
+            "waiting or under way": found.live or None,
             "state": "active" if found.is_active else "inactive: its operations wait",
         }
     )

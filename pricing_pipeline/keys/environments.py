@@ -22,7 +22,8 @@ SECRETS_OF: Mapping[str, frozenset[str]] = {
     "sandbox": frozenset(),
     "demo-viewer": frozenset({"PRICING_DATABASE_URL"}),
     "api": frozenset({"PRICING_DATABASE_URL"}),
-    "code-server": frozenset({"PRICING_DATABASE_URL", "PRICING_DAGSTER_URL", "PRICING_MASTER_KEY"}) | API_KEYS,
+    "code-server": frozenset({"PRICING_DATABASE_URL", "PRICING_DAGSTER_URL", "PRICING_MASTER_KEY"})
+    | API_KEYS,
     "notifier": frozenset(
         {
             "PRICING_DATABASE_URL",
