@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import Json
+from pricing_pipeline.cli.options import Json, Limit
 from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Look at the tasks of the fetch queue, and step in.")
@@ -37,7 +37,7 @@ def list_(
     statuses: Annotated[
         list[Status], typer.Option("--status", help="Only tasks in this state; may be repeated.")
     ] = _LIVE_AND_FAILED,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    limit: Limit = 50,
     as_json: Json = False,
 ) -> None:
     """List tasks of the fetch queue: live ones in the order they are taken, then the newest finished ones.
