@@ -117,4 +117,4 @@ def log(at_most: int, *, as_json: bool) -> None:
         long="body",
     )
     if not sent:
-        typer.echo("nothing would have been sent yet.")
+        typer.echo("the channel log has no messages yet.")

@@ -142,7 +142,7 @@ def remove(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"operation_type": name, "removed": True})
     else:
-        typer.echo(f"{name} is no operation type any more.")
+        typer.echo(f"{name} is removed.")
 
 
 def _changes(

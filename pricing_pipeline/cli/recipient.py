@@ -186,7 +186,7 @@ def remove(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"recipient": name, "removed": True})
     else:
-        typer.echo(f"{name} is not told any more.")
+        typer.echo(f"{name} is removed, and gets no more messages.")
 
 
 def _asked_address(recipient: Recipient, file: Path | None) -> Address | None:
