@@ -48,7 +48,7 @@ TrustJumpsUntil = Annotated[
     typer.Option(
         "--trust-jumps-until",
         metavar="TIME",
-        help="Until then no price is quarantined for being far from the last one; a day means its end.",
+        help="Until then no price is quarantined for being far from the last price; a day means its end.",
     ),
 ]
 Csv = Annotated[
