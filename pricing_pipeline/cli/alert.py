@@ -130,8 +130,8 @@ def silence(rule: str, hours: float, subject: str | None, because: str | None, *
     about = f" about {subject}" if subject else ""
     typer.echo(f"Nobody is told of {rule}{about} until {moment(until)}.")
     if subject and not is_open:
-        others = ", ".join(open_subjects) or "nothing"
-        typer.echo(f"No open alert is about {subject} now; of {rule} there are open ones about: {others}.")
+        others = ", ".join(open_subjects) or "none"
+        typer.echo(f"No open alert of {rule} is about {subject}. Subjects of its open alerts: {others}.")
 
 
 def unsilence(rule: str, *, as_json: bool) -> None:

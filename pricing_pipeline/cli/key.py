@@ -309,7 +309,7 @@ def hint_of_master_key(path: Path) -> None:
     """Say that a master key was made, and what to do with it."""
     hint(
         f"a master key was made in {path}. Keep a copy of that file, apart from those of the database: "
-        "without it the stored keys are lost."
+        "without it the stored API keys and addresses are lost."
     )
 
 

@@ -24,7 +24,7 @@ def try_(name: str, *, as_json: bool) -> bool:
     """Send a test message at once, quiet hours or not; False when it has not arrived. Raises OperationRefused."""
     with open_engine(load_settings()) as engine:
         with engine.begin() as connection:
-            recipients.find(connection, name)
+            channel = recipients.find(connection, name).channel
             operation_id = recipients.send(
                 connection,
                 name,
@@ -49,11 +49,14 @@ def try_(name: str, *, as_json: bool) -> bool:
     elif status == "completed":
         typer.echo(f"The message to {name} was sent.")
     elif why is not None:
-        typer.echo(f"The message to {name} was not sent: {why}. `operation show {operation_id}` follows it.")
+        again = " It is tried again." if status == "pending" else ""
+        typer.echo(
+            f"The message to {name} was not sent: {why.rstrip('.')}.{again} `operation show {operation_id}` follows it."
+        )
     else:
         typer.echo(
-            f"The message to {name} still waits. Does the process `notifier` run? "
-            f"`operation show {operation_id}` follows it."
+            f"The message to {name} still waits. Does the process `notifier` run, and `operation-type show {channel}` "
+            f"find a handler? `operation show {operation_id}` follows it."
         )
     return status == "completed" and skipped is None
 
@@ -79,7 +82,7 @@ def try_last_resort(*, as_json: bool) -> bool:
     elif why is None:
         typer.echo(f"The message to {resort.place} was sent.")
     else:
-        typer.echo(f"The message to {resort.place} was not sent: {why}.")
+        typer.echo(f"The message to {resort.place} was not sent: {why.rstrip('.')}.")
     return why is None
 
 
@@ -114,4 +117,4 @@ def log(at_most: int, *, as_json: bool) -> None:
         long="body",
     )
     if not sent:
-        typer.echo("nothing would have been sent yet.")
+        typer.echo("the channel log has no messages yet.")

@@ -105,7 +105,7 @@ def show(name: str, *, as_json: bool) -> None:
             "first pause": f"{duration(found.first_pause.total_seconds())}, twice as long each time",
             "channel": _channel(found),
             "handler": _handler_words(found, own),
-            "live": f"{found.live} operations wait or are under way" if found.live else None,
+            "waiting or under way": found.live or None,
             "state": "active" if found.is_active else "inactive: its operations wait",
         }
     )
@@ -142,7 +142,7 @@ def remove(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"operation_type": name, "removed": True})
     else:
-        typer.echo(f"{name} is no operation type any more.")
+        typer.echo(f"{name} is removed.")
 
 
 def _changes(

@@ -16,10 +16,11 @@ TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="A data type of `t
 Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="An instrument's symbol.")]
 Symbols = Annotated[list[str], typer.Argument(metavar="SYMBOL", help="Symbols of instruments.")]
 AnySymbols = Annotated[
-    list[str] | None, typer.Argument(metavar="SYMBOL", help="Only these; else all.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="SYMBOL", help="Only these symbols; else all.", show_default=False),
 ]
 AnySymbol = Annotated[
-    str | None, typer.Argument(metavar="SYMBOL", help="Only this one; else all.", show_default=False)
+    str | None, typer.Argument(metavar="SYMBOL", help="Only this symbol; else all.", show_default=False)
 ]
 Class = Annotated[
     str | None, typer.Option("--asset-class", metavar="CLASS", help="Only of this class; else of all.")
@@ -31,11 +32,11 @@ AsOf = Annotated[
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept with it.")]
 Provider = Annotated[str, typer.Argument(metavar="PROVIDER", help="A provider of `provider list`.")]
 AnyProvider = Annotated[
-    str | None, typer.Argument(metavar="PROVIDER", help="Only this one; else all.", show_default=False)
+    str | None, typer.Argument(metavar="PROVIDER", help="Only this provider; else all.", show_default=False)
 ]
 KeyName = Annotated[str, typer.Option("--name", metavar="NAME", help="Which of its keys.")]
-AnyUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this one; else all.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
+AnyUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this user; else all.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="Show at most this many rows.")]
 Lowest = Annotated[
     str | None, typer.Option("--lowest", metavar="PRICE", help="Lower prices are quarantined.")
 ]
@@ -47,7 +48,7 @@ TrustJumpsUntil = Annotated[
     typer.Option(
         "--trust-jumps-until",
         metavar="TIME",
-        help="Until then no price is quarantined for being far from the last one; a day means its end.",
+        help="Until then no price is quarantined for being far from the last price; a day means its end.",
     ),
 ]
 Csv = Annotated[

@@ -122,7 +122,7 @@ def show(id_: int, *, as_json: bool) -> None:
             "price alert": alert.price_alert_id,
             "recipient": alert.recipient,
             "told": _rule(alert),
-            "state": _state(alert) or "waits for a price",
+            "state": _state(alert) or "waits",
             "last price": _price(alert.seen),
             "observed": moment(alert.seen_at),
             "moves count from": _price(alert.reference),

@@ -141,9 +141,7 @@ def change(
     }
     changes = {column: value for column, value in changes.items() if value is not None}
     if quiet is not None:
-        changes["quiet_from"], changes["quiet_until"] = (
-            (None, None) if quiet == "none" else _quiet_hours(quiet)
-        )
+        changes["quiet_from"], changes["quiet_until"] = _quiet_hours(quiet)
     if not changes and not new_address:
         raise typer.BadParameter("say what is to change, by at least one option")
     with open_owner(settings) as engine:
@@ -188,7 +186,7 @@ def remove(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"recipient": name, "removed": True})
     else:
-        typer.echo(f"{name} is not told any more.")
+        typer.echo(f"{name} is removed, and gets no more messages.")
 
 
 def _asked_address(recipient: Recipient, file: Path | None) -> Address | None:
@@ -252,7 +250,7 @@ def _shown(settings: Settings, recipient: Recipient) -> str | None:
 
 
 def _quiet_hours(typed: str | None) -> Sequence[time | None]:
-    if typed is None:
+    if typed is None or typed == "none":
         return None, None
     found = _QUIET.fullmatch(typed)
     if found is None or found.group(1, 2) == found.group(3, 4):

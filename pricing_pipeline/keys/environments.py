@@ -15,14 +15,15 @@ from pricing_pipeline.settings import Settings
 _SETTINGS = {f"PRICING_{name.upper()}": field for name, field in Settings.model_fields.items()}
 SECRETS = frozenset(name for name, field in _SETTINGS.items() if "SecretStr" in str(field.annotation))
 """The settings that hold secrets."""
-KEYS = frozenset(name for name in SECRETS if re.search("_(API_KEYS?|MASTER_KEY)$", name))
-"""API keys, and the master keys that open stored ones."""
+API_KEYS = frozenset(name for name in SECRETS if re.search("_API_KEYS?$", name))
+"""The settings that hold keys of providers."""
 
 SECRETS_OF: Mapping[str, frozenset[str]] = {
     "sandbox": frozenset(),
     "demo-viewer": frozenset({"PRICING_DATABASE_URL"}),
     "api": frozenset({"PRICING_DATABASE_URL"}),
-    "code-server": frozenset({"PRICING_DATABASE_URL", "PRICING_DAGSTER_URL"}) | KEYS,
+    "code-server": frozenset({"PRICING_DATABASE_URL", "PRICING_DAGSTER_URL", "PRICING_MASTER_KEY"})
+    | API_KEYS,
     "notifier": frozenset(
         {
             "PRICING_DATABASE_URL",
@@ -48,7 +49,7 @@ _PASSED_ON = re.compile(
 def environment_of_children(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """The part of the caller's environment for all children: settings, and variables that programs need to run.
 
-    With the sandbox on nobody needs a real key. Keys of the same names stand in: each has limits of its own.
+    With the sandbox on nobody needs a real API key. Keys of the same names stand in: each has limits of its own.
     """
     passed = {
         name: value
@@ -56,7 +57,7 @@ def environment_of_children(environment: Mapping[str, str], settings: Settings) 
         if name in _SETTINGS or _PASSED_ON.fullmatch(name) is not None
     }
     if settings.sandbox:
-        passed = {name: value for name, value in passed.items() if name not in KEYS}
+        passed = {name: value for name, value in passed.items() if name not in API_KEYS}
         for provider in PROVIDERS:
             if keys := configured_keys(settings, provider):
                 named = (f"{name}={key.get_secret_value()}" for name, key in sandbox_keys(keys).items())
@@ -65,8 +66,14 @@ def environment_of_children(environment: Mapping[str, str], settings: Settings) 
 
 
 def given_to(process: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """The part of the children's environment that one of them gets. Handlers of the user's own run in the notifier."""
+    """The part of the children's environment that one of them gets. Handlers of the user's own run in the notifier.
+
+    With the sandbox on no call needs a stored key, but messages still go to sealed addresses: the notifier alone gets
+    the master keys.
+    """
     withheld = SECRETS - SECRETS_OF[process]
+    if environment.get("PRICING_SANDBOX") == "true" and process != "notifier":
+        withheld |= {"PRICING_MASTER_KEY"}
     return {
         name: value
         for name, value in environment.items()

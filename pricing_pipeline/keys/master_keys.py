@@ -22,8 +22,8 @@ from pricing_pipeline.settings import Settings
 _SETTING = "PRICING_MASTER_KEY"
 _IN_FILE = "file:"
 _HEADING = """\
-# Master keys of the pricing pipeline, newest first: the newest seals providers' keys, each opens what it has sealed.
-# A person with this file and the database can read every API key. Without it the stored keys are lost.
+# Master keys of the pricing pipeline, newest first. They seal API keys and addresses of recipients: the newest seals,
+# each opens what it has sealed. A person with this file and the database can read them all. Without it they are lost.
 """
 
 

@@ -21,6 +21,7 @@ from pydantic import SecretStr
 from pricing_pipeline.errors import OperationFailed, SettingsError
 from pricing_pipeline.operations.channels import check_address, send_message, send_webhook, shown_address
 from pricing_pipeline.operations.channels.messages import CHAT, E_MAIL, SMS
+from pricing_pipeline.operations.channels.posting import PRIVATE_ALLOWED
 from pricing_pipeline.operations.life import SignsOfLife
 from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline.own_files import NotPrivate, read_private, replace_own
@@ -32,6 +33,7 @@ AWAY_AFTER = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 300.0, 2400.0
 """Seconds between attempts, as between those of a webhook; the last pause is repeated while the outage lasts."""
 _TIME_LIMIT = 30
+_SHORTEST_SECRET = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +82,27 @@ def from_settings(settings: Settings) -> LastResort | None:
     try:
         check_address(channel, url, allow_private=settings.last_resort_allow_private)
     except OperationFailed as error:
+        why = str(error).replace(PRIVATE_ALLOWED, "PRICING_LAST_RESORT_ALLOW_PRIVATE=true allows it")
         raise SettingsError(
-            f"PRICING_LAST_RESORT_URL cannot be used: {error}. docs/alerts.md lists the addresses that can."
+            f"PRICING_LAST_RESORT_URL cannot be used: {why}. docs/alerts.md lists the addresses that can."
         ) from None
-    if channel == "webhook" and settings.last_resort_secret is None:
+    secret = _signing_secret(settings) if channel == "webhook" else None
+    return LastResort(settings.last_resort_url, secret, settings.last_resort_allow_private)
+
+
+def _signing_secret(settings: Settings) -> SecretStr:
+    secret = settings.last_resort_secret
+    if secret is None:
         raise SettingsError(
             "PRICING_LAST_RESORT_URL is a webhook, and PRICING_LAST_RESORT_SECRET, which signs what it gets, is not "
             "set. `openssl rand -hex 32` prints one; the receiver needs it, too."
         )
-    secret = settings.last_resort_secret if channel == "webhook" else None
-    return LastResort(settings.last_resort_url, secret, settings.last_resort_allow_private)
+    if len(secret.get_secret_value()) < _SHORTEST_SECRET:
+        raise SettingsError(
+            f"PRICING_LAST_RESORT_SECRET must have {_SHORTEST_SECRET} characters or more: whoever sees a message could "
+            "find a short one by trying. `openssl rand -hex 32` prints one."
+        )
+    return secret
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ Work = Callable[[threading.Event], object]
 
 def main() -> None:
     """Do all that until SIGTERM or SIGINT. Attempts then have three seconds to end; the others return to the queue."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

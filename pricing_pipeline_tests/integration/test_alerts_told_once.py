@@ -55,12 +55,12 @@ def kill_message(core: Core) -> None:
 def test_b21_a_silence_of_what_is_not_open_says_what_is(cli: CommandLine, core: Core, clock: Clock) -> None:
     said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo").stdout
     assert said.endswith(
-        "No open alert is about yahooo now; of breaker_open there are open ones about: nothing.\n"
+        "No open alert of breaker_open is about yahooo. Subjects of its open alerts: none.\n"
     )
     open_breaker(core)
     look(core)
     said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo").stdout
-    assert said.endswith(f"of breaker_open there are open ones about: {TWELVEDATA}.\n")
+    assert said.endswith(f"Subjects of its open alerts: {TWELVEDATA}.\n")
     said = cli("alert", "silence", "breaker_open", "--hours", "1", "--subject", "yahooo", "--json").json
     assert (said["is_open"], said["open_subjects"]) == (False, [TWELVEDATA])
     assert "No open alert" not in cli("alert", "silence", "breaker_open", "--hours", "1").stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ import pytest
 from apprise.manager_plugins import NotificationManager
 from apprise.plugins.discord import NotifyDiscord
 from pydantic import SecretStr
+from requests.utils import get_netrc_auth
 
 from pricing_pipeline.errors import OperationFailed
 from pricing_pipeline.operations.channels import check_address, send_message, shown_address
@@ -50,6 +52,21 @@ def test_e8_a_text_that_is_too_long_is_cut_off_and_sent_once(monkeypatch: pytest
     (posted,) = receiver.posted
     assert "#1f0c9a3e" in posted.body.decode()
     assert len(posted.body) < 4_000
+
+
+def test_e8_a_password_of_netrc_is_not_sent_to_a_service(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    netrc = tmp_path / ".netrc"
+    netrc.write_text("default login ann password canary\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(netrc))
+    with receiving(lambda post: post.answer(204)) as receiver:
+        assert get_netrc_auth(receiver.url) == ("ann", "canary"), "it would be sent"
+        send(monkeypatch, receiver.url)
+    (posted,) = receiver.posted
+    assert "Authorization" not in posted.headers
 
 
 @pytest.mark.parametrize(
@@ -95,10 +112,15 @@ def test_e8_no_chat_or_sms_lets_its_user_name_a_host() -> None:
 @pytest.mark.parametrize(
     ("channel", "url", "words"),
     [
-        ("chat", "json://127.0.0.1/", "begins with one of"),
-        ("chat", "file:///etc/passwd", "begins with one of"),
-        ("chat", "mattermost.example", "begins with one of"),
-        ("chat", "", "begins with one of"),
+        ("chat", "json://127.0.0.1/", "an address of chat begins with one of discord://"),
+        ("chat", "file:///etc/passwd", "an address of chat begins with one of discord://"),
+        ("chat", "mattermost.example", "an address of chat begins with one of discord://"),
+        (
+            "chat",
+            "https://hooks.slack.com/services/a/b/c",
+            "an address of chat begins with one of discord://",
+        ),
+        ("chat", "", "an address of chat begins with one of discord://"),
         ("sms", DISCORD, "an address of sms begins with one of"),
         ("chat", "mailto://example.com", "an address of chat begins with one of"),
         ("chat", f"{DISCORD}?template=/etc/passwd", "options that are not allowed"),

@@ -136,6 +136,11 @@ def test_e8_the_receiver_that_the_page_shows_tells_a_genuine_webhook_from_a_forg
     assert not scope["is_genuine"]("another", headers, body)
     old = {"Pricing-Timestamp": str(now - 400), "Pricing-Signature": sign(SECRET, now - 400, body)}
     assert not scope["is_genuine"](SECRET, old, body)
+    for missing in headers:
+        assert not scope["is_genuine"](SECRET, {**headers, missing: ""}, body)
+        assert not scope["is_genuine"](SECRET, {k: v for k, v in headers.items() if k != missing}, body)
+    for odd in ("9" * 400, "9" * 5000, "-1", "1e9", "\u0661"):
+        assert not scope["is_genuine"](SECRET, {**headers, "Pricing-Timestamp": odd}, body)
 
 
 def test_the_log_sends_nothing_and_shows_what_would_have_been_sent() -> None:

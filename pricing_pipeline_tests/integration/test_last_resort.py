@@ -164,9 +164,10 @@ def test_b21_a_short_silence_and_a_damaged_file_tell_nobody(
         ("fire", "PRICING_LAST_RESORT_URL is no address: it begins with one of https://, mailto://"),
         ("file:///etc/passwd", "PRICING_LAST_RESORT_URL is no address"),
         ("http://example.com/canary", "PRICING_LAST_RESORT_URL cannot be used: .* must begin with https://"),
+        ("http://example.com/canary", "PRICING_LAST_RESORT_ALLOW_PRIVATE=true allows it"),
         (
             "https://127.0.0.1/canary",
-            "PRICING_LAST_RESORT_URL cannot be used: 127.0.0.1 is a private address",
+            "cannot be used: 127.0.0.1 is a private address. PRICING_LAST_RESORT_ALLOW_PRIVATE=true allows it",
         ),
         ("mailtos://ann:canary@", "PRICING_LAST_RESORT_URL cannot be used"),
         ("https://example.com/canary", "PRICING_LAST_RESORT_SECRET, which signs what it gets, is not set"),
@@ -176,6 +177,15 @@ def test_c3_a_last_resort_that_cannot_be_told_is_refused_without_repeating_it(ur
     with pytest.raises(SettingsError, match=words) as refused:
         last_resort.from_settings(Settings(last_resort_url=SecretStr(url)))
     assert "canary" not in str(refused.value)
+
+
+def test_c3_a_secret_that_can_be_found_by_trying_is_refused() -> None:
+    url = SecretStr("https://example.com/hook")
+    with pytest.raises(SettingsError, match="must have 16 characters or more") as refused:
+        last_resort.from_settings(Settings(last_resort_url=url, last_resort_secret=SecretStr("canary")))
+    assert "canary" not in str(refused.value)
+    long = SecretStr("canary-of-16-lett")
+    assert last_resort.from_settings(Settings(last_resort_url=url, last_resort_secret=long)) is not None
 
 
 def test_b21_mail_is_a_last_resort_too() -> None:

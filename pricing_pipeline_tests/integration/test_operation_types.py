@@ -49,7 +49,7 @@ def test_e2_a_type_of_ones_own_lives_from_add_to_remove(core: Core, cli: Command
     assert refused.startswith("sheet_row is not removed: 1 of its operations wait or are under way")
     assert cli("operation", "cancel", str(waits)).exit_code == 0
     assert cli("operation-type", "change", "sheet_row", "--field", "symbol=string").exit_code == 0
-    assert cli("operation-type", "remove", "sheet_row").stdout == "sheet_row is no operation type any more.\n"
+    assert cli("operation-type", "remove", "sheet_row").stdout == "sheet_row is removed.\n"
     assert "no operation type is called 'sheet_row'" in cli("operation-type", "show", "sheet_row").error
 
 

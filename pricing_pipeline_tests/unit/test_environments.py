@@ -68,8 +68,19 @@ def test_a4_with_the_sandbox_on_keys_keep_their_names_alone(monkeypatch: pytest.
         "PRICING_TWELVEDATA_API_KEYS": "second=canary-2",
     }
     passed = environment_of_children(caller, settings)
-    assert passed.keys() == {"PRICING_TWELVEDATA_API_KEYS"}
-    for name, value in passed.items():
+    assert passed.keys() == {"PRICING_MASTER_KEY", "PRICING_TWELVEDATA_API_KEYS"}
+    own = given_to("code-server", passed | {"PRICING_SANDBOX": "true"})
+    assert own.keys() == {"PRICING_SANDBOX", "PRICING_TWELVEDATA_API_KEYS"}
+    for name, value in own.items():
         monkeypatch.setenv(name, value)
     assert configured_keys(Settings(), "twelvedata") == keys_in_use(settings, "twelvedata", {})
-    assert "canary" not in str(passed)
+    assert "canary" not in str(own)
+
+
+def test_e8_with_the_sandbox_on_the_notifier_alone_gets_the_master_keys() -> None:
+    """Addresses of recipients are sealed there, too."""
+    caller = {"PRICING_MASTER_KEY": "canary-0", "PRICING_FMP_API_KEY": "canary-1"}
+    passed = environment_of_children(caller, Settings(sandbox=True)) | {"PRICING_SANDBOX": "true"}
+    knowing = [name for name in SECRETS_OF if "PRICING_MASTER_KEY" in given_to(name, passed)]
+    assert knowing == ["notifier"]
+    assert "canary-1" not in str(given_to("notifier", passed))

@@ -30,7 +30,7 @@ AnyKind = Annotated[
 @noun.command("list")
 @listing
 def list_(symbol: Symbol, asset_class: Class = None, as_of: AsOf = None, as_json: Json = False) -> None:
-    """List the splits and dividends of an instrument, the newest first, and who said so.
+    """List the splits and dividends of an instrument, the newest first, and who reported them.
 
     \b
     Example: pricing-pipeline action list AAPL
@@ -47,7 +47,7 @@ def list_(symbol: Symbol, asset_class: Class = None, as_of: AsOf = None, as_json
 def show(
     symbol: Symbol, ex_day: Day, kind: AnyKind = None, asset_class: Class = None, as_json: Json = False
 ) -> None:
-    """Show the splits and dividends of a day: who said so, when, why, and what was believed before.
+    """Show the splits and dividends of a day: who reported them, when, why, and what was believed before.
 
     \b
     Example: pricing-pipeline action show AAPL 2020-08-31
@@ -78,7 +78,7 @@ def add(
     asset_class: Class = None,
     as_json: Json = False,
 ) -> None:
-    """Enter a split or a dividend that no source tells, or that one tells wrongly.
+    """Enter a split or a dividend that no source reports, or that a source reports wrongly.
 
     No stored price changes: histories count it when they are read adjusted. It needs the owner's URL, as
     `type add` does.
@@ -114,7 +114,7 @@ def remove(
     asset_class: Class = None,
     as_json: Json = False,
 ) -> None:
-    """Take back a split or dividend, whoever said it. It stays as a revision, with who took it back and why.
+    """Take back a split or dividend, whoever reported it. It stays as a revision, with who took it back and why.
 
     \b
     Example: pricing-pipeline action remove AAPL 2020-08-31 --kind split --reason "it was 5:1"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import Json, Reason
+from pricing_pipeline.cli.options import Json, Limit, Reason
 from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="See what is in trouble, and say who looks after it.")
@@ -17,8 +17,8 @@ Rule = Annotated[str, typer.Argument(metavar="ALERT", help="A kind of alert, suc
 @noun.command("list")
 @listing
 def list_(
-    with_past: Annotated[bool, typer.Option("--past", help="Those that are over, too.")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    with_past: Annotated[bool, typer.Option("--past", help="Include alerts that are over.")] = False,
+    limit: Limit = 50,
     as_json: Json = False,
 ) -> None:
     """List alerts: open ones first, the most urgent first.
@@ -37,7 +37,7 @@ def show(
     alert_id: Annotated[int, typer.Argument(metavar="ID", min=1, help="An id, as in `alert list`.")],
     as_json: Json = False,
 ) -> None:
-    """Show one alert: what was found, who was told and who looks after it, and where to read on.
+    """Show one alert: the trouble, the messages about it, who looks after it, and where to read on.
 
     \b
     Example: pricing-pipeline alert show 3

@@ -28,9 +28,7 @@ def start(
         ),
     ] = None,
     last: Last = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell what it would cost; nothing is queued.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the cost; queue nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Fetch the history that is missing between two days. What is stored already costs no call.
@@ -62,7 +60,9 @@ def start(
 @noun.command("list")
 @listing
 def list_(
-    at_most: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 20,
+    at_most: Annotated[
+        int, typer.Option("--limit", min=1, help="Show at most this many rows, the newest first.")
+    ] = 20,
     as_json: Json = False,
 ) -> None:
     """List backfills and how far they are, the newest first; those of the Dagster UI too.

@@ -51,12 +51,12 @@ def add(
         str | None, typer.Option(metavar="DATE", help="First day that a backfill may ask for.")
     ] = None,
     background_ttl: Annotated[
-        int, typer.Option(metavar="MINUTES", help="How old one that is held may grow unwatched.")
+        int, typer.Option(metavar="MINUTES", help="Age at which a held, unwatched price is due again.")
     ] = 1440,
     description: Annotated[str, typer.Option(metavar="TEXT", help="One sentence for people.")] = "",
     follow_market: Annotated[
         bool | None,
-        typer.Option(help="Make no call while a market is closed. Daily values do so unless told otherwise."),
+        typer.Option(help="Make no call while a market is closed; the default for daily values."),
     ] = None,
     owner: Annotated[
         str | None, typer.Option(metavar="EMAIL", help="Who answers for it; a team as team:NAME.")
@@ -110,7 +110,7 @@ def set_ttl(
         int | None, typer.Option(metavar="MINUTES", help="How old a watched price may grow.")
     ] = None,
     background_ttl: Annotated[
-        int | None, typer.Option(metavar="MINUTES", help="How old one that is held may grow unwatched.")
+        int | None, typer.Option(metavar="MINUTES", help="Age at which a held, unwatched price is due again.")
     ] = None,
     as_type: Annotated[
         bool, typer.Option("--as-type", help="Have the symbols go by the type's TTL again.")

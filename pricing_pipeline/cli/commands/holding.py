@@ -26,8 +26,8 @@ noun = typer.Typer(help="Say what users hold, or see who holds what.")
 def open_(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = False) -> None:
     """Say that a user holds instruments: their prices are fetched, and kept fresh by the background TTL.
 
-    That goes on until `holding close`, also while nobody watches. A symbol that nobody has asked for before becomes
-    known, as by `subscription watch`.
+    This lasts until `holding close`, also while nobody watches. A symbol that is new here is added to the instruments,
+    as by `subscription watch`.
 
     \b
     Example: pricing-pipeline holding open AAPL MSFT --type equity_quote --user alice

@@ -41,7 +41,8 @@ NewListedOn = Annotated[
     str | None, typer.Option("--listed-on", metavar="DATE", help="Its first day of trading.")
 ]
 NewScale = Annotated[
-    int | None, typer.Option("--scale", metavar="DECIMALS", help="At least so many are stored of a price.")
+    int | None,
+    typer.Option("--scale", metavar="DECIMALS", help="Decimals that are stored of each price, at least."),
 ]
 TypeOfBounds = Annotated[
     str | None, typer.Option("--type", metavar="TYPE", help="Whose prices the next four options bound.")
@@ -72,7 +73,7 @@ def list_(
 @noun.command()
 @zoned
 def show(symbol: Symbol, asset_class: Class = None, as_json: Json = False) -> None:
-    """Show what is known of an instrument, and what its data types have of it.
+    """Show an instrument, and what each data type stores of it.
 
     \b
     Example: pricing-pipeline instrument show AAPL
@@ -124,7 +125,7 @@ def add(
         str | None, typer.Option("--asset-class", metavar="CLASS", help="Of which they are.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="TEXT", help="For people; of one symbol.")
+        str | None, typer.Option("--name", metavar="TEXT", help="A name for people; only with one symbol.")
     ] = None,
     currency: Annotated[
         str | None,
@@ -141,9 +142,9 @@ def add(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make instruments known, unverified until a provider's first valid answer. All are added, or none.
+    """Add instruments, unverified until a provider's first valid answer. All are added, or none.
 
-    Nothing is fetched of them by that alone. What is known already stays as it is.
+    This alone fetches nothing. Existing instruments stay as they are.
 
     \b
     Example: pricing-pipeline instrument add MSFT GOOG --asset-class equity --currency USD
@@ -176,7 +177,7 @@ def change(
     as_type: AsType = False,
     as_json: Json = False,
 ) -> None:
-    """Correct what is known of an instrument, or bound its prices. What no option names stays.
+    """Correct an instrument, or bound its prices. Values without an option stay.
 
     The word none takes away what an option names, as in --highest none. Quarantined values stay where they are. It
     needs the owner's URL, as `type add` does.

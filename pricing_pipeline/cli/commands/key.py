@@ -24,7 +24,7 @@ def set_(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Store an API key, encrypted, or replace one. It is asked for, or read from standard input.
+    """Store an API key, encrypted, or replace one. The command asks for it, or reads it from standard input.
 
     Running drains use it within ten seconds. It goes before a key of the same name that is set in the environment.
 
@@ -52,7 +52,7 @@ def list_(provider: AnyProvider = None, as_json: Json = False) -> None:
 @noun.command()
 @zoned
 def show(provider: Provider, name: KeyName = "default", as_json: Json = False) -> None:
-    """Show what is known of one key but the key: its last two characters, its limits, and what is left of them.
+    """Show one key without its secret: its last two characters, its limits, and what is left of them.
 
     \b
     Example: pricing-pipeline key show twelvedata --name second
@@ -94,7 +94,7 @@ def change(
 
 @noun.command()
 def remove(provider: Provider, name: KeyName = "default", as_json: Json = False) -> None:
-    """Forget a stored API key. Nothing is asked with a key of this name until one is stored again.
+    """Forget a stored API key. No call uses a key of this name until one is stored again.
 
     \b
     Example: pricing-pipeline key remove twelvedata --name second

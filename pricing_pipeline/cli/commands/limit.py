@@ -51,7 +51,7 @@ def set_(
     name: Name,
     units: Annotated[int, typer.Argument(metavar="UNITS", help="In its own units: credits or calls.")],
     seconds: Annotated[
-        int | None, typer.Option("--seconds", help="In any so many seconds; of a new limit.")
+        int | None, typer.Option("--seconds", help="Length of the window of a new limit.")
     ] = None,
     day: Annotated[
         str | None,
@@ -60,7 +60,7 @@ def set_(
     key: Key = None,
     as_json: Json = False,
 ) -> None:
-    """Write what a plan allows. A limit that is there keeps its window; a new one needs --seconds or --day.
+    """Write what a plan allows. An existing limit keeps its window; a new limit needs --seconds or --day.
 
     Running drains keep to it from their next claim on. It needs the owner's URL, as `type add` does.
 

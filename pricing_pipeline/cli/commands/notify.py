@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import Json
+from pricing_pipeline.cli.options import Json, Limit
 from pricing_pipeline.cli.style import listing
 
-noun = typer.Typer(help="Try a recipient's channel, and read what would have been sent.")
+noun = typer.Typer(help="Try a recipient's channel, and read the messages of the channel log.")
 
 
 @noun.command("test")
@@ -23,7 +23,7 @@ def try_(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Send a recipient a test message, and wait up to half a minute to see how it ends.
+    """Send a recipient a test message, and wait up to half a minute for its end.
 
     \b
     Example: pricing-pipeline notify test ops
@@ -38,10 +38,8 @@ def try_(
 
 @noun.command()
 @listing
-def log(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 20, as_json: Json = False
-) -> None:
-    """Show messages to recipients of the channel `log`: what would have been sent, the newest first.
+def log(limit: Limit = 20, as_json: Json = False) -> None:
+    """Show messages to recipients of the channel `log`, which sends nothing, the newest first.
 
     \b
     Example: pricing-pipeline notify log

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import Json
+from pricing_pipeline.cli.options import Json, Limit
 from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Look at side effects such as messages, and step in.")
@@ -32,15 +32,16 @@ _LIVE_AND_FAILED = [OperationStatus.PENDING, OperationStatus.PROCESSING, Operati
 @listing
 def list_(
     statuses: Annotated[
-        list[OperationStatus], typer.Option("--status", help="Only those in this state; may be repeated.")
+        list[OperationStatus],
+        typer.Option("--status", help="Only operations in this state; may be repeated."),
     ] = _LIVE_AND_FAILED,
     operation_type: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="Only this type, such as webhook; else all.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    limit: Limit = 50,
     as_json: Json = False,
 ) -> None:
-    """List side effects: those that wait in the order they are claimed, then the newest finished ones.
+    """List side effects: waiting ones in the order they are claimed, then finished ones, the newest first.
 
     \b
     Example: pricing-pipeline operation list --status failed
@@ -69,7 +70,7 @@ def show(
 @noun.command()
 @listing
 def status(as_json: Json = False) -> None:
-    """Count side effects by type and status, and tell what was done today.
+    """Count side effects by type and status, and those of today.
 
     \b
     Example: pricing-pipeline operation status
@@ -83,14 +84,18 @@ def status(as_json: Json = False) -> None:
 def retry(
     ids: Annotated[
         list[int] | None,
-        typer.Argument(metavar="ID", min=1, help="Ids of dead ones.", show_default=False),
+        typer.Argument(
+            metavar="ID", min=1, help="Ids of failed or cancelled operations.", show_default=False
+        ),
     ] = None,
-    all_failed: Annotated[bool, typer.Option("--all-failed", help="All that have failed for good.")] = False,
+    all_failed: Annotated[
+        bool, typer.Option("--all-failed", help="All operations that have failed for good.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Queue dead side effects again, with all their attempts and the same idempotency key.
+    """Queue failed or cancelled side effects again, with all their attempts and the same idempotency key.
 
-    The exit code is 1 when one could not be retried.
+    The exit code is 1 when an operation could not be retried.
 
     \b
     Example: pricing-pipeline operation retry --all-failed
@@ -105,9 +110,9 @@ def retry(
 
 @noun.command()
 def cancel(ids: Ids, as_json: Json = False) -> None:
-    """Cancel side effects that wait or are under way. One that is under way may have happened already.
+    """Cancel side effects that wait or are under way. Those under way may have happened already.
 
-    The exit code is 1 when one could not be cancelled.
+    The exit code is 1 when an operation could not be cancelled.
 
     \b
     Example: pricing-pipeline operation cancel 17 18

@@ -21,14 +21,14 @@ Fields = Annotated[
     ),
 ]
 Description = Annotated[str | None, typer.Option("--description", metavar="TEXT", help="For people.")]
-Attempts = Annotated[int | None, typer.Option("--max-attempts", help="So often it is tried, 1 to 20.")]
+Attempts = Annotated[int | None, typer.Option("--max-attempts", help="Number of attempts, 1 to 20.")]
 TimeLimit = Annotated[
-    int | None, typer.Option("--time-limit", metavar="SECONDS", help="For one attempt, 1 to 240.")
+    int | None, typer.Option("--time-limit", metavar="SECONDS", help="Time for one attempt, 1 to 240.")
 ]
 FirstPause = Annotated[
     int | None,
     typer.Option(
-        "--first-pause", metavar="SECONDS", help="After the first failed attempt; it doubles each time."
+        "--first-pause", metavar="SECONDS", help="Pause after the first failed attempt; later ones double."
     ),
 ]
 
@@ -99,13 +99,13 @@ def change(
     first_pause: FirstPause = None,
     is_active: Annotated[
         bool | None,
-        typer.Option("--active/--inactive", help="Whether its operations are done; else they wait."),
+        typer.Option("--active/--inactive", help="Whether its operations are done; if not, they wait."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Change an operation type. Fields take the place of all that it had; those of a built-in type stay.
+    """Change an operation type. Fields replace all former fields; those of a built-in type stay.
 
-    What is queued already keeps its payload and its number of attempts. It needs the owner's URL, as `type add` does.
+    Queued operations keep their payload and their number of attempts. It needs the owner's URL, as `type add` does.
 
     \b
     Example: pricing-pipeline operation-type change webhook --max-attempts 8
@@ -126,7 +126,7 @@ def change(
 
 @noun.command()
 def remove(name: Name, as_json: Json = False) -> None:
-    """Forget an operation type of your own. It must not be a channel, and none of its operations may wait.
+    """Delete an operation type of your own. No recipient may use it, and none of its operations may wait.
 
     It needs the owner's URL, as `type add` does.
 

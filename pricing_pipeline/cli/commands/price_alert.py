@@ -34,22 +34,24 @@ def add(
     ] = None,
     moved: Annotated[
         str | None,
-        typer.Option("--moved", metavar="PERCENT", help="When the price has moved by so many percent."),
+        typer.Option("--moved", metavar="PERCENT", help="When the price has moved by this many percent."),
     ] = None,
     stale: Annotated[
-        str | None, typer.Option("--stale", metavar="SPAN", help="When it has been stale for so long: 30m.")
+        str | None, typer.Option("--stale", metavar="SPAN", help="When it has been stale for this long: 30m.")
     ] = None,
     each: Annotated[bool, typer.Option("--each", help="Of each new price.")] = False,
     pace: Annotated[
         str | None,
-        typer.Option("--pace", metavar="SPAN", help="With --each, one message in this time; else 1m."),
+        typer.Option(
+            "--pace", metavar="SPAN", help="With --each, at most one message in this time; else 1m."
+        ),
     ] = None,
     all_symbols: Annotated[
         bool, typer.Option("--all-symbols", help="With --each, of all symbols of the data type.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Tell somebody when a price crosses a value, moves, grows stale, or is new.
+    """Tell a recipient when a price crosses a value, moves, grows stale, or is new.
 
     \b
     Example: pricing-pipeline price-alert add mailbox AAPL --type equity_quote --above 200
@@ -69,7 +71,8 @@ def add(
 @listing
 def list_(
     recipient: Annotated[
-        str | None, typer.Option("--recipient", metavar="NAME", help="Only those of this one; else all.")
+        str | None,
+        typer.Option("--recipient", metavar="NAME", help="Only those of this recipient; else all."),
     ] = None,
     limit: Limit = 50,
     as_json: Json = False,

@@ -35,7 +35,9 @@ def list_(
     state: Annotated[
         Decided, typer.Option("--status", help="Only values in this state.")
     ] = Decided.QUARANTINED,
-    at_most: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 50,
+    at_most: Annotated[
+        int, typer.Option("--limit", min=1, help="Show at most this many rows, the newest first.")
+    ] = 50,
     as_json: Json = False,
 ) -> None:
     """List values that a provider sent and that are not believed, the latest first.

@@ -11,7 +11,7 @@ import typer
 from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.style import listing, zoned
 
-noun = typer.Typer(help="Say who is told of trouble, by which channel, and when.")
+noun = typer.Typer(help="Manage who is told of trouble and prices, by which channel, and when.")
 
 Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="A recipient of `recipient list`.")]
 
@@ -29,11 +29,11 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         metavar="HH:MM-HH:MM",
-        help="Messages wait then for the end, unless they are P0; none = never.",
+        help="Messages wait for the end of this time, unless they are P0; none = never.",
     ),
 ]
 QuietZone = Annotated[
-    str | None, typer.Option("--quiet-zone", metavar="ZONE", help="Of the quiet hours; else UTC.")
+    str | None, typer.Option("--quiet-zone", metavar="ZONE", help="Time zone of the quiet hours; else UTC.")
 ]
 
 AddressFile = Annotated[
@@ -52,7 +52,7 @@ def add(
         ),
     ],
     severity: Annotated[
-        Severity, typer.Option("--severity", help="Told of alerts at least as urgent as this.")
+        Severity, typer.Option("--severity", help="Alerts at least this urgent; P0 is the most urgent.")
     ] = Severity.P1,
     quiet: Quiet = None,
     quiet_zone: QuietZone = None,
@@ -62,9 +62,10 @@ def add(
     address_file: AddressFile = None,
     as_json: Json = False,
 ) -> None:
-    """Add somebody to be told. The address is asked for, or read from a file or standard input, and stored encrypted.
+    """Add a recipient.
 
-    That of a table (rest) is a JSON document. The channel log and those of your own have no address.
+    The command asks for the address, or reads it from a file or standard input, and stores it encrypted. The address of
+    a table (rest) is a JSON document. The channel log and channels of your own have no address.
 
     \b
     Example: pricing-pipeline recipient add ops webhook --severity P1 --quiet 22:00-07:00
@@ -99,7 +100,7 @@ def list_(as_json: Json = False) -> None:
 @noun.command()
 @zoned
 def show(name: Name, as_json: Json = False) -> None:
-    """Show one recipient; of the address only the host.
+    """Show one recipient; of its address only the host.
 
     \b
     Example: pricing-pipeline recipient show ops
@@ -113,7 +114,8 @@ def show(name: Name, as_json: Json = False) -> None:
 def change(
     name: Name,
     severity: Annotated[
-        Severity | None, typer.Option("--severity", help="Told of alerts at least as urgent as this.")
+        Severity | None,
+        typer.Option("--severity", help="Alerts at least this urgent; P0 is the most urgent."),
     ] = None,
     quiet: Quiet = None,
     quiet_zone: QuietZone = None,
@@ -132,7 +134,7 @@ def change(
     address_file: AddressFile = None,
     as_json: Json = False,
 ) -> None:
-    """Change when somebody is told, or where.
+    """Change when a recipient is told, or where.
 
     \b
     Example: pricing-pipeline recipient change ops --quiet none
@@ -154,7 +156,7 @@ def change(
 
 @noun.command()
 def remove(name: Name, as_json: Json = False) -> None:
-    """Forget a recipient. What waits to be sent there is cancelled.
+    """Delete a recipient. Messages that wait for it are cancelled.
 
     \b
     Example: pricing-pipeline recipient remove ops

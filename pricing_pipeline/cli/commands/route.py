@@ -64,7 +64,7 @@ def add(
 ) -> None:
     """Have a provider serve a data type, or one symbol of it. A symbol's own rules take the place of those of its type.
 
-    Said again with another rank, it moves. It needs the owner's URL, as `type add` does.
+    With another rank, an existing rule moves. It needs the owner's URL, as `type add` does.
 
     \b
     Example: pricing-pipeline route add yahoo AAPL --type equity_quote --rank 2
@@ -76,7 +76,7 @@ def add(
 
 @noun.command()
 def remove(provider: Provider, data_type: Type, symbol: AnySymbol = None, as_json: Json = False) -> None:
-    """Have a provider serve a data type, or one symbol of it, no more.
+    """Stop a provider from serving a data type, or one symbol of it.
 
     Tasks that wait for it go by the routes that are left.
 

@@ -28,12 +28,14 @@ def watch(
     symbols: Symbols,
     data_type: Type,
     user: User = None,
-    minutes: Annotated[float | None, typer.Option(help="Leave after so many; otherwise at Ctrl-C.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Leave after this many minutes; else at Ctrl-C.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Watch prices, which keeps them fresh: one heartbeat a minute until you leave.
 
-    A symbol that nobody has asked for before becomes known, unverified until a provider's first valid
+    A symbol that is new here is added to the instruments, unverified until a provider's first valid
     answer. With --json, one line per event: subscribed, price, documents, heartbeat, warning,
     unsubscribed.
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import Json
+from pricing_pipeline.cli.options import Json, Limit
 from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Look at the tasks of the fetch queue, and step in.")
@@ -37,10 +37,10 @@ def list_(
     statuses: Annotated[
         list[Status], typer.Option("--status", help="Only tasks in this state; may be repeated.")
     ] = _LIVE_AND_FAILED,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    limit: Limit = 50,
     as_json: Json = False,
 ) -> None:
-    """List tasks of the fetch queue: live ones in the order they are taken, then the newest finished ones.
+    """List tasks of the fetch queue: live ones in the order they are claimed, then finished ones, the newest first.
 
     \b
     Example: pricing-pipeline task list --status failed --limit 10
@@ -86,7 +86,7 @@ def retry(
 ) -> None:
     """Make dead tasks pending again, with all their attempts, and end their pairs' back-off.
 
-    A task whose work is queued already is left as it is. The exit code is 1 when one could not be retried.
+    A task whose work is queued already is left as it is. The exit code is 1 when a task could not be retried.
 
     \b
     Example: pricing-pipeline task retry --all-failed --provider twelvedata
@@ -106,7 +106,7 @@ def retry(
 
 @noun.command()
 def cancel(ids: Ids, as_json: Json = False) -> None:
-    """Cancel tasks that wait or run. What a running one brings is refused; its pair rests for an hour.
+    """Cancel tasks that wait or run. The answer of a running task is refused; its pair rests for an hour.
 
     \b
     Example: pricing-pipeline task cancel 17 18

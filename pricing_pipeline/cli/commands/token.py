@@ -65,7 +65,8 @@ def list_(as_json: Json = False) -> None:
 
 @noun.command()
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="One of `token list`.")], as_json: Json = False
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A token of `token list`.")],
+    as_json: Json = False,
 ) -> None:
     """Remove a token. The API refuses it within five seconds.
 

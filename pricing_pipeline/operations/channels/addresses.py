@@ -24,7 +24,7 @@ def check_address(channel: str, url: str, *, allow_private: bool) -> None:
     if channel == "rest":
         read_table(url, allow_private=allow_private)
         return
-    if scheme_of(url) not in _SCHEMES[channel]:
+    if url.partition("://")[0].lower() not in _SCHEMES[channel]:
         schemes = ", ".join(f"{scheme}://" for scheme in _SCHEMES[channel])
         raise OperationFailed(f"an address of {channel} begins with one of {schemes}", is_permanent=True)
     service = service_of(url)

@@ -1,4 +1,4 @@
-"""Messages to people by e-mail, chat and SMS. A destination is an address as apprise reads it: `slack://...`.
+"""Messages to people by e-mail, chat and SMS. An address is a URL as apprise reads it: `slack://...`.
 
 Of apprise's services those are allowed whose servers no user can name; e-mail, where one can, goes through mail.py.
 Options are allowed one by one, because others read files, turn off TLS checks or fetch something.
@@ -7,6 +7,7 @@ Options are allowed one by one, because others read files, turn off TLS checks o
 from __future__ import annotations
 
 import logging
+import os
 import re
 import ssl
 from contextlib import suppress
@@ -42,7 +43,7 @@ logging.getLogger("urllib3").setLevel(logging.WARNING)
 
 def send_message(
     operation: Operation,
-    destination: SecretStr,
+    address: SecretStr,
     *,
     allow_private: bool = False,
     seconds: float | None = None,
@@ -57,8 +58,8 @@ def send_message(
     """
     seconds = seconds_for(operation) if seconds is None else seconds
     title, body = str(operation.payload["title"]), str(operation.payload["body"])
-    scheme = scheme_of(destination.get_secret_value())
-    service = service_of(destination.get_secret_value(), seconds)
+    scheme = scheme_of(address.get_secret_value())
+    service = service_of(address.get_secret_value(), seconds)
     if scheme not in E_MAIL:
         return _post(service, scheme, f"{title} #{operation.idempotency_key.hex[:8]}", body, seconds)
     return send_mail(
@@ -73,18 +74,18 @@ def send_message(
     )
 
 
-def scheme_of(destination_url: str) -> str:
-    """The scheme of a destination. Raises OperationFailed if it is not allowed."""
-    scheme = destination_url.partition("://")[0].lower()
+def scheme_of(address: str) -> str:
+    """The scheme of an address. Raises OperationFailed if it is not allowed."""
+    scheme = address.partition("://")[0].lower()
     if scheme not in SCHEMES:
-        raise OperationFailed(f"a destination begins with one of {', '.join(SCHEMES)}", is_permanent=True)
+        raise OperationFailed(f"an address begins with one of {', '.join(SCHEMES)}", is_permanent=True)
     return scheme
 
 
-def service_of(destination_url: str, seconds: float = 30.0) -> NotifyBase:
-    """apprise's service for a destination of an allowed scheme. Raises OperationFailed.
+def service_of(address: str, seconds: float = 30.0) -> NotifyBase:
+    """apprise's service for an address of an allowed scheme. Raises OperationFailed.
 
-    Errors do not repeat the destination, because most of it is secret.
+    Errors do not repeat the address, because most of it is secret.
     """
     import apprise  # here, because it takes half a second and only who sends needs it
     from apprise.plugins import url_to_dict
@@ -96,16 +97,16 @@ def service_of(destination_url: str, seconds: float = 30.0) -> NotifyBase:
         storage_mode="memory",
         service_timeout=seconds,
     )
-    wrong = OperationFailed("the destination is not complete, or not valid", is_permanent=True)
+    wrong = OperationFailed(_incomplete(scheme_of(address)), is_permanent=True)
     parts: dict[str, Any] | None = None
     with suppress(Exception):  # raising in an except block would keep the error, which quotes
-        parts = url_to_dict(destination_url)  # type: ignore[no-untyped-call]
+        parts = url_to_dict(address)  # type: ignore[no-untyped-call]
     if parts is None:
         raise wrong
     if parts["qsd"].keys() - OPTIONS or any(parts.get(f"qsd{sign}") for sign in "+-:"):
         allowed = ", ".join(sorted(OPTIONS))
         raise OperationFailed(
-            f"the destination has options that are not allowed; allowed are {allowed}", is_permanent=True
+            f"the address has options that are not allowed; allowed are {allowed}", is_permanent=True
         )
     service = None
     with suppress(Exception):
@@ -116,15 +117,20 @@ def service_of(destination_url: str, seconds: float = 30.0) -> NotifyBase:
         raise wrong
     if len(service) != 1:
         raise OperationFailed(
-            "a destination names one receiver: a repeat would reach the others twice", is_permanent=True
+            "an address names one receiver: a repeat would reach the others twice", is_permanent=True
         )
     return service
+
+
+def _incomplete(scheme: str) -> str:
+    what = f"the address {scheme}://... is not complete, or not valid"
+    return f"{what}: without a user it needs from=ADDRESS, too" if scheme in E_MAIL else what
 
 
 def mailbox_of(service: Any) -> Mailbox:
     """The mailbox that apprise reads from an address of e-mail. Raises OperationFailed."""
     if service.smtp_host in ("", None) or not service.targets:
-        raise OperationFailed("the destination names no mail server or no recipient", is_permanent=True)
+        raise OperationFailed("the address names no mail server or no recipient", is_permanent=True)
     name, address = service.from_addr
     return Mailbox(
         host=service.smtp_host,
@@ -141,6 +147,8 @@ def mailbox_of(service: Any) -> Mailbox:
 def _post(service: NotifyBase, scheme: str, title: str, body: str, seconds: float) -> dict[str, object]:
     import apprise
 
+    # Its HTTP library would replace a service's token by what ~/.netrc says of the host, or of all hosts (`default`).
+    os.environ["NETRC"] = os.devnull
     sender = apprise.Apprise(asset=service.asset)
     sender.add(service)
     with sender.notify(title=title, body=body, body_format="text") as result:

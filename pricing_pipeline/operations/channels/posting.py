@@ -30,6 +30,9 @@ from pricing_pipeline.providers.transport import (
     is_public,
 )
 
+PRIVATE_ALLOWED = "--allow-private of `recipient add` and `recipient change` allows it"
+"""The way out for an address that is refused because it is private."""
+
 _DAY = 86_400.0
 _TRY_AGAIN = (408, 425, 429)
 _FAULTS = (
@@ -93,7 +96,7 @@ def checked_url(url: str, *, allow_private: bool, what: str = "the webhook's add
         raise OperationFailed(f"{what} must hold no user or password", is_permanent=True)
     if address.scheme == "http" and not allow_private:
         raise OperationFailed(
-            f"{what} must begin with https://. http is for recipients with --allow-private",
+            f"{what} must begin with https://: http is for addresses that may be private. {PRIVATE_ALLOWED}",
             is_permanent=True,
         )
     refuse_private(host, allow_private=allow_private)
@@ -108,7 +111,7 @@ def origin_of(address: httpx.URL) -> str:
 def refuse_private(host: str, *, allow_private: bool) -> None:
     """Refuse a private address that stands where a host name could. Names are judged when they are resolved."""
     if not allow_private and is_literal(host) and (host == "localhost" or not is_public(host.strip("[]"))):
-        raise OperationFailed(f"{host} is a private address, which is not allowed here", is_permanent=True)
+        raise OperationFailed(f"{host} is a private address. {PRIVATE_ALLOWED}", is_permanent=True)
 
 
 def seconds_for(operation: Operation) -> float:
