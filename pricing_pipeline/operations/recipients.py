@@ -154,18 +154,20 @@ def send(
     body: str,
     *,
     is_urgent: bool = False,
+    goes_first: bool = False,
     data: Mapping[str, Any] | None = None,
 ) -> int:
     """Queue a message to a recipient with the caller's transaction; returns the operation's id.
 
-    In the recipient's quiet hours a message waits, unless it is urgent. `data` is for webhooks alone. Raises
-    OperationRefused.
+    In the recipient's quiet hours a message waits, unless it is urgent. What is urgent or `goes_first` is sent before
+    other messages that are due. `data` is for webhooks alone. Raises OperationRefused.
     """
     parameters = {
         "recipient": name,
         "title": title,
         "body": body,
         "is_urgent": is_urgent,
+        "goes_first": goes_first,
         "data": None if data is None else json.dumps(data),
     }
     try:

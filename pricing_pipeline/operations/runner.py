@@ -110,14 +110,14 @@ class OperationRunner:
             try:
                 self._recover()
                 self._begin()
-                self._signs.answered()
+                self._signs.answered(self._sign)
                 if self._under_way:
                     self._note_ended(patience=every_seconds)
                 else:
                     stop.wait(every_seconds)
             except (DatabaseError, DBAPIError) as error:
                 # How an operation ended is noted when the database answers again; until then it counts as under way.
-                self._signs.failed(reason(error) if isinstance(error, DBAPIError) else str(error))
+                self._signs.failed(self._sign, reason(error) if isinstance(error, DBAPIError) else str(error))
                 _LOG.warning("operations wait for the database: %s", error)
                 stop.wait(every_seconds)
         deadline = time.monotonic() + last_seconds

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.operations import dagster_failures, operation_queue
+from pricing_pipeline.operations import alerts, dagster_failures, operation_queue
 from pricing_pipeline.operations.dagster_failures import EndedRun
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
 Act = Callable[[Core, Clock], None]
 DAY = 86400
+
+
+def keep_looking(core: Core, clock: Clock, seconds: float) -> None:
+    """Look every two minutes for so long, and at the end."""
+    while seconds > 0:
+        alerts.look(core.engine)
+        clock.advance(min(seconds, 120))
+        seconds -= 120
+    alerts.look(core.engine)
 
 
 def run_duties(core: Core, _: Clock) -> None:

@@ -48,12 +48,14 @@ WITH ended AS (UPDATE pricing.alert_silences s SET until = pricing.clock() WHERE
 SELECT count(*) FROM ended;
 
 -- name: duties_stand_still
--- No duty has run for ten minutes, or none since there are data types, though the database answers.
-SELECT 'duties' AS subject, format('No duty has run for %s. The sensor of Dagster, or a drain, runs them: look whether Dagster''s daemon runs.',
-                                   pricing.format_span(pricing.clock() - d.last_at)) AS says
+-- No duty has run for ten minutes, or none since there are data types, or none has followed the clock, though the database answers.
+SELECT 'duties' AS subject,
+       format(CASE WHEN d.last_at < pricing.clock() THEN 'No duty has run for %s.' ELSE 'The database''s clock was set back by %s, and no duty has run since then.' END
+              || ' The sensor of Dagster, or a drain, runs them: look whether Dagster''s daemon runs.',
+              pricing.format_span(greatest(pricing.clock() - d.last_at, d.last_at - pricing.clock()))) AS says
 FROM (SELECT coalesce(max(greatest(x.last_success_at, x.last_failure_at)), (SELECT min(t.created_at) FROM pricing.data_type_registry t)) AS last_at
       FROM pricing.duties x) d
-WHERE d.last_at < pricing.clock() - interval '10 minutes';
+WHERE d.last_at < pricing.clock() - interval '10 minutes' OR d.last_at > pricing.clock() + interval '1 minute';
 
 -- name: duty_fails
 -- A duty has failed since it last succeeded.

@@ -45,4 +45,4 @@ DELETE FROM pricing.recipients WHERE recipient = :recipient RETURNING recipient;
 
 -- name: send
 -- Queue a message with the transaction; returns the operation's id.
-SELECT pricing.enqueue_message(:recipient, :title, :body, :is_urgent, CAST(:data AS jsonb));
+SELECT pricing.enqueue_message(:recipient, :title, :body, :is_urgent, CAST(:data AS jsonb), :goes_first);
