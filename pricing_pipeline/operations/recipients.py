@@ -112,7 +112,7 @@ def readdress(connection: Connection, keyring: Keyring, recipient: Recipient, ad
 
 
 def remove(connection: Connection, name: str) -> None:
-    """Forget a recipient, and cancel what waits for it. Raises UnknownRecipient."""
+    """Forget a recipient, and cancel what waits for it or has failed. Raises UnknownRecipient."""
     connection.execute(query("recipients.withdraw"), {"recipient": name})
     if connection.execute(query("recipients.remove"), {"recipient": name}).scalar_one_or_none() is None:
         find(connection, name)

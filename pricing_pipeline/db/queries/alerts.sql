@@ -163,6 +163,15 @@ SELECT coalesce(o.payload ->> 'recipient', o.operation_type) AS subject,
 FROM pricing.async_operations_dead o WHERE o.status = 'failed' AND o.finished_at > pricing.clock() - interval '1 day'
 GROUP BY coalesce(o.payload ->> 'recipient', o.operation_type), o.payload ->> 'recipient';
 
+-- name: price_alerts_wait
+-- New prices have waited for ten minutes for an alert that may be told now.
+SELECT 'price_alerts' AS subject,
+       format('Price alerts that have not looked at a new price for ten minutes: %s, such as price alert %s. Nobody is told of these prices.',
+              count(*), min(a.price_alert_id)) AS says
+FROM (SELECT pricing.clock() - interval '10 minutes' AS at OFFSET 0) n CROSS JOIN pricing.price_alerts a
+CROSS JOIN LATERAL (SELECT e.stored_at FROM pricing.price_events e WHERE e.price_alert_id = a.price_alert_id ORDER BY e.event_id LIMIT 1) e
+WHERE e.stored_at < n.at AND coalesce(a.told_at + a.pace < n.at, true) HAVING count(*) > 0;
+
 -- name: operation_unhandled
 -- Operations of a user's own type that have been due for ten minutes and were never attempted, nor was any other of the type in that time.
 WITH n AS MATERIALIZED (SELECT pricing.clock() - interval '10 minutes' AS at)
