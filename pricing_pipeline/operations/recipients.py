@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import is_of_values, reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import CredentialError, OperationRefused, PricingError, UnknownRecipient
 from pricing_pipeline.keys.credentials import Resealed
@@ -173,6 +173,9 @@ def send(
     try:
         return int(connection.execute(query("recipients.send"), parameters).scalar_one())
     except DBAPIError as error:
+        # Who takes a refusal as an answer must not take a lock as one: the message would be lost.
+        if not is_of_values(error):
+            raise
         raise OperationRefused(f"no message is queued: {reason(error)}") from error
 
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.errors import DatabaseError
-from pricing_pipeline.operations import alerts, operation_queue, recipients
+from pricing_pipeline.operations import alerts, operation_queue, price_watch, recipients
 from pricing_pipeline.operations.alert_rules import AWAKE_AFTER
 from pricing_pipeline.operations.last_resort import LastResort, Watch
 from pricing_pipeline.operations.life import SignsOfLife
 from pricing_pipeline.operations.runner import OperationRunner
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import (
     close_breaker,
@@ -27,6 +28,7 @@ from pricing_pipeline_tests.support.alert_causes import (
 )
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.receivers import Receiver, receiving
+from pricing_pipeline_tests.support.storing import next_call
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -147,6 +149,38 @@ def test_b21_what_no_channel_takes_is_told_when_one_does(core: Core, clock: Cloc
     assert alerts.look(core.engine) == 0
     core.rows("UPDATE pricing.operation_types SET is_active = true WHERE operation_type = 'log'")
     assert alerts.look(core.engine) == 1
+
+
+@pytest.mark.parametrize(
+    "obstacle",
+    [
+        "LOCK TABLE pricing.async_operations_live IN EXCLUSIVE MODE",
+        "DROP FUNCTION pricing.enqueue_operation(text, jsonb, timestamptz, boolean)",
+        "REVOKE INSERT ON pricing.async_operations_live FROM pricing_worker",
+    ],
+)
+def test_b21_b27_what_cannot_be_queued_now_is_not_noted_as_told(
+    core: Core, clock: Clock, obstacle: str
+) -> None:
+    """As while an index is made, or before the database is upgraded."""
+    core.rows(
+        "INSERT INTO pricing.price_alerts (recipient, data_type, symbol, condition, threshold, created_at, created_by)"
+        " VALUES ('mailbox', 'equity_quote', 'AAPL', 'above', 200, pricing.clock(), 'ann')"
+    )
+    core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", "210", core.clock()))
+    open_breaker(core, clock)
+    with core.owner.connect() as person:
+        person.execute(text(obstacle))
+        if "LOCK" not in obstacle:
+            person.commit()
+        with pytest.raises(DBAPIError):
+            alerts.look(core.engine)
+        with pytest.raises(DBAPIError):
+            price_watch.watch(core.engine)
+    assert core.rows("SELECT FROM pricing.alerts WHERE told_at IS NOT NULL") == []
+    assert core.rows("SELECT FROM pricing.price_alerts WHERE told_at IS NOT NULL") == []
+    if "LOCK" in obstacle:
+        assert (alerts.look(core.engine), price_watch.watch(core.engine)) == (1, 1)
 
 
 def test_b21_the_last_resort_tells_that_nobody_can_look_though_messages_go_out(
