@@ -24,7 +24,7 @@ class AlertRule:
 
 
 AWAKE_AFTER = 60
-"""Seconds in which all works again after the machine slept, or the pipeline was off: what stood still then is no trouble."""
+"""Seconds in which all works again after the machine slept, or the pipeline was off: what stood still is no alert."""
 
 RULES = (
     AlertRule("duties_stand_still", "P0", lasts_seconds=AWAKE_AFTER),

@@ -210,8 +210,8 @@ class Watch:
         words = f"It said: {self._signs.last_error}" if self._signs.last_error else "It says nothing."
         return (
             "[P0] The pricing database does not answer",
-            f"The pricing database {self._database} has not done what {host} asked since {outage.since}: nobody is told "
-            f"of other trouble, and prices are not refreshed if it does nothing else either. {words}\n"
+            f"The pricing database {self._database} has not done what {host} asked since {outage.since}: nobody is "
+            f"told of other trouble, and prices are not refreshed if it does nothing else either. {words}\n"
             "What to do: docs/runbook.md, section The database is away. You are told when it answers again.",
             key,
         )

@@ -257,7 +257,9 @@ def test_e7_a_handler_that_forks_or_ends_all_it_can_stops_no_other(core: Core, p
     assert working.run_due() == 4
     working.close()
     assert [states(core)[id_] for id_ in ids] == ["completed", "pending", "pending", "completed"]
-    assert core.one("SELECT result FROM pricing.async_operations WHERE id = :id", id=ids[0]) == "from the parent"
+    assert (
+        core.one("SELECT result FROM pricing.async_operations WHERE id = :id", id=ids[0]) == "from the parent"
+    )
     wait_until(lambda: os.waitpid(children[0], os.WNOHANG)[0])
 
 

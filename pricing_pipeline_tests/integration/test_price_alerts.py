@@ -364,12 +364,16 @@ def test_b27_a_backlog_is_looked_at_in_parts_and_in_its_order(core: Core, clock:
     priced(core, clock, "150")
     told(core)
     core.rows(
-        "INSERT INTO pricing.price_events (price_alert_id, symbol, amount, scale, observed_at, provider, call_id, stored_at)"
-        " SELECT a.price_alert_id, 'AAPL', CASE WHEN n BETWEEN 300 AND 399 OR n >= 500 THEN 250 ELSE n % 150 + 1 END, 0,"
+        "INSERT INTO pricing.price_events"
+        " (price_alert_id, symbol, amount, scale, observed_at, provider, call_id, stored_at)"
+        " SELECT a.price_alert_id, 'AAPL',"
+        " CASE WHEN n BETWEEN 300 AND 399 OR n >= 500 THEN 250 ELSE n % 150 + 1 END, 0,"
         " pricing.clock() + make_interval(secs => n), 'twelvedata', 1, pricing.clock()"
         " FROM pricing.price_alerts a, generate_series(1, 510) n ORDER BY n"
     )
-    core.rows("UPDATE pricing.latest_prices SET amount = 250, scale = 0, observed_at = pricing.clock() + interval '510 s'")
+    core.rows(
+        "UPDATE pricing.latest_prices SET amount = 250, scale = 0, observed_at = pricing.clock() + interval '510 s'"
+    )
     clock.advance(600)
     with core.engine.begin() as connection:
         rows = connection.execute(text("SELECT * FROM pricing.take_price_events(100)")).all()

@@ -20,7 +20,6 @@ from pricing_pipeline.operations.runner import OperationRunner
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import (
-    close_breaker,
     keep_looking,
     open_breaker,
     run_duties,
@@ -66,8 +65,8 @@ def test_b21_an_alert_that_a_person_has_locked_keeps_no_other_from_being_told(
 def test_b21_hundreds_of_alerts_are_all_told_whole(core: Core, clock: Clock) -> None:
     core.rows(
         "INSERT INTO pricing.dagster_failures (kind, name, run_id, reason, failed_at)"
-        " SELECT 'run', 'job ' || n, gen_random_uuid()::text, repeat(E'\\u00e9\\u0001\\U0001F4A5', 130), pricing.clock()"
-        " FROM generate_series(1, 200) n"
+        " SELECT 'run', 'job ' || n, gen_random_uuid()::text, repeat(E'\\u00e9\\u0001\\U0001F4A5', 130),"
+        " pricing.clock() FROM generate_series(1, 200) n"
     )
     messages = alerts.look(core.engine)
     told = bodies(core)
@@ -92,8 +91,8 @@ def test_b21_an_alert_goes_before_a_flood_of_other_messages(core: Core, clock: C
 
 def test_b21_an_alert_that_goes_first_waits_in_quiet_hours_all_the_same(core: Core, clock: Clock) -> None:
     core.rows(
-        "UPDATE pricing.recipients SET quiet_from = (l.at - interval '1 hour')::time, quiet_until = (l.at + interval '1 hour')::time"
-        " FROM (SELECT pricing.clock() AT TIME ZONE 'UTC' AS at) l"
+        "UPDATE pricing.recipients SET quiet_from = (l.at - interval '1 hour')::time,"
+        " quiet_until = (l.at + interval '1 hour')::time FROM (SELECT pricing.clock() AT TIME ZONE 'UTC' AS at) l"
     )
     open_breaker(core, clock)
     assert alerts.look(core.engine) == 1
@@ -193,7 +192,9 @@ def test_b21_the_last_resort_tells_that_nobody_can_look_though_messages_go_out(
         threads = [
             threading.Thread(target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05}),
             threading.Thread(
-                target=alerts.keep_looking, args=(core.engine, stop), kwargs={"every_seconds": 0.05, "signs": signs}
+                target=alerts.keep_looking,
+                args=(core.engine, stop),
+                kwargs={"every_seconds": 0.05, "signs": signs},
             ),
             threading.Thread(
                 target=watch_of(receiver, signs, tmp_path, 5.0).keep_watching,
