@@ -1964,9 +1964,9 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[]) TO pricing_worker;
 
--- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. In quiet hours what is not urgent waits for their end. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.
-CREATE FUNCTION pricing.enqueue_message(to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL::jsonb) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.enqueue_message(text,text,text,boolean,jsonb) TO pricing_worker;
+-- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. In quiet hours what is not urgent waits for their end. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.
+CREATE FUNCTION pricing.enqueue_message(to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL::jsonb, goes_first boolean DEFAULT false) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_message(text,text,text,boolean,jsonb,boolean) TO pricing_worker;
 
 -- Queues a side effect in the caller's transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others. An unknown type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.
 CREATE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, is_urgent boolean DEFAULT false) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2497,7 +2497,7 @@ GRANT EXECUTE ON FUNCTION pricing.next_to_ask(text,bigint) TO pricing_worker;
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
--- Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, newest_at, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed.
+-- Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, newest_at, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed. What another session has locked is left to the next look.
 CREATE FUNCTION pricing.note_alerts(failed text[], seen jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_alerts(text[],jsonb) TO pricing_worker;
 
@@ -3047,7 +3047,7 @@ GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp
 CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
 
--- Takes the new prices of so many alerts, in the order in which they were stored; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, once its pace allows it; a young alert gets the latest price, too.
+-- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it; a young alert gets the latest price, too.
 CREATE FUNCTION pricing.take_price_events(most integer) RETURNS TABLE(price_alert_id bigint, recipient text, is_told boolean, data_type text, condition text, threshold numeric, is_beyond boolean, seen_at timestamp with time zone, reference numeric, reference_at timestamp with time zone, split_days date[], split_new numeric[], split_old numeric[], symbol text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_price_events(integer) TO pricing_worker;
 

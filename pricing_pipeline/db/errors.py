@@ -78,6 +78,12 @@ def is_refusal(error: DBAPIError) -> bool:
     return not is_conflict(error) and not is_locked(error) and sqlstate[:2] not in _NO_VERDICT_CLASSES
 
 
+def is_of_values(error: DBAPIError) -> bool:
+    """Whether the values alone caused the error: no lock, no lack of a right or of a function did."""
+    sqlstate = getattr(error.orig, "sqlstate", None)
+    return is_refusal(error) and (sqlstate is None or sqlstate[:2] in ("22", "23"))
+
+
 _NOT_MIGRATED = (
     errors.InvalidSchemaName,
     errors.UndefinedTable,

@@ -39,7 +39,7 @@ _PAGE = 200
 _NAME_LENGTH = 150
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
 _FAILED = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
-_SECRET = re.compile(r"(://[^:/@\s]*:)[^@\s]*(?=@)|((?:password|token|apikey|api_key|secret)=)[^\s&]+", re.I)
+_SECRET = re.compile(r"(://[^:/@\s]*:)\S*(?=@)|((?:password|token|apikey|api_key|secret)=)[^\s&]+", re.I)
 
 
 @dataclass(frozen=True)

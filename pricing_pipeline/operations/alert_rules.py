@@ -23,23 +23,27 @@ class AlertRule:
     is_repeated: bool = True
 
 
+AWAKE_AFTER = 60
+"""Seconds in which all works again after the machine slept, or the pipeline was off: what stood still is no alert."""
+
 RULES = (
-    AlertRule("duties_stand_still", "P0"),
+    AlertRule("duties_stand_still", "P0", lasts_seconds=AWAKE_AFTER),
     AlertRule("duty_fails", "P1", lasts_seconds=600),
     AlertRule("quota_near", "P2"),
     AlertRule("quota_short", "P1"),
     AlertRule("queue_deep", "P1", lasts_seconds=1800),
-    AlertRule("nothing_completed", "P1"),
+    AlertRule("nothing_completed", "P1", lasts_seconds=AWAKE_AFTER),
     AlertRule("breaker_open", "P1"),
     AlertRule("provider_fails", "P1", lasts_seconds=600),
-    AlertRule("pair_forgotten", "P1"),
+    AlertRule("pair_forgotten", "P1", lasts_seconds=AWAKE_AFTER),
     AlertRule("price_fetch_failed", "P1", is_repeated=False),
     AlertRule("limit_near", "P2", lasts_seconds=600),
     AlertRule("estimate_wrong", "P2"),
     AlertRule("size_unannounced", "P2"),
     AlertRule("many_warnings", "P2"),
     AlertRule("message_dead", "P1"),
-    AlertRule("operation_unhandled", "P1"),
+    AlertRule("price_alerts_wait", "P1", lasts_seconds=AWAKE_AFTER),
+    AlertRule("operation_unhandled", "P1", lasts_seconds=AWAKE_AFTER),
     AlertRule("run_fails", "P1"),
     AlertRule("tick_fails", "P1", lasts_seconds=300),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,18 +16,20 @@ from typing import Any
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import LOCKED_PAGE, reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import DatabaseError, OperationRefused, UnknownAlert, UnknownAlertRule
 from pricing_pipeline.operations import recipients
 from pricing_pipeline.operations.alert_rules import RULES, AlertRule
-from pricing_pipeline.operations.life import LOOKS, SignsOfLife
+from pricing_pipeline.operations.life import LOOKS, SILENT_AFTER, SignsOfLife, last_signs
 from pricing_pipeline.operations.recipients import Recipient
 
 _LOG = logging.getLogger(__name__)
 RUNBOOK = "docs/runbook.md"
-BROKEN = AlertRule("rule_fails", "P1")
-"""Said of a rule whose query fails: nobody would be told of its trouble."""
+_LONGEST_BODY = 18_000
+"""Characters of a message as JSON. More alerts than fit are told in several: nothing that is told is cut off."""
+BROKEN = AlertRule("rule_fails", "P1", lasts_seconds=60)
+"""Said of a rule whose query fails: nobody would be told of its trouble. Once it may have waited for a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,11 @@ def look(
     """Look for trouble once, and queue messages about it; returns how many. Nothing, while another session looks.
 
     Messages link to the Dagster UI when people open it at `ui_url`. It notes that this worker has looked, and calls
-    `advance` before each rule.
+    `advance` before each rule. Raises DatabaseError if that other session does not look.
     """
     with engine.begin() as connection:
         if not connection.execute(query("alerts.take_turn")).scalar_one():
+            _require_other_looks(connection)
             return 0
         connection.execute(query("alerts.be_quick"))
         seen: list[dict[str, object]] = []
@@ -117,12 +120,12 @@ def keep_looking(
         advance()
         try:
             look(engine, ui_url=ui_url, worker=worker, advance=advance)
-            signs.answered()
+            signs.answered(LOOKS)
         except DBAPIError as error:
-            signs.failed(reason(error))
+            signs.failed(LOOKS, reason(error))
             _LOG.warning("nobody looks for alerts while the database fails: %s", reason(error))
         except DatabaseError as error:
-            signs.failed(str(error))
+            signs.failed(LOOKS, str(error))
             _LOG.warning("nobody looks for alerts while the database fails: %s", error)
         advance()
         stop.wait(every_seconds)
@@ -220,23 +223,33 @@ def _sighting(rule: AlertRule, subject: str, says: str, newest_at: str | None = 
     }
 
 
+def _require_other_looks(connection: Connection) -> None:
+    """Whoever has the turn looks, or nobody does."""
+    signs = last_signs(connection)
+    if signs.looked_at is not None and signs.looked_at <= signs.now - SILENT_AFTER:
+        raise DatabaseError(
+            f"another session has the turn to look for alerts, and none has looked since "
+            f"{signs.looked_at:%Y-%m-%d %H:%M} UTC. {LOCKED_PAGE}."
+        )
+
+
 def _tell(connection: Connection, ui_url: str | None) -> int:
     alerts = [Alert(**row) for row in connection.execute(query("alerts.to_tell")).mappings()]
     told = 0
     for recipient in recipients.stored(connection) if alerts else ():
-        concerning = [alert for alert in alerts if _concerns(alert, recipient)]
-        if recipient.is_active and concerning:
-            is_urgent = any(alert.severity == "P0" for alert in concerning)
+        concerning = [alert for alert in alerts if _concerns(alert, recipient)] if recipient.is_active else []
+        for some in _messages(concerning, ui_url):
             try:
                 with connection.begin_nested():
                     operation_id = recipients.send(
                         connection,
                         recipient.recipient,
-                        _title(concerning),
-                        _body(concerning, ui_url),
-                        is_urgent=is_urgent,
+                        _title(some),
+                        _body(some, ui_url),
+                        is_urgent=any(alert.severity == "P0" for alert in some),
+                        goes_first=True,
                     )
-                    ids = [alert.alert_id for alert in concerning]
+                    ids = [alert.alert_id for alert in some]
                     connection.execute(
                         query("alerts.note_message"), {"operation_id": operation_id, "alert_ids": ids}
                     )
@@ -244,6 +257,18 @@ def _tell(connection: Connection, ui_url: str | None) -> int:
             except OperationRefused as error:  # the others are told all the same
                 _LOG.error("%s is not told of alerts: %s", recipient.recipient, error)
     return told
+
+
+def _messages(alerts: Sequence[Alert], ui_url: str | None) -> Iterator[Sequence[Alert]]:
+    """The alerts of each message: as many as fit."""
+    some: list[Alert] = []
+    for alert in alerts:
+        if some and len(json.dumps(_body([*some, alert], ui_url))) > _LONGEST_BODY:
+            yield some
+            some = []
+        some.append(alert)
+    if some:
+        yield some
 
 
 def _concerns(alert: Alert, recipient: Recipient) -> bool:

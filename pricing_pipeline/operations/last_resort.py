@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import socket
 import threading
 import time
@@ -34,6 +35,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 300.0, 2400.0
 """Seconds between attempts, as between those of a webhook; the last pause is repeated while the outage lasts."""
 _TIME_LIMIT = 30
 _SHORTEST_SECRET = 16
+_OVERSLEPT = 3.0
+"""Seconds by which a thread wakes too late if the process was frozen: stopped, or its whole machine was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +141,24 @@ class Watch:
         self._first_pause = self._pause = first_pause
         self._began_at = signs.answered_at
         self._next_attempt = 0.0
+        self._woke_at = -math.inf
         self._outage = self._read()
 
     def keep_watching(self, stop: threading.Event, *, every_seconds: float = 1.0) -> None:
         """Watch until `stop` is set."""
-        while not stop.wait(every_seconds):
+        while True:
+            slept_from = time.monotonic()
+            if stop.wait(every_seconds):
+                return
+            if time.monotonic() - slept_from > every_seconds + _OVERSLEPT:
+                # The process itself stood still, and asked nothing meanwhile.
+                self._woke_at = time.monotonic()
             self.look()
 
     def look(self) -> None:
         """Note an outage or its end, and tell what is not told yet."""
         answered_at = self._signs.answered_at
-        silent = time.monotonic() - answered_at
+        silent = time.monotonic() - max(answered_at, self._woke_at)
         outage = self._outage
         if silent >= self._away_after and (outage is None or outage.over_at is not None):
             since = datetime.now(UTC) - timedelta(seconds=silent)
@@ -200,8 +210,8 @@ class Watch:
         words = f"It said: {self._signs.last_error}" if self._signs.last_error else "It says nothing."
         return (
             "[P0] The pricing database does not answer",
-            f"The pricing database {self._database} has not done what {host} asked since {outage.since}: prices are "
-            f"not refreshed, and nobody is told of other trouble. {words}\n"
+            f"The pricing database {self._database} has not done what {host} asked since {outage.since}: nobody is "
+            f"told of other trouble, and prices are not refreshed if it does nothing else either. {words}\n"
             "What to do: docs/runbook.md, section The database is away. You are told when it answers again.",
             key,
         )

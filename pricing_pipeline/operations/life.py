@@ -25,10 +25,20 @@ class SignsOfLife:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self.answered_at = time.monotonic()
-        """When the database last did what it was asked, by the monotonic clock; at first, the beginning."""
-        self.last_error: str | None = None
-        """What it said since then."""
+        self._began_at = time.monotonic()
+        self._answered: dict[str, float] = {}
+        self._errors: dict[str, str] = {}
+
+    @property
+    def answered_at(self) -> float:
+        """Since when at the latest some thread has had no answer, by the monotonic clock; at first, the beginning."""
+        return min(self._answered.copy().values(), default=self._began_at)
+
+    @property
+    def last_error(self) -> str | None:
+        """What the database said to the thread that has waited longest, since it last answered it."""
+        answered = self._answered.copy()
+        return self._errors.get(min(answered, key=answered.__getitem__)) if answered else None
 
     def advance(self, thread: str) -> None:
         """Note that a thread goes on."""
@@ -36,13 +46,15 @@ class SignsOfLife:
             with contextlib.suppress(OSError):  # a full disk stops nobody
                 (self._folder / thread).touch()
 
-    def answered(self) -> None:
-        """Note that the database has done what it was asked."""
-        self.answered_at, self.last_error = time.monotonic(), None
+    def answered(self, thread: str) -> None:
+        """Note that the database has done what a thread asked."""
+        self._errors.pop(thread, None)
+        self._answered[thread] = time.monotonic()
 
-    def failed(self, error: str) -> None:
-        """Note what the database, or the way to it, said instead."""
-        self.last_error = error
+    def failed(self, thread: str, error: str) -> None:
+        """Note what the database, or the way to it, said to a thread instead."""
+        self._errors[thread] = error
+        self._answered.setdefault(thread, self._began_at)
 
 
 def paths(folder: Path) -> tuple[Path, ...]:

@@ -17,7 +17,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import is_of_values, reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import OperationRefused, UnknownOperation
 
@@ -49,6 +49,8 @@ def enqueue(
     try:
         return int(connection.execute(query("operations.enqueue"), parameters).scalar_one())
     except DBAPIError as error:
+        if not is_of_values(error):
+            raise
         raise OperationRefused(f"{operation_type!r} is not queued: {reason(error)}") from error
 
 

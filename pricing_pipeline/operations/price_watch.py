@@ -10,11 +10,12 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -50,10 +51,11 @@ class Watch:
     splits: tuple[Split, ...] = ()
 
 
-def watch(engine: Engine) -> int:
-    """Look at all new prices once; returns how many messages are queued."""
+def watch(engine: Engine, advance: Callable[[], None] = lambda: None) -> int:
+    """Look at all new prices once; returns how many messages are queued. It calls `advance` as it goes on."""
     told = 0
     while True:
+        advance()
         with engine.begin() as connection:
             rows = connection.execute(query("price_alerts.take_events"), {"most": _ALERTS_AT_ONCE}).all()
             told += _look(connection, rows)
@@ -77,9 +79,8 @@ def keep_watching(
     signs = signs or SignsOfLife()
     stale_looked_at = -_STALE_EVERY
     while not stop.is_set():
-        signs.advance(PRICES)
         try:
-            watch(engine)
+            watch(engine, partial(signs.advance, PRICES))
             if time.monotonic() >= stale_looked_at + _STALE_EVERY:
                 watch_stale(engine)
                 stale_looked_at = time.monotonic()

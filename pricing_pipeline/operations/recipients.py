@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.errors import is_of_values, reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import CredentialError, OperationRefused, PricingError, UnknownRecipient
 from pricing_pipeline.keys.credentials import Resealed
@@ -112,7 +112,7 @@ def readdress(connection: Connection, keyring: Keyring, recipient: Recipient, ad
 
 
 def remove(connection: Connection, name: str) -> None:
-    """Forget a recipient, and cancel what waits for it. Raises UnknownRecipient."""
+    """Forget a recipient, and cancel what waits for it or has failed. Raises UnknownRecipient."""
     connection.execute(query("recipients.withdraw"), {"recipient": name})
     if connection.execute(query("recipients.remove"), {"recipient": name}).scalar_one_or_none() is None:
         find(connection, name)
@@ -154,23 +154,28 @@ def send(
     body: str,
     *,
     is_urgent: bool = False,
+    goes_first: bool = False,
     data: Mapping[str, Any] | None = None,
 ) -> int:
     """Queue a message to a recipient with the caller's transaction; returns the operation's id.
 
-    In the recipient's quiet hours a message waits, unless it is urgent. `data` is for webhooks alone. Raises
-    OperationRefused.
+    In the recipient's quiet hours a message waits, unless it is urgent. What is urgent or `goes_first` is sent before
+    other messages that are due. `data` is for webhooks alone. Raises OperationRefused.
     """
     parameters = {
         "recipient": name,
         "title": title,
         "body": body,
         "is_urgent": is_urgent,
+        "goes_first": goes_first,
         "data": None if data is None else json.dumps(data),
     }
     try:
         return int(connection.execute(query("recipients.send"), parameters).scalar_one())
     except DBAPIError as error:
+        # Who takes a refusal as an answer must not take a lock as one: the message would be lost.
+        if not is_of_values(error):
+            raise
         raise OperationRefused(f"no message is queued: {reason(error)}") from error
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -110,14 +111,14 @@ class OperationRunner:
             try:
                 self._recover()
                 self._begin()
-                self._signs.answered()
+                self._signs.answered(self._sign)
                 if self._under_way:
                     self._note_ended(patience=every_seconds)
                 else:
                     stop.wait(every_seconds)
             except (DatabaseError, DBAPIError) as error:
                 # How an operation ended is noted when the database answers again; until then it counts as under way.
-                self._signs.failed(reason(error) if isinstance(error, DBAPIError) else str(error))
+                self._signs.failed(self._sign, reason(error) if isinstance(error, DBAPIError) else str(error))
                 _LOG.warning("operations wait for the database: %s", error)
                 stop.wait(every_seconds)
         deadline = time.monotonic() + last_seconds
@@ -245,7 +246,12 @@ class OperationRunner:
 
 def _storable_result(handler: Handler, operation: Operation) -> str | None:
     """What a handler brings back, as JSON that the database takes. Raises TypeError or ValueError if it is none."""
-    result = handler(operation)
+    process = os.getpid()
+    try:
+        result = handler(operation)
+    finally:
+        if os.getpid() != process:  # the handler has forked, and this is the child
+            os._exit(0)
     if result is None:
         return None
     stored = json.dumps(_storable(result), allow_nan=False)
@@ -258,7 +264,7 @@ def _words(error: BaseException) -> str:
     """What is told of a failure. A handler may raise what cannot even be told."""
     try:
         return str(error) if isinstance(error, OperationFailed) else f"its handler failed: {error!r}"
-    except Exception:
+    except BaseException:  # whatever it is, the other operations go on
         return f"its handler failed: {type(error).__name__}"
 
 

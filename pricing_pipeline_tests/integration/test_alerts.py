@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.operations import alerts, notifier
-from pricing_pipeline.operations.alert_rules import RULES, AlertRule
+from pricing_pipeline.operations.alert_rules import AWAKE_AFTER, RULES, AlertRule
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -22,6 +22,7 @@ from pricing_pipeline_tests.support.alert_causes import (
     close_breaker,
     fail_task,
     forget_pair,
+    keep_looking,
     open_breaker,
     resolve_task,
     run_duties,
@@ -73,8 +74,7 @@ def test_b13_b21_an_alert_is_raised_told_and_over(core: Core, clock: Clock, rule
     look(core)
     if rule.lasts_seconds:
         assert rule.name not in open_alerts(core), "it has not lasted yet"
-        clock.advance(rule.lasts_seconds)
-        look(core)
+        keep_looking(core, clock, rule.lasts_seconds)
     assert open_alerts(core)[rule.name] == subject
     told = [body for _, body in messages(core) if f"section {rule.name}" in body]
     assert len(told) == 1
@@ -111,6 +111,9 @@ def test_b21_a_rule_that_fails_is_told_and_stops_no_other(
     open_breaker(core, clock)
     core.rows("DROP FUNCTION pricing.bytes_used(text, timestamptz) CASCADE")
     look(core)
+    assert open_alerts(core).keys() == {"breaker_open"}, "it may have waited for a lock"
+    keep_looking(core, clock, alerts.BROKEN.lasts_seconds)
+    assert open_alerts(core).keys() >= {"breaker_open", "rule_fails"}
     found = core.rows("SELECT subject, says FROM pricing.alerts WHERE rule = 'rule_fails' ORDER BY 1")
     assert [row.subject for row in found] == ["nothing_completed", "quota_near", "quota_short"]
     assert all("function pricing.bytes_used" in row.says for row in found)
@@ -121,8 +124,7 @@ def test_b21_what_a_failing_rule_found_before_is_not_over(core: Core, clock: Clo
     use_quota(0.95)(core, clock)
     look(core)
     core.rows("DROP FUNCTION pricing.bytes_used(text, timestamptz) CASCADE")
-    clock.advance(301)
-    look(core)
+    keep_looking(core, clock, 301)
     assert open_alerts(core).keys() >= {"quota_short", "rule_fails"}
 
 
@@ -252,7 +254,7 @@ def test_b21_that_no_duty_ever_ran_is_seen(core: Core, clock: Clock) -> None:
     look(core)
     assert open_alerts(core) == {}
     clock.advance(601)
-    look(core)
+    keep_looking(core, clock, AWAKE_AFTER)
     assert open_alerts(core) == {"duties_stand_still": "duties"}
 
 
@@ -260,7 +262,7 @@ def test_b21_a_paused_instrument_is_not_forgotten(core: Core, clock: Clock) -> N
     forget_pair(core, clock)
     core.pause("AAPL")
     run_duties(core, clock)
-    look(core)
+    keep_looking(core, clock, AWAKE_AFTER)
     assert "pair_forgotten" not in open_alerts(core)
 
 
@@ -309,4 +311,5 @@ def test_b21_what_waits_by_design_is_no_alert(core: Core, clock: Clock, why: str
         core.enqueue(QUOTE, "AAPL")
         use_quota(0.96)(core, clock)
     look_after(core, clock, 601)
+    look_after(core, clock, AWAKE_AFTER)
     assert "nothing_completed" not in open_alerts(core)

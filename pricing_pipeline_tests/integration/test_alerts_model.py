@@ -57,7 +57,9 @@ class Model:
                 if RULES[place[0]][0] == "P2" and alert.told_at is None and not alert.is_acknowledged:
                     self.untold_digest.add(place)
         for place in seen:
-            alert = self.open.setdefault(place, Open(self.now))
+            alert = self.open.setdefault(place, Open(self.now, self.now))
+            if alert.raised_at is None and alert.seen_at <= self.now - OVER_AFTER:
+                alert.since = self.now  # nobody looked meanwhile
             alert.seen_at = self.now
             if alert.raised_at is None and alert.since <= self.now - RULES[place[0]][1]:
                 alert.raised_at = self.now
@@ -158,8 +160,9 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
         )
         def one_lasts_for_a_day(self, place: tuple[str, str], is_acknowledged: bool) -> None:
             self.rules_look({place})
-            self.time_passes(RULES[place[0]][1])
-            self.rules_look({place})
+            for _ in range(RULES[place[0]][1] // 200):
+                self.time_passes(200)
+                self.rules_look({place})
             if is_acknowledged:
                 self.somebody_acknowledges(place)
             self.time_passes(DAY)

@@ -70,8 +70,8 @@ def test_b21_one_outage_is_told_once(core: Core, clock: Clock) -> None:
     """The breaker's alert covers the types that its provider does not answer for, until it is closed again."""
 
     def keep_looking() -> set[str]:
-        for _ in range(4):
-            clock.advance(301)
+        for _ in range(6):
+            clock.advance(201)
             look(core)
         return open_alerts(core) & {"breaker_open", "provider_fails"}
 

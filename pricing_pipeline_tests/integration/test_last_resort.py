@@ -20,7 +20,7 @@ from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.operations import last_resort
 from pricing_pipeline.operations.channels import verify_signature
 from pricing_pipeline.operations.last_resort import LastResort, Watch
-from pricing_pipeline.operations.life import SignsOfLife
+from pricing_pipeline.operations.life import RUNS, SignsOfLife
 from pricing_pipeline.operations.runner import OperationRunner
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -46,8 +46,8 @@ def watch_of(receiver: Receiver, signs: SignsOfLife, home: Path) -> Watch:
 
 def make_silent(signs: SignsOfLife) -> None:
     """The database has not answered for longer than it may."""
-    signs.answered_at = time.monotonic() - AWAY_AFTER
-    signs.failed("connection refused")
+    signs.failed(RUNS, "connection refused")
+    signs._answered[RUNS] = time.monotonic() - AWAY_AFTER
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def test_b21_an_outage_that_nobody_could_be_told_of_is_told_when_it_is_over(tmp_
         watch = watch_of(receiver, signs, tmp_path)
         make_silent(signs)
         watch.look()
-        signs.answered()
+        signs.answered(RUNS)
         watch.look()
         watch.look()
         assert titles(receiver)[1:] == ["[over] The pricing database answers again"]
@@ -152,7 +152,7 @@ def test_b21_a_short_silence_and_a_damaged_file_tell_nobody(
     signs = SignsOfLife()
     with receiving(accept) as receiver:
         watch = watch_of(receiver, signs, tmp_path)
-        signs.answered_at = time.monotonic() - 0.2 * AWAY_AFTER
+        signs._answered[RUNS] = time.monotonic() - 0.2 * AWAY_AFTER
         watch.look()
         assert receiver.posted == []
     assert "last-resort.json is not used" in caplog.text

@@ -304,6 +304,20 @@ def test_e8_what_waits_for_a_removed_recipient_is_cancelled(core: Core, cli: Com
     assert states == {first: "cancelled", second: "pending"}, "another one may have got the name"
 
 
+def test_e8_what_failed_for_a_removed_recipient_is_not_sent_to_the_next_of_that_name(
+    core: Core, cli: CommandLine
+) -> None:
+    add(core, "ann")
+    lost = send(core, "ann")
+    with core.engine.begin() as connection:
+        (claimed,) = operation_queue.claim(connection, ["log"], 1, "here")
+        operation_queue.fail(connection, claimed, "gone", is_permanent=True)
+    cli("recipient", "remove", "ann")
+    add(core, "ann")
+    cli("operation", "retry", "--all-failed")
+    assert core.one("SELECT status FROM pricing.async_operations WHERE id = :id", id=lost) == "cancelled"
+
+
 def test_e8_a_message_by_another_channel_than_the_recipients_is_dead(core: Core, tmp_path: Path) -> None:
     with core.engine.begin() as connection:
         for channel in ("webhook", "email"):

@@ -11,9 +11,11 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.errors import OperationRefused
 from pricing_pipeline.operations import alerts, operation_queue, recipients
+from pricing_pipeline.operations.alert_rules import AWAKE_AFTER
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.alert_causes import keep_looking
 
 MESSAGE = ("--field", "recipient=string", "--field", "title=string", "--field", "body=string")
 KINDS = {"string", "number", "boolean", "object", "array", "url"}
@@ -214,17 +216,17 @@ def test_b21_what_waits_for_its_turn_is_not_unhandled(core: Core, clock: Clock, 
     if why == "later":
         core.rows("UPDATE pricing.async_operations SET due_at = pricing.clock() + interval '1 hour'")
     clock.advance(500)
-    look(core)
+    keep_looking(core, clock, AWAKE_AFTER)
     assert "operation_unhandled" not in open_alerts(core)
     clock.advance(200)
-    look(core)
+    keep_looking(core, clock, AWAKE_AFTER)
     assert ("operation_unhandled" in open_alerts(core)) == (why == "begun")
 
 
 def test_b21_an_operation_whose_type_is_gone_is_told(core: Core, clock: Clock) -> None:
     leave_operation(core, clock)
     core.rows("DELETE FROM pricing.operation_types WHERE operation_type = 'post'")
-    look(core)
+    keep_looking(core, clock, AWAKE_AFTER)
     assert open_alerts(core)["operation_unhandled"] == "post"
     told = "SELECT payload ->> 'body' FROM pricing.async_operations WHERE operation_type = 'log'"
     assert "There is no such type any more" in core.one(told)

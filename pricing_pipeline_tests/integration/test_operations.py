@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -229,6 +230,37 @@ def test_e3_whatever_a_handler_brings_or_says_is_kept(core: Core, post: str) -> 
     assert (rows[odd].status, rows[failed].status) == ("pending", "pending")
     assert "TypeError" in rows[odd].errors[0]["message"]
     assert rows[failed].errors[0]["message"] == "no\ufffd ?"
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_e7_a_handler_that_forks_or_ends_all_it_can_stops_no_other(core: Core, post: str) -> None:
+    class Odd(BaseException):
+        def __repr__(self) -> str:
+            raise SystemExit
+
+    children: list[int] = []
+
+    def handler(operation: Operation) -> object:
+        match operation.payload["to"]:
+            case "forks":
+                if child := os.fork():
+                    children.append(child)
+                return "from the child" if not child else "from the parent"
+            case "odd":
+                raise Odd
+            case "interrupts":
+                raise KeyboardInterrupt
+        return None
+
+    ids = enqueue(core, "forks", "odd", "interrupts", "ann")
+    working = runner(core, handler)
+    assert working.run_due() == 4
+    working.close()
+    assert [states(core)[id_] for id_ in ids] == ["completed", "pending", "pending", "completed"]
+    assert (
+        core.one("SELECT result FROM pricing.async_operations WHERE id = :id", id=ids[0]) == "from the parent"
+    )
+    wait_until(lambda: os.waitpid(children[0], os.WNOHANG)[0])
 
 
 def test_e4_the_end_of_a_cancelled_operation_is_refused(core: Core, post: str) -> None:

@@ -355,3 +355,38 @@ def add_webhook(core: Core) -> None:
         "INSERT INTO pricing.recipients (recipient, channel, created_at, master_key_id, key_nonce, wrapped_key,"
         " secret_nonce, ciphertext) VALUES ('hook', 'webhook', pricing.clock(), 'one', '', '', '', '')"
     )
+
+
+def test_b27_a_backlog_is_looked_at_in_parts_and_in_its_order(core: Core, clock: Clock) -> None:
+    """As after days in which no notifier ran: all of it at once would not fit into memory."""
+    asked(core, "above", "200")
+    asked(core, "each", "1")
+    priced(core, clock, "150")
+    told(core)
+    core.rows(
+        "INSERT INTO pricing.price_events"
+        " (price_alert_id, symbol, amount, scale, observed_at, provider, call_id, stored_at)"
+        " SELECT a.price_alert_id, 'AAPL',"
+        " CASE WHEN n BETWEEN 300 AND 399 OR n >= 500 THEN 250 ELSE n % 150 + 1 END, 0,"
+        " pricing.clock() + make_interval(secs => n), 'twelvedata', 1, pricing.clock()"
+        " FROM pricing.price_alerts a, generate_series(1, 510) n ORDER BY n"
+    )
+    core.rows(
+        "UPDATE pricing.latest_prices SET amount = 250, scale = 0, observed_at = pricing.clock() + interval '510 s'"
+    )
+    clock.advance(600)
+    with core.engine.begin() as connection:
+        rows = connection.execute(text("SELECT * FROM pricing.take_price_events(100)")).all()
+        assert len(rows) == 201, "200 of the one, the newest of the other"
+        connection.rollback()
+    assert sorted(told(core)) == ["AAPL is above 200: 250"] * 2 + ["AAPL: 250"]
+    assert core.rows("SELECT FROM pricing.price_events") == []
+
+
+def test_b27_a_flood_is_no_standstill(core: Core, clock: Clock) -> None:
+    for value in range(1, 251):
+        asked(core, "above", str(value))
+    priced(core, clock, "999")
+    signs: list[int] = []
+    assert price_watch.watch(core.engine, lambda: signs.append(len(titles(core)))) == 250
+    assert signs == [0, 100, 200, 250]

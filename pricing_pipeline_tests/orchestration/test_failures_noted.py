@@ -70,7 +70,7 @@ def fail(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str) -> None:
 
 def test_g5_b21_a_failed_run_is_an_alert_until_a_later_one_succeeds(daemon: Daemon, core: Core) -> None:
     run = a_run(daemon.instance, STARTED)
-    fail(daemon.instance, run, "no room at postgresql://ann:secret@db/x?password=secret&a=b\nmore")
+    fail(daemon.instance, run, "no room at postgresql://ann:s/ec@ret@db/x?password=secret&a=b\nmore")
     daemon.tick()
     reason = "no room at postgresql://ann:***@db/x?password=***&a=b"
     assert noted(core) == [("run", "refresh", run.run_id, reason)]

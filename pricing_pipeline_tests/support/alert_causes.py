@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.operations import dagster_failures, operation_queue
+from pricing_pipeline.operations import alerts, dagster_failures, operation_queue, price_watch
 from pricing_pipeline.operations.dagster_failures import EndedRun
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
 Act = Callable[[Core, Clock], None]
 DAY = 86400
+
+
+def keep_looking(core: Core, clock: Clock, seconds: float) -> None:
+    """Look every two minutes for so long, and at the end."""
+    while seconds > 0:
+        alerts.look(core.engine)
+        clock.advance(min(seconds, 120))
+        seconds -= 120
+    alerts.look(core.engine)
 
 
 def run_duties(core: Core, _: Clock) -> None:
@@ -200,6 +209,22 @@ def mend_tick(core: Core, _: Clock) -> None:
         dagster_failures.note_ticks(connection, {})
 
 
+def leave_price(core: Core, clock: Clock) -> None:
+    core.rows(
+        "WITH asked AS (INSERT INTO pricing.price_alerts"
+        " (recipient, data_type, symbol, condition, threshold, created_at, created_by)"
+        " VALUES ('mailbox', 'equity_quote', 'AAPL', 'above', 200, pricing.clock(), 'ann') RETURNING *)"
+        " INSERT INTO pricing.price_events"
+        " (price_alert_id, symbol, amount, scale, observed_at, provider, call_id, stored_at)"
+        " SELECT price_alert_id, symbol, 1, 0, created_at, 'twelvedata', 1, created_at FROM asked"
+    )
+    clock.advance(601)
+
+
+def look_at_prices(core: Core, _: Clock) -> None:
+    price_watch.watch(core.engine)
+
+
 CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "duties_stand_still": (stand_still, run_duties, "duties"),
     "duty_fails": (break_duty, mend_duty, "prune"),
@@ -216,6 +241,7 @@ CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "size_unannounced": (omit_length, day_passes, TWELVEDATA),
     "many_warnings": (warn, hour_passes, QUOTE),
     "message_dead": (kill_message, day_passes, "bob"),
+    "price_alerts_wait": (leave_price, look_at_prices, "price_alerts"),
     "operation_unhandled": (leave_operation, do_operation, "post"),
     "run_fails": (fail_run, repeat_run, "refresh"),
     "tick_fails": (fail_tick, mend_tick, "report_freshness"),

@@ -48,12 +48,14 @@ WITH ended AS (UPDATE pricing.alert_silences s SET until = pricing.clock() WHERE
 SELECT count(*) FROM ended;
 
 -- name: duties_stand_still
--- No duty has run for ten minutes, or none since there are data types, though the database answers.
-SELECT 'duties' AS subject, format('No duty has run for %s. The sensor of Dagster, or a drain, runs them: look whether Dagster''s daemon runs.',
-                                   pricing.format_span(pricing.clock() - d.last_at)) AS says
+-- No duty has run for ten minutes, or none since there are data types, or none has followed the clock, though the database answers.
+SELECT 'duties' AS subject,
+       format(CASE WHEN d.last_at < pricing.clock() THEN 'No duty has run for %s.' ELSE 'The database''s clock was set back by %s, and no duty has run since then.' END
+              || ' The sensor of Dagster, or a drain, runs them: look whether Dagster''s daemon runs.',
+              pricing.format_span(greatest(pricing.clock() - d.last_at, d.last_at - pricing.clock()))) AS says
 FROM (SELECT coalesce(max(greatest(x.last_success_at, x.last_failure_at)), (SELECT min(t.created_at) FROM pricing.data_type_registry t)) AS last_at
       FROM pricing.duties x) d
-WHERE d.last_at < pricing.clock() - interval '10 minutes';
+WHERE d.last_at < pricing.clock() - interval '10 minutes' OR d.last_at > pricing.clock() + interval '1 minute';
 
 -- name: duty_fails
 -- A duty has failed since it last succeeded.
@@ -160,6 +162,15 @@ SELECT coalesce(o.payload ->> 'recipient', o.operation_type) AS subject,
        max(o.finished_at)::text AS newest_at
 FROM pricing.async_operations_dead o WHERE o.status = 'failed' AND o.finished_at > pricing.clock() - interval '1 day'
 GROUP BY coalesce(o.payload ->> 'recipient', o.operation_type), o.payload ->> 'recipient';
+
+-- name: price_alerts_wait
+-- New prices have waited for ten minutes for an alert that may be told now.
+SELECT 'price_alerts' AS subject,
+       format('Price alerts that have not looked at a new price for ten minutes: %s, such as price alert %s. Nobody is told of these prices.',
+              count(*), min(a.price_alert_id)) AS says
+FROM (SELECT pricing.clock() - interval '10 minutes' AS at OFFSET 0) n CROSS JOIN pricing.price_alerts a
+CROSS JOIN LATERAL (SELECT e.stored_at FROM pricing.price_events e WHERE e.price_alert_id = a.price_alert_id ORDER BY e.event_id LIMIT 1) e
+WHERE e.stored_at < n.at AND coalesce(a.told_at + a.pace < n.at, true) HAVING count(*) > 0;
 
 -- name: operation_unhandled
 -- Operations of a user's own type that have been due for ten minutes and were never attempted, nor was any other of the type in that time.

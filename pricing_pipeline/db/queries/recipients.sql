@@ -36,7 +36,9 @@ SET row_version = :row_version, master_key_id = :master_key_id, key_nonce = :key
 WHERE recipient = :recipient AND row_version = :found_version RETURNING recipient;
 
 -- name: withdraw
--- Cancel what waits for a recipient; it is not for another one who gets the same name.
+-- Cancel what waits for a recipient, and what has failed; it is not for another one who gets the same name.
+WITH failed AS (
+    UPDATE pricing.async_operations_dead d SET status = 'cancelled' WHERE d.status = 'failed' AND d.payload ->> 'recipient' = :recipient)
 SELECT pricing.cancel_operations(ARRAY(SELECT o.id FROM pricing.async_operations_live o WHERE o.payload ->> 'recipient' = :recipient ORDER BY 1));
 
 -- name: remove
@@ -45,4 +47,4 @@ DELETE FROM pricing.recipients WHERE recipient = :recipient RETURNING recipient;
 
 -- name: send
 -- Queue a message with the transaction; returns the operation's id.
-SELECT pricing.enqueue_message(:recipient, :title, :body, :is_urgent, CAST(:data AS jsonb));
+SELECT pricing.enqueue_message(:recipient, :title, :body, :is_urgent, CAST(:data AS jsonb), :goes_first);

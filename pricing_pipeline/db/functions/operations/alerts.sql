@@ -11,28 +11,41 @@ CREATE OR REPLACE FUNCTION pricing.note_alerts(failed text[], seen jsonb) RETURN
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
+    -- One that somebody has locked stays as it is, and keeps no other from being told.
+    mine bigint[] := ARRAY(SELECT a.alert_id FROM pricing.alerts a WHERE a.resolved_at IS NULL ORDER BY 1 FOR UPDATE SKIP LOCKED);
 BEGIN
     -- What is not seen for five minutes is over: what comes and goes is one alert. What was never raised leaves no trace.
     WITH gone AS (
         SELECT a.alert_id, a.raised_at FROM pricing.alerts a
-        WHERE a.rule <> ALL (failed) AND a.resolved_at IS NULL
+        WHERE a.alert_id = ANY (mine) AND a.rule <> ALL (failed)
           AND (a.raised_at IS NULL OR a.last_seen_at <= now_ - interval '5 minutes') AND NOT EXISTS (
             SELECT FROM jsonb_to_recordset(seen) AS s (rule text, subject text) WHERE (s.rule, left(s.subject, 200)) = (a.rule, a.subject))),
     forgotten AS (DELETE FROM pricing.alerts a USING gone g WHERE a.alert_id = g.alert_id AND g.raised_at IS NULL)
     UPDATE pricing.alerts a SET resolved_at = now_ FROM gone g WHERE a.alert_id = g.alert_id AND g.raised_at IS NOT NULL;
-    INSERT INTO pricing.alerts AS a (rule, subject, severity, says, is_repeated, newest_at, since, last_seen_at)
-    SELECT DISTINCT ON (s.rule, left(s.subject, 200)) s.rule, left(s.subject, 200), s.severity, left(s.says, 2000), coalesce(s.is_repeated, true), s.newest_at, now_, now_
-    FROM jsonb_to_recordset(seen) AS s (rule text, subject text, severity text, says text, is_repeated boolean, newest_at timestamptz) ORDER BY s.rule, left(s.subject, 200), s.severity
-    ON CONFLICT (rule, subject) WHERE resolved_at IS NULL
-        DO UPDATE SET last_seen_at = now_, says = excluded.says, severity = excluded.severity, is_repeated = excluded.is_repeated,
-                      newest_at = excluded.newest_at;
+    WITH found AS MATERIALIZED (
+        SELECT DISTINCT ON (s.rule, left(s.subject, 200)) s.rule, left(s.subject, 200) AS subject, s.severity, left(s.says, 2000) AS says,
+               coalesce(s.is_repeated, true) AS is_repeated, s.newest_at
+        FROM jsonb_to_recordset(seen) AS s (rule text, subject text, severity text, says text, is_repeated boolean, newest_at timestamptz)
+        ORDER BY s.rule, left(s.subject, 200), s.severity),
+    known AS (
+        UPDATE pricing.alerts a
+        SET last_seen_at = now_, says = f.says, severity = f.severity, is_repeated = f.is_repeated, newest_at = f.newest_at,
+            -- While nobody looked, because the machine slept or nothing ran, nothing has been seen to last.
+            since = CASE WHEN a.raised_at IS NULL AND a.last_seen_at <= now_ - interval '5 minutes' THEN now_ ELSE a.since END
+        FROM found f WHERE a.alert_id = ANY (mine) AND (a.rule, a.subject) = (f.rule, f.subject)),
+    added AS (
+        INSERT INTO pricing.alerts (rule, subject, severity, says, is_repeated, newest_at, since, last_seen_at)
+        SELECT f.rule, f.subject, f.severity, f.says, f.is_repeated, f.newest_at, now_, now_ FROM found f
+        WHERE NOT EXISTS (SELECT FROM pricing.alerts a WHERE (a.rule, a.subject) = (f.rule, f.subject) AND a.resolved_at IS NULL)
+        RETURNING alert_id)
+    SELECT mine || array_agg(a.alert_id) INTO mine FROM added a;
     UPDATE pricing.alerts a SET raised_at = now_
     FROM jsonb_to_recordset(seen) AS s (rule text, subject text, lasts float8)
-    WHERE (a.rule, a.subject) = (s.rule, left(s.subject, 200)) AND a.resolved_at IS NULL AND a.raised_at IS NULL
+    WHERE a.alert_id = ANY (mine) AND (a.rule, a.subject) = (s.rule, left(s.subject, 200)) AND a.resolved_at IS NULL AND a.raised_at IS NULL
       AND a.since <= now_ - make_interval(secs => s.lasts);
 END $$;
 COMMENT ON FUNCTION pricing.note_alerts(text[], jsonb) IS
-    'Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, newest_at, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed.';
+    'Notes what rules have seen: rows with rule, subject, severity, says, is_repeated, newest_at, and for how many seconds (lasts) it must last before it is raised. An alert that is not seen for five minutes is over, unless its rule is among those that failed. What another session has locked is left to the next look.';
 
 
 CREATE OR REPLACE FUNCTION pricing.alerts_to_tell()
@@ -49,8 +62,9 @@ BEGIN
         SELECT a.alert_id, a.told_at IS NOT NULL AND a.resolved_at IS NULL AS is_repeated,
                coalesce(a.resolved_at IS NULL AND a.newest_at > a.told_newest_at, false) AS has_news FROM pricing.alerts a
         WHERE a.raised_at IS NOT NULL
-          -- What nobody is to be told of waits until somebody is.
-          AND a.severity <= (SELECT max(r.least_severity) FROM pricing.recipients r WHERE r.is_active)
+          -- What nobody is to be told of, or nobody can be told of, waits until somebody can.
+          AND a.severity <= (SELECT max(r.least_severity) FROM pricing.recipients r JOIN pricing.operation_types t ON t.operation_type = r.channel
+                             WHERE r.is_active AND t.is_active)
           AND NOT EXISTS (SELECT FROM pricing.alert_silences s
                           WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > now_)
           AND CASE WHEN a.severity = 'P2' THEN is_digest_due AND a.acknowledged_at IS NULL AND (a.resolved_at IS NULL OR a.told_at IS NULL)
@@ -59,7 +73,8 @@ BEGIN
                      OR (a.acknowledged_at IS NULL
                          AND ((a.is_repeated AND a.told_at <= now_ - pricing.repeat_after(a.severity))
                               -- The message about it may itself be the next that dies, so not at once.
-                              OR (a.newest_at > a.told_newest_at AND a.told_at <= now_ - interval '1 hour'))) END)
+                              OR (a.newest_at > a.told_newest_at AND a.told_at <= now_ - interval '1 hour'))) END
+        ORDER BY a.alert_id FOR UPDATE OF a SKIP LOCKED)
     UPDATE pricing.alerts a
     SET told_at = CASE WHEN a.resolved_at IS NULL OR a.told_at IS NULL THEN now_ ELSE a.told_at END,
         told_newest_at = a.newest_at, end_told_at = CASE WHEN a.resolved_at IS NOT NULL THEN now_ END

@@ -12,8 +12,8 @@ COMMENT ON FUNCTION pricing.quiet_end(pricing.recipients, timestamptz) IS
     'When the quiet hours end in which a recipient is now; NULL = it is not in quiet hours.';
 
 
-CREATE OR REPLACE FUNCTION pricing.enqueue_message(to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL)
-RETURNS bigint
+CREATE OR REPLACE FUNCTION pricing.enqueue_message(
+    to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL, goes_first boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -31,10 +31,10 @@ BEGIN
                                     WHERE t.operation_type = who.channel AND t.payload_fields -> 'data' IS NOT NULL) THEN
         message := message || jsonb_build_object('data', data);
     END IF;
-    RETURN pricing.enqueue_operation(who.channel, message, CASE WHEN NOT is_urgent THEN pricing.quiet_end(who, now_) END, is_urgent);
+    RETURN pricing.enqueue_operation(who.channel, message, CASE WHEN NOT is_urgent THEN pricing.quiet_end(who, now_) END, is_urgent OR goes_first);
 END $$;
-COMMENT ON FUNCTION pricing.enqueue_message(text, text, text, boolean, jsonb) IS
-    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. In quiet hours what is not urgent waits for their end. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.';
+COMMENT ON FUNCTION pricing.enqueue_message(text, text, text, boolean, jsonb, boolean) IS
+    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. In quiet hours what is not urgent waits for their end. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.';
 
 
 CREATE OR REPLACE FUNCTION pricing.reconsider_quiet(of_recipient text) RETURNS integer
@@ -48,7 +48,7 @@ BEGIN
     -- After an attempt a message waits for its pause instead.
     UPDATE pricing.async_operations_live o SET due_at = coalesce(pricing.quiet_end(who, now_), now_)
     FROM (SELECT x.id FROM pricing.async_operations_live x
-          WHERE x.status = 'pending' AND x.attempt = 0 AND NOT x.is_urgent AND x.due_at > now_ AND x.operation_type = who.channel
+          WHERE x.status = 'pending' AND x.attempt = 0 AND x.due_at > greatest(now_, x.enqueued_at) AND x.operation_type = who.channel
             AND x.payload ->> 'recipient' = of_recipient
           ORDER BY x.id FOR UPDATE SKIP LOCKED) mine
     WHERE o.id = mine.id;

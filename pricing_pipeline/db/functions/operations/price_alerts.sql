@@ -58,15 +58,23 @@ BEGIN
         ORDER BY a.price_alert_id LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
     -- A statement of its own: it sees what was committed until the alerts were locked.
     RETURN QUERY
-    WITH gone AS (DELETE FROM pricing.price_events e WHERE e.price_alert_id = ANY (ids) RETURNING e.*),
+    WITH reach AS MATERIALIZED (
+        -- A week's prices of many alerts, for which no notifier ran, would not fit into its memory.
+        SELECT a.price_alert_id, (SELECT max(x.event_id) FROM (
+            SELECT e.event_id FROM pricing.price_events e WHERE e.price_alert_id = a.price_alert_id
+            ORDER BY e.event_id LIMIT CASE WHEN a.condition <> 'each' THEN 200 END) x) AS last_id
+        FROM pricing.price_alerts a WHERE a.price_alert_id = ANY (ids)),
+    gone AS (
+        DELETE FROM pricing.price_events e USING reach r WHERE e.price_alert_id = r.price_alert_id AND e.event_id <= r.last_id RETURNING e.*),
     found AS (
         SELECT g.price_alert_id, g.event_id, g.symbol, g.amount, g.scale, g.currency, g.observed_at, g.provider, g.call_id,
                row_number() OVER (PARTITION BY g.price_alert_id, g.symbol ORDER BY g.event_id DESC) AS place
         FROM gone g
         UNION ALL
         SELECT a.price_alert_id, NULL, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.provider, l.call_id, 1
-        FROM pricing.price_alerts a JOIN pricing.latest_prices l USING (data_type, symbol)
-        WHERE a.price_alert_id = ANY (ids) AND a.condition IN ('above', 'below', 'moved') AND a.created_at > young)
+        FROM reach r JOIN pricing.price_alerts a USING (price_alert_id) JOIN pricing.latest_prices l USING (data_type, symbol)
+        WHERE a.condition IN ('above', 'below', 'moved') AND a.created_at > young
+          AND NOT EXISTS (SELECT FROM pricing.price_events e WHERE e.price_alert_id = r.price_alert_id AND e.event_id > r.last_id))
     SELECT a.price_alert_id, a.recipient, r.is_active, a.data_type, a.condition, a.threshold, a.is_beyond, a.seen_at,
            a.reference, a.reference_at, splits.days, splits.new_, splits.old_,
            f.symbol, f.amount * ('1e-' || f.scale)::numeric, f.currency, f.observed_at, f.provider, f.call_id
@@ -81,7 +89,7 @@ BEGIN
     ORDER BY a.price_alert_id, f.event_id NULLS LAST;
 END $$;
 COMMENT ON FUNCTION pricing.take_price_events(integer) IS
-    'Takes the new prices of so many alerts, in the order in which they were stored; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, once its pace allows it; a young alert gets the latest price, too.';
+    'Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it; a young alert gets the latest price, too.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void

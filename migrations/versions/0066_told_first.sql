@@ -1,0 +1,2 @@
+-- It takes one argument more: whether a message is sent before others.
+DROP FUNCTION IF EXISTS pricing.enqueue_message(text, text, text, boolean, jsonb);

@@ -1,0 +1,14 @@
+"""Messages about alerts go before others."""
+
+from pathlib import Path
+
+from alembic import op
+
+from pricing_pipeline.db.migrate import run_script
+
+revision = "0066"
+down_revision = "0059"
+
+
+def upgrade() -> None:
+    run_script(op.get_bind(), Path(__file__).with_name("0066_told_first.sql").read_text())
