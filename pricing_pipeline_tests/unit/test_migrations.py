@@ -25,7 +25,7 @@ RELEASED = {
     "0057_watched_notifier.sql": "cd83eba93de0bdbf",
     "0058_dagster_failures.sql": "49e33fd19fd57d3c",
     "0059_api_tokens.sql": "35b62a669ec71b3f",
-    "0066_told_first.sql": "7c4123f5fd594fc4",
+    "0060_told_first.sql": "7c4123f5fd594fc4",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 
