@@ -25,6 +25,7 @@ RELEASED = {
     "0057_watched_notifier.sql": "cd83eba93de0bdbf",
     "0058_dagster_failures.sql": "49e33fd19fd57d3c",
     "0059_api_tokens.sql": "35b62a669ec71b3f",
+    "0064_ttl_stretches.sql": "884bbd89f3018fdc",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 
