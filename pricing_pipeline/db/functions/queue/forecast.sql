@@ -55,9 +55,9 @@ DECLARE
     room float8 := most_background - watched;
 BEGIN
     -- What nobody looks at gives way until it can give no more. Only then what people watch does.
-    background_factor := CASE WHEN background <= room THEN 1 WHEN room <= background / most THEN most ELSE background / room END;
+    background_factor := CASE WHEN background <= room THEN 1 WHEN room * most <= background THEN most ELSE background / room END;
     room := most_watched - background / background_factor;
-    watched_factor := CASE WHEN watched <= room THEN 1 WHEN room <= watched / most THEN most ELSE watched / room END;
+    watched_factor := CASE WHEN watched <= room THEN 1 WHEN room * most <= watched THEN most ELSE watched / room END;
 END $$;
 COMMENT ON FUNCTION pricing.stretch_factors(float8, float8, float8, float8) IS
     'By how much TTLs are to be stretched, if watched pairs and what is in the background need so many bytes an hour at their TTLs, and may together have so many: until viewers'' or until schedules'' step is reached.';
@@ -172,7 +172,7 @@ BEGIN
                n.watched_bytes * least(1, coalesce(pricing.units_a_minute(n.provider, now_) / nullif(n.units, 0), 1)) AS watched_bytes,
                n.background_bytes
         FROM pricing.needs() n WHERE only_providers IS NULL OR n.provider = ANY (only_providers)),
-    known AS (
+    known AS MATERIALIZED (
         SELECT p.provider, p.quota_bytes, pricing.bytes_used(p.provider, now_) AS used, pricing.leaving_bytes(p.provider, now_) AS leaving,
                m.day_bytes, m.week_bytes, m.per_hour AS measured, coalesce(a.pairs, 0) AS pairs, coalesce(a.watched_bytes, 0) AS watched,
                coalesce(a.background_bytes, 0) AS background, coalesce(a.is_measured, false) AS is_measured
@@ -242,6 +242,7 @@ DECLARE
     before record;
     wanted record;
 BEGIN
+    need := CASE WHEN need < 1 THEN 0 ELSE need END; -- a float may not become ever smaller
     SELECT coalesce(known.watched_factor, 1) AS watched_factor, coalesce(known.background_factor, 1) AS background_factor INTO before;
     -- The average of a day, for people sleep; and what is wanted now, for who has left needs nothing.
     wanted := pricing.stretch_factors(least(watched, need), background, most_watched, most_background);
