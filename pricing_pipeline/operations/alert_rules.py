@@ -26,7 +26,7 @@ class AlertRule:
 RULES = (
     AlertRule("duties_stand_still", "P0"),
     AlertRule("duty_fails", "P1", lasts_seconds=600),
-    AlertRule("quota_ends", "P2", lasts_seconds=1800),
+    AlertRule("quota_ends", "P2", lasts_seconds=600),
     AlertRule("quota_near", "P2"),
     AlertRule("quota_short", "P1"),
     AlertRule("queue_deep", "P1", lasts_seconds=1800),

@@ -89,10 +89,10 @@ def test_f2_the_background_gives_way_first_and_neither_ever_past_the_limit(
         assert watched / ahead + background / behind <= most * (1 + 1e-9) + 1e-9
 
 
-@given(before=st.floats(1, MOST), wanted=st.floats(1, MOST), elapsed=st.floats(0, 90_000))
+@given(before=st.floats(1, MOST), wanted=st.floats(1, MOST), elapsed=st.integers(0, 90_000))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_f2_a_factor_grows_slowly_and_shrinks_at_once(
-    connection: psycopg.Connection[Any], before: float, wanted: float, elapsed: float
+    connection: psycopg.Connection[Any], before: float, wanted: float, elapsed: int
 ) -> None:
     row = connection.execute("SELECT pricing.next_factor(%s, %s, %s)", [before, wanted, elapsed]).fetchone()
     assert row is not None
@@ -190,6 +190,7 @@ class FastMotion:
         """Returns the bytes that are used after it."""
         self.set(hour)
         self.session.execute("SELECT pricing.stretch_ttls()")
+        self.session.execute("SELECT pricing.lift_marks()")
         self.session.execute("SELECT pricing.enqueue_due()")
         for call in self.session.execute(
             "SELECT call_id, ids, symbols, claim_token FROM pricing.claim_calls('twelvedata', 'a', 10)"
