@@ -276,9 +276,7 @@ def _say_types(content: Mapping[str, Any]) -> None:
     typer.echo("queue:       " + ", ".join(f"{count} {status}" for status, count in queue.items()))
 
 
-def _say_quota(
-    quota: Mapping[str, Mapping[str, Any]], forecasts: Mapping[str, Mapping[str, Any]]
-) -> None:
+def _say_quota(quota: Mapping[str, Mapping[str, Any]], forecasts: Mapping[str, Mapping[str, Any]]) -> None:
     if quota:
         typer.echo()
         rows = [

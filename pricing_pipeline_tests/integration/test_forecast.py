@@ -216,7 +216,9 @@ def test_f2_the_alert_begins_a_week_before_and_ends_ten_days_before(core: Core, 
 
     def is_open(days: float) -> bool:
         stretch(core, 2)
-        core.rows("UPDATE pricing.ttl_stretches SET ends_at = pricing.clock() + interval '1 day' * :days", days=days)
+        core.rows(
+            "UPDATE pricing.ttl_stretches SET ends_at = pricing.clock() + interval '1 day' * :days", days=days
+        )
         for _ in range(4):  # how long it lasts until it is raised, or over
             alerts.look(core.engine)
             clock.advance(5 * MINUTE)
@@ -321,9 +323,13 @@ def test_f2_what_is_held_only_is_stretched_by_the_factor_of_the_background(core:
     core.hold("ann", AAPL)
     core.heartbeat("bob", IBM)
     core.refresh()
-    core.rows("INSERT INTO pricing.pair_views VALUES ('equity_quote', 'AAPL', pricing.clock()) ON CONFLICT DO NOTHING")
+    core.rows(
+        "INSERT INTO pricing.pair_views VALUES ('equity_quote', 'AAPL', pricing.clock()) ON CONFLICT DO NOTHING"
+    )
     stretch(core, 1, 3)
-    core.rows("UPDATE pricing.demand SET due_at = pricing.clock() + interval '10 minutes' WHERE symbol = 'AAPL'")
+    core.rows(
+        "UPDATE pricing.demand SET due_at = pricing.clock() + interval '10 minutes' WHERE symbol = 'AAPL'"
+    )
     assert later(core, clock, 11) == 1
     assert {task.symbol for task in core.tasks() if task.status == "pending"} == {"IBM"}
     assert why(core).state == "stretched"
@@ -351,7 +357,9 @@ def test_f2_a_schedule_leaves_out_what_was_fetched_lately(core: Core, clock: Clo
 
 
 def test_f2_a_pair_that_another_provider_could_serve_is_not_stretched(core: Core, clock: Clock) -> None:
-    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')")
+    core.rows(
+        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')"
+    )
     core.rows(
         "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
         " VALUES ('other', 'quote', 1, 1)"
@@ -362,7 +370,9 @@ def test_f2_a_pair_that_another_provider_could_serve_is_not_stretched(core: Core
     core.heartbeat("ann", AAPL)
     core.refresh()
     stretch(core, 4)
-    core.rows("UPDATE pricing.provider_state SET trouble = 'its breaker is open: odd' WHERE provider = 'other'")
+    core.rows(
+        "UPDATE pricing.provider_state SET trouble = 'its breaker is open: odd' WHERE provider = 'other'"
+    )
     assert later(core, clock, 1.1) == 0, "the other one is in trouble"
     core.call("SELECT pricing.look_again('equity_quote')")
     core.rows("UPDATE pricing.provider_state SET trouble = NULL")
@@ -370,7 +380,9 @@ def test_f2_a_pair_that_another_provider_could_serve_is_not_stretched(core: Core
 
 
 def test_f2_a_symbol_with_rules_of_its_own_goes_by_them(core: Core, clock: Clock) -> None:
-    core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')")
+    core.rows(
+        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')"
+    )
     core.rows(
         "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
         " VALUES ('other', 'quote', 1, 1)"
@@ -410,7 +422,9 @@ def press(core: Core) -> None:
     core.refresh()
     allow(core, 10 * 60 * size(core) * 720 // 2)
     core.rows("DELETE FROM pricing.api_data_usage")
-    core.use_quota(core.one("SELECT quota_bytes / 10 FROM pricing.data_collectors WHERE provider = 'twelvedata'"))
+    core.use_quota(
+        core.one("SELECT quota_bytes / 10 FROM pricing.data_collectors WHERE provider = 'twelvedata'")
+    )
 
 
 def size(core: Core) -> int:
@@ -419,7 +433,9 @@ def size(core: Core) -> int:
 
 def test_f2_a_quota_of_which_little_is_used_is_looked_at_no_further(core: Core) -> None:
     press(core)
-    core.use_quota(core.one("SELECT quota_bytes / 21 FROM pricing.data_collectors WHERE provider = 'twelvedata'"))
+    core.use_quota(
+        core.one("SELECT quota_bytes / 21 FROM pricing.data_collectors WHERE provider = 'twelvedata'")
+    )
     assert duty(core) is None
     with core.owner.begin() as connection:
         before = rows_read(connection)
@@ -436,7 +452,9 @@ def test_f2_the_stretch_grows_twofold_in_an_hour_until_the_quota_lasts(core: Cor
         grown.append(factors[0])
         clock.advance(5 * MINUTE)
     assert grown[0] == pytest.approx(2 ** (1 / 12))
-    assert all(after <= before * 2 ** (1 / 12) * 1.001 for before, after in zip(grown, grown[1:], strict=False))
+    assert all(
+        after <= before * 2 ** (1 / 12) * 1.001 for before, after in zip(grown, grown[1:], strict=False)
+    )
     assert grown[-1] == pytest.approx(2 / (0.93 - 0.1) * 0.98, rel=0.06)
 
 
@@ -481,7 +499,10 @@ def test_f2_a_step_of_the_clock_delays_no_stretched_pair(core: Core, clock: Cloc
     pair = core.demand_of(*AAPL)
     assert pair is not None
     assert pair.due_at <= core.clock() + timedelta(minutes=16)
-    assert core.one("SELECT stretched_from <= pricing.clock() + interval '1 minute' FROM pricing.demand") is not False
+    assert (
+        core.one("SELECT stretched_from <= pricing.clock() + interval '1 minute' FROM pricing.demand")
+        is not False
+    )
     clock.advance(16 * MINUTE)
     core.rows("UPDATE pricing.active_subscriptions SET last_seen_at = pricing.clock()")
     core.enqueue_due()
