@@ -1,7 +1,7 @@
 """When the quota of a provider will be used up, on what basis, and by how much TTLs are stretched until then.
 
-`pricing.quota_forecasts` and `pricing.stretch_ttls` decide; here is what people and programs read of it. How much is used
-now, and the rate limits, are in limits.py.
+`pricing.quota_forecasts` and `pricing.stretch_ttls` decide; here is what people and programs read of it. How much
+is used now, and the rate limits, are in limits.py.
 """
 
 from __future__ import annotations

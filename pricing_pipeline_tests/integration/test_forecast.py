@@ -6,6 +6,7 @@ Months of it, and the rules against a model, are in test_forecast_model.py.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_f2_without_a_day_of_use_and_without_sizes_nothing_is_said(core: Core) -
 
 
 def test_f2_a_quota_that_lasts_has_no_end_in_sight(core: Core) -> None:
-    use(core, {hour: 1000 for hour in range(200)})
+    use(core, dict.fromkeys(range(200), 1000))
     found = ahead(core)
     assert (found.outlook, found.basis, found.bytes_an_hour) == ("lasts", "measured", 1000)
     assert found.words == "no end in sight"
@@ -119,7 +120,7 @@ def test_f2_a_quota_that_lasts_has_no_end_in_sight(core: Core) -> None:
 
 def test_f2_the_steps_are_projected_by_what_came_every_day(core: Core) -> None:
     """1,000 bytes an hour for 200 hours, of a million in 30 days: 75 % in 550 hours, before anything comes back."""
-    use(core, {hour: 1000 for hour in range(200)})
+    use(core, dict.fromkeys(range(200), 1000))
     allow(core, 600_000)
     found = ahead(core)
     assert found.used_bytes == 200_000
@@ -131,7 +132,7 @@ def test_f2_the_steps_are_projected_by_what_came_every_day(core: Core) -> None:
 
 def test_f2_what_comes_back_before_is_counted(core: Core) -> None:
     """Nearly all was used 29 days ago, and leaves before it would be too much."""
-    use(core, {700: 900_000, **{hour: 1000 for hour in range(200)}})
+    use(core, {700: 900_000, **dict.fromkeys(range(200), 1000)})
     allow(core, 1_200_000)
     assert ahead(core).ends_at is None
     assert ahead(core).schedules_stop_at == NOON, "that step is reached already"
@@ -140,16 +141,16 @@ def test_f2_what_comes_back_before_is_counted(core: Core) -> None:
 
 
 def test_f2_a_backfill_of_one_day_is_no_habit(core: Core) -> None:
-    use(core, {3: 500_000, **{hour: 1000 for hour in range(4, 200)}})
+    use(core, {3: 500_000, **dict.fromkeys(range(4, 200), 1000)})
     found = ahead(core)
     assert found.bytes_an_hour == pytest.approx((500_000 + 164_000) / 168, rel=0.05)
-    use(core, {100: 500_000, **{hour: 1000 for hour in range(99)}})
+    use(core, {100: 500_000, **dict.fromkeys(range(99), 1000)})
     assert ahead(core).bytes_an_hour == pytest.approx(1000, rel=0.05)
 
 
 def test_f2_what_is_wanted_now_counts_if_it_is_more_than_what_came(core: Core) -> None:
     measure_size(core)
-    use(core, {hour: 1000 for hour in range(200)})
+    use(core, dict.fromkeys(range(200), 1000))
     core.heartbeat("ann", AAPL, IBM)
     found = ahead(core)
     assert (found.basis, found.pairs, found.bytes_an_hour) == ("wanted", 2, 120_000)
@@ -365,7 +366,8 @@ def test_f2_a_pair_that_another_provider_could_serve_is_not_stretched(core: Core
         " VALUES ('other', 'quote', 1, 1)"
     )
     core.rows(
-        "INSERT INTO pricing.provider_routing (data_type, symbol, provider, rank) VALUES ('equity_quote', NULL, 'other', 9)"
+        "INSERT INTO pricing.provider_routing (data_type, symbol, provider, rank)"
+        " VALUES ('equity_quote', NULL, 'other', 9)"
     )
     core.heartbeat("ann", AAPL)
     core.refresh()
@@ -452,9 +454,7 @@ def test_f2_the_stretch_grows_twofold_in_an_hour_until_the_quota_lasts(core: Cor
         grown.append(factors[0])
         clock.advance(5 * MINUTE)
     assert grown[0] == pytest.approx(2 ** (1 / 12))
-    assert all(
-        after <= before * 2 ** (1 / 12) * 1.001 for before, after in zip(grown, grown[1:], strict=False)
-    )
+    assert all(after <= before * 2 ** (1 / 12) * 1.001 for before, after in pairwise(grown))
     assert grown[-1] == pytest.approx(2 / (0.93 - 0.1) * 0.98, rel=0.06)
 
 

@@ -130,7 +130,7 @@ def test_f2_without_a_stretch_a_month_ends_after_three_days() -> None:
 
 
 def test_f2_people_who_sleep_leave_their_quota_to_the_day() -> None:
-    """Three times the quota in eight hours of each day: the average counts, not the peak, so most of the quota is used."""
+    """Three times the quota in eight hours of each day: the average counts, not the peak, so most of it is used."""
     month = Month(72_000_000)
     for hour in range(3 * MONTH):
         month.pass_hour(9 * 0.95 * month.quota / MONTH if hour % 24 < 8 else 0)
@@ -153,7 +153,7 @@ def test_f2_what_is_watched_keeps_its_ttl_while_the_background_gives_way() -> No
 
 @dataclass
 class FastMotion:
-    """A session in which the clock is a setting, so that a month takes seconds: each hour is checked, claimed, settled."""
+    """A session in which the clock is a setting, so that hours take seconds: each is checked, claimed and settled."""
 
     session: psycopg.Connection[Any]
     fetched: dict[str, list[int]]
@@ -236,7 +236,8 @@ def motion(core: Core, owner_url: str) -> Iterator[FastMotion]:
     core.rows("DELETE FROM pricing.collector_call_log")
     core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 240")
     core.rows(
-        "CREATE OR REPLACE FUNCTION pricing.clock() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = ''"
+        "CREATE OR REPLACE FUNCTION pricing.clock() RETURNS timestamptz"
+        " LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = ''"
         " AS 'SELECT pg_catalog.current_setting(''pricing_test.now'')::timestamptz'"
     )
     with psycopg.connect(owner_url, autocommit=True, row_factory=namedtuple_row) as session:
@@ -258,8 +259,8 @@ def motion(core: Core, owner_url: str) -> Iterator[FastMotion]:
 def test_f2_hours_of_the_database_go_as_in_the_model(motion: FastMotion, demand: int, start: int) -> None:
     """The hard steps are never passed, and no price waits for longer than its stretch.
 
-    From an empty quota, and while the first bytes come back. In the database pairs are fetched together, so that use may
-    differ by all of them once.
+    From an empty quota, and while the first bytes come back. In the database pairs are fetched together, so that use
+    may differ by all of them once.
     """
     month = Month(round(NEED * MONTH / 0.95 / demand))
     for _ in range(start):
