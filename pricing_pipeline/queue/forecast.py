@@ -32,6 +32,8 @@ class Forecast:
     both), if that is more. It is None while nothing is known. `watched_bytes` and `background_bytes` are the need of
     what is watched, and of what is held only or scheduled, in bytes an hour. `pairs` are watched or held.
 
+    `sustained_bytes` is the most an hour at which nothing stops in the next 30 days.
+
     The factors say how many TTLs old a price gets now before it is fetched; 1 = nothing is stretched.
     """
 
@@ -46,6 +48,7 @@ class Forecast:
     basis: Literal["wanted", "measured"] | None
     bytes_an_hour: float | None
     outlook: Literal["ends", "lasts", "unknown"]
+    sustained_bytes: float
     backfills_stop_at: datetime | None
     schedules_stop_at: datetime | None
     ends_at: datetime | None
@@ -62,6 +65,8 @@ class Forecast:
         """When the quota ends, in one sentence without its basis."""
         if self.outlook == "unknown":
             return "too little is measured to say how long it lasts"
+        if self.used_bytes >= self.quota_bytes // 100 * 95:
+            return "used up: even viewers leave 5 %"
         if self.ends_at is None:
             steps = [
                 f"{work} stop at {moment:%Y-%m-%d %H:00} UTC"

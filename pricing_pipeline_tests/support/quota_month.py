@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 WINDOW, MOST, MARGIN = 720, 16.0, 50
-"""Hours of the quota; the largest stretch; the part of the quota (a fiftieth) that stays free below a hard step."""
+"""Hours of the quota; the largest stretch; the part of the quota (a fiftieth) that stays free below 90 %."""
 
 
 def leaving(hours: Sequence[int]) -> list[int]:
@@ -35,9 +35,7 @@ def sustained(left: Sequence[int], used: int, target: int) -> float:
     return max(0.0, min((target - used + left[24 * day - 1]) / (24 * day) for day in range(1, 31)))
 
 
-def factors(
-    watched: float, background: float, most_watched: float, most_background: float
-) -> tuple[float, float]:
+def factors(watched: float, background: float, most: float) -> tuple[float, float]:
     """By how much to stretch, watched first."""
 
     def stretch(need: float, room: float) -> float:
@@ -45,8 +43,8 @@ def factors(
             return 1.0
         return MOST if room * MOST <= need else need / room
 
-    behind = stretch(background, most_background - watched)
-    return stretch(watched, most_watched - background / behind), behind
+    behind = stretch(background, most - watched)
+    return stretch(watched, most - background / behind), behind
 
 
 def next_factor(before: float, wanted: float, elapsed: float) -> float:
@@ -99,7 +97,6 @@ class Month:
         wanted = factors(
             min(watched, self._need),
             background,
-            sustained(left, used, self.quota // 100 * 95 - self.quota // MARGIN),
             sustained(left, used, self.quota // 100 * 90 - self.quota // MARGIN),
         )
         before = self.factors

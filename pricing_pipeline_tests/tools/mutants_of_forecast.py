@@ -46,8 +46,8 @@ MUTANTS = (
         "viewers wait before schedules do",
         _FORECAST_SQL,
         "stretch_factors",
-        "room := most_watched - background / background_factor;",
-        "room := most_watched - background;",
+        "room := sustained - background / background_factor;",
+        "room := sustained - background;",
         (f"{_MODEL}::test_f2_the_background_gives_way_first_and_neither_ever_past_the_limit",),
     ),
     Mutant(

@@ -91,7 +91,7 @@ SELECT provider, pairs, units_needed, units_allowed, bytes_needed, bytes_allowed
 -- name: forecasts
 -- When quotas will be used up, on what basis that is known, and by how much TTLs are stretched.
 SELECT f.provider, f.quota_bytes, f.used_bytes, f.day_bytes, f.week_bytes, f.pairs, f.watched_bytes, f.background_bytes, f.basis, f.bytes_an_hour, f.outlook,
-       f.backfills_stop_at, f.schedules_stop_at, f.ends_at,
+       f.sustained_bytes, f.backfills_stop_at, f.schedules_stop_at, f.ends_at,
        coalesce(s.watched_factor, 1) AS watched_factor, coalesce(s.background_factor, 1) AS background_factor
 FROM pricing.quota_forecasts(CAST(:providers AS text[])) f
 LEFT JOIN pricing.ttl_stretches s ON s.provider = f.provider AND s.noted_at BETWEEN pricing.clock() - interval '15 minutes' AND pricing.clock() + interval '15 minutes'

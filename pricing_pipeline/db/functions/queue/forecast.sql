@@ -3,7 +3,7 @@
 --
 -- Bytes leave the quota 720 hours after they came. So whether it lasts is known hour by hour: what is used, less what has left
 -- by then, plus what comes until then. The stretch keeps to the highest rate at which that never goes past two percent below
--- a hard step. These two percent are what comes and goes within half a day.
+-- the step at which schedules stop, so that nothing stops. These two percent are what comes and goes within half a day.
 
 CREATE OR REPLACE FUNCTION pricing.most_stretched() RETURNS float8
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
@@ -48,19 +48,19 @@ COMMENT ON FUNCTION pricing.sustained_rate(bigint[], bigint, bigint) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.stretch_factors(
-    watched float8, background float8, most_watched float8, most_background float8, OUT watched_factor float8, OUT background_factor float8)
+    watched float8, background float8, sustained float8, OUT watched_factor float8, OUT background_factor float8)
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 DECLARE
     most float8 := pricing.most_stretched();
-    room float8 := most_background - watched;
+    room float8 := sustained - watched;
 BEGIN
     -- What nobody looks at gives way until it can give no more. Only then what people watch does.
     background_factor := CASE WHEN background <= room THEN 1 WHEN room * most <= background THEN most ELSE background / room END;
-    room := most_watched - background / background_factor;
+    room := sustained - background / background_factor;
     watched_factor := CASE WHEN watched <= room THEN 1 WHEN room * most <= watched THEN most ELSE watched / room END;
 END $$;
-COMMENT ON FUNCTION pricing.stretch_factors(float8, float8, float8, float8) IS
-    'By how much TTLs are to be stretched, if watched pairs and what is in the background need so many bytes an hour at their TTLs, and may together have so many: until viewers'' or until schedules'' step is reached.';
+COMMENT ON FUNCTION pricing.stretch_factors(float8, float8, float8) IS
+    'By how much TTLs are to be stretched, if watched pairs and what is in the background need so many bytes an hour at their TTLs, and so many in all can be sustained.';
 
 
 CREATE OR REPLACE FUNCTION pricing.needs()
@@ -74,7 +74,10 @@ BEGIN
     RETURN QUERY
     WITH wanted AS (
         SELECT d.data_type, d.symbol, i.calendar, 1::bigint AS pairs, watched.is_true AS is_watched, false AS is_scheduled,
-               CASE WHEN watched.is_true THEN coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) ELSE r.background_ttl_minutes END AS ttl
+               CASE WHEN watched.is_true THEN coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) ELSE r.background_ttl_minutes END AS ttl,
+               -- What is held and nobody has looked at for two days is not fetched.
+               NOT watched.is_true AND EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (d.data_type, d.symbol)
+                                                                                AND v.viewed_at > now_ - interval '48 hours') AS is_background
         FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
         LEFT JOIN pricing.instruments i USING (asset_class, symbol)
@@ -84,7 +87,7 @@ BEGIN
           AND (watched.is_true OR EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))
         UNION ALL
         -- A schedule is written in Python's words. It is taken to come once in a TTL.
-        SELECT r.data_type, NULL, i.calendar, count(*), false, true, r.default_ttl_minutes
+        SELECT r.data_type, NULL, i.calendar, count(*), false, true, r.default_ttl_minutes, true
         FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
         WHERE r.is_active AND r.refresh_strategy = 'scheduled' AND i.is_active AND i.update_mode = 'api' GROUP BY 1, 3, 7),
     trading AS MATERIALIZED (
@@ -114,7 +117,7 @@ BEGIN
                     FILTER (WHERE NOT r.is_scheduled), 0),
            coalesce(sum(r.size / r.ttl) FILTER (WHERE NOT r.is_scheduled), 0)::float8,
            coalesce(sum(r.size * r.per_hour) FILTER (WHERE r.is_watched), 0)::float8,
-           coalesce(sum(r.size * r.per_hour * r.pairs) FILTER (WHERE NOT r.is_watched), 0)::float8, bool_and(r.is_measured)
+           coalesce(sum(r.size * r.per_hour * r.pairs) FILTER (WHERE r.is_background), 0)::float8, bool_and(r.is_measured)
     FROM routed r GROUP BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.needs() IS
@@ -159,7 +162,7 @@ COMMENT ON FUNCTION pricing.measured_rate(text, timestamptz) IS
 CREATE OR REPLACE FUNCTION pricing.quota_forecasts(only_providers text[] DEFAULT NULL)
 RETURNS TABLE (provider text, quota_bytes bigint, used_bytes bigint, day_bytes bigint, week_bytes bigint, pairs bigint, watched_bytes float8,
                background_bytes float8, basis text, bytes_an_hour float8, outlook text, backfills_stop_at timestamptz, schedules_stop_at timestamptz,
-               ends_at timestamptz, watched_most float8, background_most float8)
+               ends_at timestamptz, sustained_bytes float8)
 LANGUAGE plpgsql STABLE SET search_path = '' SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -189,14 +192,13 @@ BEGIN
            CASE WHEN a.is_unknown THEN NULL WHEN a.is_by_need THEN 'wanted' ELSE 'measured' END, CASE WHEN NOT a.is_unknown THEN a.per_hour END,
            CASE WHEN min(a.at) FILTER (WHERE a.priority = 0) IS NOT NULL THEN 'ends' WHEN a.is_unknown THEN 'unknown' ELSE 'lasts' END,
            min(a.at) FILTER (WHERE a.priority = -2), min(a.at) FILTER (WHERE a.priority = -1), min(a.at) FILTER (WHERE a.priority = 0),
-           pricing.sustained_rate(a.leaving, a.used, pricing.quota_for(a.quota_bytes, 0) - a.quota_bytes / 50),
            pricing.sustained_rate(a.leaving, a.used, pricing.quota_for(a.quota_bytes, -1) - a.quota_bytes / 50)
     FROM ahead a
     GROUP BY a.provider, a.quota_bytes, a.used, a.day_bytes, a.week_bytes, a.pairs, a.watched, a.background, a.is_unknown, a.is_by_need, a.per_hour, a.leaving
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.quota_forecasts(text[]) IS
-    'When the quota of each active provider, or of some, will be used up to the step of backfills, of schedules and of viewers, if nothing is stretched: at what is wanted at TTLs within the limits (basis wanted), or at what came in the last day and week, if that is more (measured). outlook: ends, lasts (no end in sight) or unknown (less than a day and not all sizes are measured). Bytes are per hour; the last two are the most that viewers and schedules may use for their steps never to be reached.';
+    'When the quota of each active provider, or of some, will be used up to the step of backfills, of schedules and of viewers, if nothing is stretched: at what is wanted at TTLs within the limits (basis wanted), or at what came in the last day and week, if that is more (measured). outlook: ends, lasts (no end in sight) or unknown (less than a day and not all sizes are measured). Rates are in bytes an hour; sustained_bytes is the most at which nothing stops.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stretch_ttls() RETURNS integer
@@ -216,7 +218,7 @@ BEGIN
     IF near <> '{}' THEN
         FOR seen IN SELECT * FROM pricing.quota_forecasts(near) LOOP
             SELECT * INTO known FROM pricing.ttl_stretches s WHERE s.provider = seen.provider FOR UPDATE;
-            IF pricing.note_stretch(known, seen.provider, seen.watched_bytes, seen.background_bytes, seen.watched_most, seen.background_most, seen.ends_at, now_) THEN
+            IF pricing.note_stretch(known, seen.provider, seen.watched_bytes, seen.background_bytes, seen.sustained_bytes, seen.ends_at, now_) THEN
                 relaxed := relaxed || seen.provider;
             END IF;
         END LOOP;
@@ -231,7 +233,7 @@ COMMENT ON FUNCTION pricing.stretch_ttls() IS
 
 
 CREATE OR REPLACE FUNCTION pricing.note_stretch(
-    known pricing.ttl_stretches, wanted_provider text, watched float8, background float8, most_watched float8, most_background float8,
+    known pricing.ttl_stretches, wanted_provider text, watched float8, background float8, sustained float8,
     projected_end timestamptz, now_ timestamptz) RETURNS boolean
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -245,7 +247,7 @@ BEGIN
     need := CASE WHEN need < 1 THEN 0 ELSE need END; -- a float may not become ever smaller
     SELECT coalesce(known.watched_factor, 1) AS watched_factor, coalesce(known.background_factor, 1) AS background_factor INTO before;
     -- The average of a day, for people sleep; and what is wanted now, for who has left needs nothing.
-    wanted := pricing.stretch_factors(least(watched, need), background, most_watched, most_background);
+    wanted := pricing.stretch_factors(least(watched, need), background, sustained);
     wanted.watched_factor := pricing.next_factor(before.watched_factor, wanted.watched_factor, elapsed);
     wanted.background_factor := pricing.next_factor(before.background_factor, wanted.background_factor, elapsed);
     INSERT INTO pricing.ttl_stretches AS s (provider, watched_factor, background_factor, watched_need, need_weight, ends_at, noted_at)
@@ -255,8 +257,8 @@ BEGIN
         need_weight = excluded.need_weight, ends_at = excluded.ends_at, noted_at = excluded.noted_at;
     RETURN wanted.watched_factor < before.watched_factor OR wanted.background_factor < before.background_factor;
 END $$;
-COMMENT ON FUNCTION pricing.note_stretch(pricing.ttl_stretches, text, float8, float8, float8, float8, timestamptz, timestamptz) IS
-    'Notes by how much the TTLs of a provider are stretched now, by what is known from before and what is needed and allowed. Returns whether it is less than before.';
+COMMENT ON FUNCTION pricing.note_stretch(pricing.ttl_stretches, text, float8, float8, float8, timestamptz, timestamptz) IS
+    'Notes by how much the TTLs of a provider are stretched now, by what is known from before and what is needed and can be sustained. Returns whether it is less than before.';
 
 
 CREATE OR REPLACE FUNCTION pricing.next_factor(before float8, wanted float8, elapsed float8) RETURNS float8
