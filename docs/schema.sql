@@ -2606,9 +2606,9 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;
 
--- Notes by how much the TTLs of a provider are stretched now, by what is known from before and what is needed and allowed. Returns whether it is less than before.
-CREATE FUNCTION pricing.note_stretch(known pricing.ttl_stretches, wanted_provider text, watched double precision, background double precision, most_watched double precision, most_background double precision, projected_end timestamp with time zone, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.note_stretch(pricing.ttl_stretches,text,double precision,double precision,double precision,double precision,timestamp with time zone,timestamp with time zone) TO pricing_worker;
+-- Notes by how much the TTLs of a provider are stretched now, by what is known from before and what is needed and can be sustained. Returns whether it is less than before.
+CREATE FUNCTION pricing.note_stretch(known pricing.ttl_stretches, wanted_provider text, watched double precision, background double precision, sustained double precision, projected_end timestamp with time zone, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_stretch(pricing.ttl_stretches,text,double precision,double precision,double precision,timestamp with time zone,timestamp with time zone) TO pricing_worker;
 
 -- Says that requests have just come with these tokens.
 CREATE FUNCTION pricing.note_token_uses(used bigint[]) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
@@ -2800,8 +2800,8 @@ GRANT EXECUTE ON FUNCTION pricing.quiet_end(pricing.recipients,timestamp with ti
 CREATE FUNCTION pricing.quota_for(quota bigint, priority integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quota_for(bigint,integer) TO pricing_reader, pricing_worker;
 
--- When the quota of each active provider, or of some, will be used up to the step of backfills, of schedules and of viewers, if nothing is stretched: at what is wanted at TTLs within the limits (basis wanted), or at what came in the last day and week, if that is more (measured). outlook: ends, lasts (no end in sight) or unknown (less than a day and not all sizes are measured). Bytes are per hour; the last two are the most that viewers and schedules may use for their steps never to be reached.
-CREATE FUNCTION pricing.quota_forecasts(only_providers text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, quota_bytes bigint, used_bytes bigint, day_bytes bigint, week_bytes bigint, pairs bigint, watched_bytes double precision, background_bytes double precision, basis text, bytes_an_hour double precision, outlook text, backfills_stop_at timestamp with time zone, schedules_stop_at timestamp with time zone, ends_at timestamp with time zone, watched_most double precision, background_most double precision) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
+-- When the quota of each active provider, or of some, will be used up to the step of backfills, of schedules and of viewers, if nothing is stretched: at what is wanted at TTLs within the limits (basis wanted), or at what came in the last day and week, if that is more (measured). outlook: ends, lasts (no end in sight) or unknown (less than a day and not all sizes are measured). Rates are in bytes an hour; sustained_bytes is the most at which nothing stops.
+CREATE FUNCTION pricing.quota_forecasts(only_providers text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, quota_bytes bigint, used_bytes bigint, day_bytes bigint, week_bytes bigint, pairs bigint, watched_bytes double precision, background_bytes double precision, basis text, bytes_an_hour double precision, outlook text, backfills_stop_at timestamp with time zone, schedules_stop_at timestamp with time zone, ends_at timestamp with time zone, sustained_bytes double precision) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.quota_forecasts(text[]) TO pricing_reader, pricing_worker;
 
 -- Gives live tasks a higher priority; what has it or a higher one is left alone, and so is what another session keeps locked.
@@ -3108,9 +3108,9 @@ GRANT EXECUTE ON FUNCTION pricing.store_rows(text,bigint,pricing.price_history[]
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 
--- By how much TTLs are to be stretched, if watched pairs and what is in the background need so many bytes an hour at their TTLs, and may together have so many: until viewers' or until schedules' step is reached.
-CREATE FUNCTION pricing.stretch_factors(watched double precision, background double precision, most_watched double precision, most_background double precision, OUT watched_factor double precision, OUT background_factor double precision) RETURNS record LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.stretch_factors(double precision,double precision,double precision,double precision) TO pricing_reader, pricing_worker;
+-- By how much TTLs are to be stretched, if watched pairs and what is in the background need so many bytes an hour at their TTLs, and so many in all can be sustained.
+CREATE FUNCTION pricing.stretch_factors(watched double precision, background double precision, sustained double precision, OUT watched_factor double precision, OUT background_factor double precision) RETURNS record LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.stretch_factors(double precision,double precision,double precision) TO pricing_reader, pricing_worker;
 
 -- By how much the TTL of a pair is stretched now, first while it is watched, then while it is not: the least of the providers of its route that are not in trouble. Without a symbol, of one without rules of its own.
 CREATE FUNCTION pricing.stretch_of(wanted_type text, wanted_symbol text, now_ timestamp with time zone) RETURNS double precision[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
