@@ -141,8 +141,9 @@ def test_f2_what_is_watched_keeps_its_ttl_while_the_background_gives_way() -> No
     allowed = 0.95 * month.quota / MONTH
     for _ in range(2 * MONTH):
         month.pass_hour(0.7 * allowed, 2 * allowed)
-        assert month.factors[0] == 1
-    assert month.factors[1] > 5
+        assert month.factors[0] == 1 or month.factors[1] > 0.97 * MOST
+    assert month.factors[0] == 1
+    assert 5 < month.factors[1] < MOST
     assert month.used == pytest.approx(0.88 * month.quota, rel=0.02), "below the schedules' step"
 
 
