@@ -70,7 +70,7 @@ def show(provider: str, *, as_json: bool) -> None:
                 "standing": standing.words,
                 "units_used": standing.units_words,
                 "quota_used": standing.quota_words,
-                "forecast": ahead.document if ahead else None,
+                "forecast": ahead.content if ahead else None,
                 "limits": [asdict(rule) for rule in rules],
                 "batches": [asdict(batch) for batch in batches],
                 "keys": [asdict(key) for key in keys],

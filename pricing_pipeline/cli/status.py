@@ -118,7 +118,7 @@ def _content(
         "types": {kind.data_type: _type(kind) for kind in overview.types},
         "queue": dict(overview.queue),
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
-        "forecast": {ahead.provider: ahead.document for ahead in overview.forecasts},
+        "forecast": {ahead.provider: ahead.content for ahead in overview.forecasts},
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
         "shown_limits": [asdict(shown) for shown in overview.shown_limits],
         "unqueued": [asdict(pairs) for pairs in overview.unqueued],

@@ -80,7 +80,7 @@ class Forecast:
         return f"{'would end' if self.is_stretched else 'ends'} at {self.ends_at:%Y-%m-%d %H:00} UTC"
 
     @property
-    def document(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """All of it for programs, with its words: how JSON of commands has it."""
         return {
             **asdict(self),
