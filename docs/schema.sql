@@ -1662,9 +1662,9 @@ GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, 
 -- Refuses a data type whose fetcher does not fit its asset class, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.
 TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Whether TTLs of any provider are stretched now.
-CREATE FUNCTION pricing.are_ttls_stretched(now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.are_ttls_stretched(timestamp with time zone) TO pricing_reader, pricing_worker;
+-- Whether TTLs of any provider may be stretched: stretch_of says by how much.
+CREATE FUNCTION pricing.are_ttls_stretched() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.are_ttls_stretched() TO pricing_reader, pricing_worker;
 
 -- A rule has changed: of values of the last three days on which nobody has an opinion, workers ask again. Returns how many.
 CREATE FUNCTION pricing.ask_about_quarantined(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

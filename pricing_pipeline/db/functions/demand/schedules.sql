@@ -159,7 +159,7 @@ DECLARE
     kind record;
 BEGIN
     SELECT r.staleness_function = 'is_market_stale' AS is_market, w.served_slot, make_interval(mins => r.default_ttl_minutes) AS ttl,
-           pricing.are_ttls_stretched(now_) AS is_stretched INTO kind
+           pricing.are_ttls_stretched() AS is_stretched INTO kind
     FROM pricing.data_type_registry r JOIN pricing.schedule_walks w USING (data_type)
     WHERE r.data_type = wanted_type AND r.is_active AND r.refresh_strategy = 'scheduled';
     IF NOT FOUND THEN

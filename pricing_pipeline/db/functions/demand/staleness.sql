@@ -210,7 +210,7 @@ LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan S
 #variable_conflict use_column
 DECLARE
     -- Mostly no quota is near its end. What a function of one's own judges is stretched by nobody else.
-    are_stretched boolean := kind.staleness_function IN ('is_data_stale', 'is_market_stale') AND pricing.are_ttls_stretched(now_);
+    are_stretched boolean := kind.staleness_function IN ('is_data_stale', 'is_market_stale') AND pricing.are_ttls_stretched();
     are_alike boolean;
     factors float8[];
 BEGIN

@@ -291,14 +291,12 @@ COMMENT ON FUNCTION pricing.judge_stretched(text[]) IS
     'Has the next staleness check judge what is stretched of the data types that some providers serve. Returns how many pairs.';
 
 
-CREATE OR REPLACE FUNCTION pricing.are_ttls_stretched(now_ timestamptz) RETURNS boolean
+CREATE OR REPLACE FUNCTION pricing.are_ttls_stretched() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    -- What has not been looked at for long stretches nothing: the hard steps remain.
-    RETURN EXISTS (SELECT FROM pricing.ttl_stretches s WHERE greatest(s.watched_factor, s.background_factor) > 1
-                                                         AND s.noted_at BETWEEN now_ - interval '15 minutes' AND now_ + interval '15 minutes');
+    RETURN EXISTS (SELECT FROM pricing.ttl_stretches s WHERE greatest(s.watched_factor, s.background_factor) > 1);
 END $$;
-COMMENT ON FUNCTION pricing.are_ttls_stretched(timestamptz) IS 'Whether TTLs of any provider are stretched now.';
+COMMENT ON FUNCTION pricing.are_ttls_stretched() IS 'Whether TTLs of any provider may be stretched: stretch_of says by how much.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stretch_of(wanted_type text, wanted_symbol text, now_ timestamptz) RETURNS float8[]
@@ -313,6 +311,7 @@ BEGIN
             JOIN pricing.provider_state t ON t.provider = r.provider
             LEFT JOIN pricing.ttl_stretches s ON s.provider = r.provider AND s.noted_at BETWEEN now_ - interval '15 minutes' AND now_ + interval '15 minutes'
             WHERE r.data_type = wanted_type AND r.is_active AND (r.symbol = wanted_symbol OR r.symbol IS NULL))
+        -- What has not been looked at for long stretches nothing: the hard steps remain.
         -- Where a route names another provider with room, that one is asked as soon as the first has none: nothing has to wait.
         SELECT ARRAY[coalesce(min(a.watched) FILTER (WHERE a.is_well), min(a.watched), 1),
                      coalesce(min(a.background) FILTER (WHERE a.is_well), min(a.background), 1)] FROM able a);
