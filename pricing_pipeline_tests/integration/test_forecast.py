@@ -10,14 +10,22 @@ from itertools import pairwise
 
 import pytest
 
-from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.operations import alerts
-from pricing_pipeline.queue import forecast
-from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.stretching import (
+    ahead,
+    allow,
+    later,
+    measure_size,
+    size_of,
+    states,
+    stretch,
+    use,
+    why,
+)
 
 AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -28,73 +36,6 @@ NOON = datetime(2026, 6, 10, 12, tzinfo=UTC)
 @pytest.fixture(autouse=True)
 def noon(clock: Clock, still: None) -> None:
     clock.set(NOON)
-
-
-def ahead(core: Core, provider: str = TWELVEDATA) -> Forecast:
-    with core.engine.connect() as connection:
-        (found,) = forecast.forecasts(connection, [provider])
-    return found
-
-
-def use(core: Core, by_hours_ago: dict[int, int], provider: str = TWELVEDATA) -> None:
-    """Let so many bytes have come so many hours ago."""
-    core.rows("DELETE FROM pricing.api_data_usage")
-    for ago, count in by_hours_ago.items():
-        core.rows(
-            "INSERT INTO pricing.api_data_usage (provider, hour, bytes)"
-            " VALUES (:provider, pricing.clock() - make_interval(hours => :ago), :count)",
-            provider=provider,
-            ago=ago,
-            count=count,
-        )
-
-
-def allow(core: Core, quota: int, provider: str = TWELVEDATA) -> None:
-    core.rows(
-        "UPDATE pricing.data_collectors SET quota_bytes = :quota WHERE provider = :provider",
-        quota=quota,
-        provider=provider,
-    )
-
-
-def stretch(core: Core, watched: float, background: float = 16, provider: str = TWELVEDATA) -> None:
-    """What the duty would have noted just now."""
-    core.rows("DELETE FROM pricing.ttl_stretches WHERE provider = :provider", provider=provider)
-    core.rows(
-        "INSERT INTO pricing.ttl_stretches VALUES (:provider, :watched, :background, 1000, 1,"
-        " timestamptz '2026-06-20 05:00Z', pricing.clock())",
-        provider=provider,
-        watched=watched,
-        background=background,
-    )
-
-
-def later(core: Core, clock: Clock, minutes: float) -> int:
-    """So much later, with the stretch noted anew as every five minutes, what is queued?"""
-    clock.advance(minutes * MINUTE)
-    core.rows("UPDATE pricing.ttl_stretches SET noted_at = pricing.clock()")
-    core.rows("UPDATE pricing.active_subscriptions SET last_seen_at = pricing.clock()")
-    return core.enqueue_due()
-
-
-def why(core: Core, data_type: str = QUOTE, symbol: str = "AAPL") -> freshness.Why:
-    with core.engine.connect() as connection:
-        (found,) = freshness.why(connection, symbol, data_type)
-    return found
-
-
-def states(core: Core) -> dict[str, str]:
-    rows = core.rows("SELECT symbol, state FROM pricing.watched_pairs()")
-    return {row.symbol: row.state for row in rows}
-
-
-def measure_size(core: Core, size: int = 1000) -> None:
-    core.rows(
-        "INSERT INTO pricing.size_estimates (provider, data_type, per, bytes, measured_at, measurements)"
-        " VALUES ('twelvedata', 'equity_quote', 'symbol', :size, pricing.clock(), 20)"
-        " ON CONFLICT ON CONSTRAINT size_estimates_pkey DO UPDATE SET bytes = :size",
-        size=size,
-    )
 
 
 # Forecast
@@ -179,10 +120,6 @@ def test_f2_quotes_that_follow_their_market_need_nothing_while_it_is_closed(core
     )
     hours = 6 + 50 / 60
     assert ahead(core).watched_bytes == pytest.approx(60 * size_of(core) * hours / 168)
-
-
-def size_of(core: Core) -> float:
-    return float(core.one("SELECT bytes FROM pricing.size_estimates WHERE data_type = 'equity_quote'"))
 
 
 def test_f2_schedules_are_part_of_the_need(core: Core) -> None:
