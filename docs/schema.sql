@@ -633,10 +633,12 @@ CREATE TABLE pricing.demand (
     read_at timestamp with time zone  -- A read has asked for the pair, last at this time, and is not served yet: it counts as a viewer. NULL = none waits.
     owed_since timestamp with time zone  -- Since when the pair is owed a price that trouble keeps away: a task for it died, by no fault of its symbol. NULL = no such trouble.
     is_background boolean NOT NULL DEFAULT false  -- The pair was judged last while nobody watched: due_at may be by the background TTL, and says nothing to a viewer.
+    stretched_from timestamp with time zone  -- Since when the pair is due by its TTL, while it is queued later (due_at) because TTLs are stretched; NULL = it is not stretched. It counts as owed since then.
     CONSTRAINT demand_pkey PRIMARY KEY (data_type, symbol)
 ) WITH (fillfactor=70);
 CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at);
 CREATE INDEX demand_owed ON pricing.demand USING btree (data_type, due_at) WHERE (owed_since IS NOT NULL);
+CREATE INDEX demand_stretched ON pricing.demand USING btree (data_type) WHERE (stretched_from IS NOT NULL);
 CREATE INDEX demand_watched ON pricing.demand USING btree (data_type) WHERE (NOT is_background);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.demand TO pricing_worker;
 GRANT SELECT ON TABLE pricing.demand TO pricing_reader;
@@ -1509,6 +1511,25 @@ CREATE TABLE pricing.thinned (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.thinned TO pricing_worker;
 GRANT SELECT ON TABLE pricing.thinned TO pricing_reader;
 
+-- By how much the TTLs of what a provider serves are stretched, so that its quota of bytes lasts. A provider that has used less than a twentieth of its quota has no row. Noted every 5 min (stretch_ttls); a row of more than 15 min ago stretches nothing.
+CREATE TABLE pricing.ttl_stretches (
+    provider text NOT NULL  -- Whose quota.
+    watched_factor double precision NOT NULL  -- How many TTLs old a watched price gets before its pair is queued; 1 = its TTL.
+    background_factor double precision NOT NULL  -- The same of what is held and not watched, and of schedules. These are stretched first.
+    watched_need double precision NOT NULL  -- Bytes an hour that watched pairs need at their TTLs, averaged over about a day.
+    need_weight double precision NOT NULL  -- How much of a day that average has seen, from 0 to 1.
+    ends_at timestamp with time zone  -- When the quota would end for viewers if nothing were stretched (quota_forecasts); NULL = it lasts.
+    noted_at timestamp with time zone NOT NULL  -- When this was worked out.
+    CONSTRAINT ttl_stretches_pkey PRIMARY KEY (provider)
+    CONSTRAINT ttl_stretches_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+    CONSTRAINT background_ttls_never_shrink CHECK ((background_factor >= (1)::double precision))
+    CONSTRAINT need_is_not_negative CHECK ((watched_need >= (0)::double precision))
+    CONSTRAINT watched_ttls_never_shrink CHECK ((watched_factor >= (1)::double precision))
+    CONSTRAINT weight_is_a_share CHECK (((need_weight > (0)::double precision) AND (need_weight <= (1)::double precision)))
+) WITH (fillfactor=50);
+GRANT SELECT ON TABLE pricing.ttl_stretches TO pricing_reader;
+GRANT SELECT ON TABLE pricing.ttl_stretches TO pricing_worker;
+
 -- One row for each kind of work that must not run twice at once; whoever does it has the row locked. A new row is made when it is needed.
 CREATE TABLE pricing.turns (
     name text NOT NULL  -- The work.
@@ -1640,6 +1661,10 @@ GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, 
 
 -- Refuses a data type whose fetcher does not fit its asset class, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.
 TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Whether TTLs of any provider may be stretched: stretch_of says by how much.
+CREATE FUNCTION pricing.are_ttls_stretched() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.are_ttls_stretched() TO pricing_reader, pricing_worker;
 
 -- A rule has changed: of values of the last three days on which nobody has an opinion, workers ask again. Returns how many.
 CREATE FUNCTION pricing.ask_about_quarantined(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1904,6 +1929,10 @@ GRANT EXECUTE ON FUNCTION pricing.describe_confirmation(text,text,timestamp with
 -- For which data types, or whether for one, a provider does not answer, in words. NULL = it answers, or nobody has asked for two minutes.
 CREATE FUNCTION pricing.describe_outages(wanted_provider text, only_type text DEFAULT NULL::text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_outages(text,text) TO pricing_reader, pricing_worker;
+
+-- When the quota of a provider would end if nothing were stretched, as the end of a sentence.
+CREATE FUNCTION pricing.describe_quota_end(wanted_provider text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_quota_end(text) TO pricing_reader, pricing_worker;
 
 -- How symbols of an asset class look, for people; NULL = any way.
 CREATE FUNCTION pricing.describe_shape(asset_class text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -2240,6 +2269,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_unreadable(text,jsonb) TO pricing_reader, p
 CREATE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL::integer, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer,integer,integer) TO pricing_worker;
 
+-- Has the next staleness check judge what is stretched of the data types that some providers serve. Returns how many pairs.
+CREATE FUNCTION pricing.judge_stretched(providers text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.judge_stretched(text[]) TO pricing_worker;
+
 -- Due pairs with the times and TTLs that a table of the user's own has of them, and what a function of the user's own says of those. Where that fails, all count as stale.
 CREATE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[]) RETURNS pricing.due_pair[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.judged_elsewhere(pricing.data_type_registry,pricing.due_pair[]) TO pricing_worker;
@@ -2289,6 +2322,10 @@ TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SE
 -- Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and one part new. Counts answers of more than twice their estimate.
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
+
+-- How many of a provider's used bytes will have left the quota in 1, 2, ... 721 hours.
+CREATE FUNCTION pricing.leaving_bytes(wanted_provider text, now_ timestamp with time zone) RETURNS bigint[] LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.leaving_bytes(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- The part of a price that a dividend left: 1 less its cash by the last price before it, on one basis. NULL = none is known.
 CREATE FUNCTION pricing.left_by_dividend(wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamp with time zone) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2389,6 +2426,10 @@ GRANT EXECUTE ON FUNCTION pricing.may_probe_early(pricing.provider_state,timesta
 CREATE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.meant_symbol(text,text) TO pricing_reader, pricing_worker;
 
+-- Bytes that a provider has sent in the last 24 and 168 hours, and the lower of the two as bytes an hour; NULL = less than a day is measured.
+CREATE FUNCTION pricing.measured_rate(wanted_provider text, now_ timestamp with time zone, OUT day_bytes bigint, OUT week_bytes bigint, OUT per_hour double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.measured_rate(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise, or of a day near it, changes nothing, nothing is ever withdrawn but moved to a day near it, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.
 CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
@@ -2417,6 +2458,10 @@ GRANT EXECUTE ON FUNCTION pricing.missing_sessions(text,text,date,date) TO prici
 CREATE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, first_day date, last_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.missing_windows(text,date,date,text[]) TO pricing_reader, pricing_worker;
 
+-- How many TTLs old a price may get at most before its pair is queued, because TTLs are stretched.
+CREATE FUNCTION pricing.most_stretched() RETURNS double precision LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.most_stretched() TO pricing_reader, pricing_worker;
+
 -- Of the pairs that are due, at most so many, or of those that a list names, those that most people watch, over all types of their provider: as many as there is room for in its quota. NULL = none.
 CREATE FUNCTION pricing.most_wanted(wanted_type text, provider text, room bigint, wanted text[], at_most integer, queued_until timestamp with time zone) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.most_wanted(text,text,bigint,text[],integer,timestamp with time zone) TO pricing_worker;
@@ -2441,7 +2486,7 @@ GRANT EXECUTE ON FUNCTION pricing.move_dagster_failures(timestamp with time zone
 CREATE FUNCTION pricing.move_demand(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_demand(timestamp with time zone,interval) TO pricing_worker;
 
--- Judges pairs that due_pairs has locked: the stale ones become due to be fetched, and are returned with their viewers; the others are due again when they can next be stale.
+-- Judges pairs that due_pairs has locked: the stale ones become due to be fetched, and are returned with their viewers, or wait while TTLs are stretched; the others are due again when they can next be stale.
 CREATE FUNCTION pricing.move_due(kind pricing.data_type_registry, now_ timestamp with time zone, pairs pricing.due_pair[], OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.move_due(pricing.data_type_registry,timestamp with time zone,pricing.due_pair[]) TO pricing_worker;
 
@@ -2477,6 +2522,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_times(timestamp with time zone,interval) 
 CREATE FUNCTION pricing.moved_back(at timestamp with time zone, now_ timestamp with time zone, step interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
+-- What is asked of each provider at TTLs: of what is watched or held, pairs, units and bytes a minute while markets trade; bytes an hour over the trading hours of the next week, of what is watched and of the rest (held only, or scheduled); whether all sizes are measured.
+CREATE FUNCTION pricing.needs() RETURNS TABLE(provider text, pairs bigint, units double precision, bytes double precision, watched_bytes double precision, background_bytes double precision, is_measured boolean) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.needs() TO pricing_reader, pricing_worker;
+
 -- From when on a source that keeps up had a value when it was last asked. NULL = no session is known.
 CREATE FUNCTION pricing.newest_expected(kind pricing.data_type_registry, thing pricing.instruments, fetched_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.newest_expected(pricing.data_type_registry,pricing.instruments,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
@@ -2484,6 +2533,10 @@ GRANT EXECUTE ON FUNCTION pricing.newest_expected(pricing.data_type_registry,pri
 -- The beginning of the next day in a time zone.
 CREATE FUNCTION pricing.next_day(now_ timestamp with time zone, zone text) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_day(timestamp with time zone,text) TO pricing_reader, pricing_worker;
+
+-- The factor that follows another after so many seconds: it grows twofold in an hour at most, shrinks at once, and stays where it changes by two percent or less.
+CREATE FUNCTION pricing.next_factor(before double precision, wanted double precision, elapsed double precision) RETURNS double precision LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.next_factor(double precision,double precision,double precision) TO pricing_reader, pricing_worker;
 
 -- When the next probe of an open breaker is made, for people: sooner while a viewer waits, by the rule of may_probe_early.
 CREATE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -2552,6 +2605,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 -- Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.
 CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;
+
+-- Notes by how much the TTLs of a provider are stretched now, by what is known from before and what is needed and can be sustained. Returns whether it is less than before.
+CREATE FUNCTION pricing.note_stretch(known pricing.ttl_stretches, wanted_provider text, watched double precision, background double precision, sustained double precision, projected_end timestamp with time zone, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_stretch(pricing.ttl_stretches,text,double precision,double precision,double precision,timestamp with time zone,timestamp with time zone) TO pricing_worker;
 
 -- Says that requests have just come with these tokens.
 CREATE FUNCTION pricing.note_token_uses(used bigint[]) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
@@ -2743,6 +2800,10 @@ GRANT EXECUTE ON FUNCTION pricing.quiet_end(pricing.recipients,timestamp with ti
 CREATE FUNCTION pricing.quota_for(quota bigint, priority integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quota_for(bigint,integer) TO pricing_reader, pricing_worker;
 
+-- When the quota of each active provider, or of some, will be used up to the step of backfills, of schedules and of viewers, if nothing is stretched: at what is wanted at TTLs within the limits (basis wanted), or at what came in the last day and week, if that is more (measured). outlook: ends, lasts (no end in sight) or unknown (less than a day and not all sizes are measured). Rates are in bytes an hour; sustained_bytes is the most at which nothing stops.
+CREATE FUNCTION pricing.quota_forecasts(only_providers text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, quota_bytes bigint, used_bytes bigint, day_bytes bigint, week_bytes bigint, pairs bigint, watched_bytes double precision, background_bytes double precision, basis text, bytes_an_hour double precision, outlook text, backfills_stop_at timestamp with time zone, schedules_stop_at timestamp with time zone, ends_at timestamp with time zone, sustained_bytes double precision) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.quota_forecasts(text[]) TO pricing_reader, pricing_worker;
+
 -- Gives live tasks a higher priority; what has it or a higher one is left alone, and so is what another session keeps locked.
 CREATE FUNCTION pricing.raise_priorities(ids bigint[], priorities integer[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, enable_nestloop=off, jit=off, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.raise_priorities(bigint[],integer[]) TO pricing_worker;
@@ -2750,6 +2811,10 @@ GRANT EXECUTE ON FUNCTION pricing.raise_priorities(bigint[],integer[]) TO pricin
 -- Gives waiting tasks the priority of their viewers, when it has grown.
 CREATE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
+
+-- When used bytes reach a step of a quota if so many come in an hour, to the hour; NULL = never, for after 721 hours all that is used now has left.
+CREATE FUNCTION pricing.reached_at(leaving bigint[], used bigint, per_hour double precision, step bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[],bigint,double precision,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Warnings of the last time, by source and subject: how often at least, when last, and what was said then. Those that were rolled back are among them if a program of ours heard them.
 CREATE FUNCTION pricing.recent_warnings(back interval) RETURNS TABLE(source text, subject text, times bigint, last_at timestamp with time zone, sqlstate text, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3043,6 +3108,22 @@ GRANT EXECUTE ON FUNCTION pricing.store_rows(text,bigint,pricing.price_history[]
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 
+-- By how much TTLs are to be stretched, if watched pairs and what is in the background need so many bytes an hour at their TTLs, and so many in all can be sustained.
+CREATE FUNCTION pricing.stretch_factors(watched double precision, background double precision, sustained double precision, OUT watched_factor double precision, OUT background_factor double precision) RETURNS record LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.stretch_factors(double precision,double precision,double precision) TO pricing_reader, pricing_worker;
+
+-- By how much the TTL of a pair is stretched now, first while it is watched, then while it is not: the least of the providers of its route that are not in trouble. Without a symbol, of one without rules of its own.
+CREATE FUNCTION pricing.stretch_of(wanted_type text, wanted_symbol text, now_ timestamp with time zone) RETURNS double precision[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.stretch_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Works out by how much TTLs are stretched, of providers that have used a twentieth of their quota. Where it is less than before, what waits because of it is judged anew at once: returns how many pairs.
+CREATE FUNCTION pricing.stretch_ttls() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.stretch_ttls() TO pricing_worker;
+
+-- The most bytes an hour at which used bytes are never past a target at the end of any of the next 30 days.
+CREATE FUNCTION pricing.sustained_rate(leaving bigint[], used bigint, target bigint) RETURNS double precision LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.sustained_rate(bigint[],bigint,bigint) TO pricing_reader, pricing_worker;
+
 -- The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A symbol that no one of the types has is refused, in words that say the way out.
 CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
@@ -3096,6 +3177,10 @@ GRANT EXECUTE ON FUNCTION pricing.types_alike(text) TO pricing_reader, pricing_w
 -- Of quotes the data types that hold daily bars of the same instruments, and the other way round; NULL = none.
 CREATE FUNCTION pricing.types_of_a_day(wanted_type text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.types_of_a_day(text) TO pricing_reader, pricing_worker;
+
+-- Units a minute that the limits of a provider's keys allow while what is watched trades; NULL = no limit, or none that is known.
+CREATE FUNCTION pricing.units_a_minute(wanted_provider text, now_ timestamp with time zone) RETURNS double precision LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.units_a_minute(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Units that a provider may be charged now, over all its active keys that are not blocked.
 CREATE FUNCTION pricing.units_available(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -3225,7 +3310,7 @@ GRANT EXECUTE ON FUNCTION pricing.why_not_believed(text,text,text,timestamp with
 CREATE FUNCTION pricing.why_not_called(wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_not_called(text,integer,bigint) TO pricing_reader, pricing_worker;
 
--- Why a stale pair has no task: nobody wants it, its schedule has not come to it, there is no room, or the next check will queue it.
+-- Why a stale pair has no task: nobody wants it, its TTL is stretched, its schedule has not come to it, there is no room, or the next check will queue it.
 CREATE FUNCTION pricing.why_not_queued(kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamp with time zone, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_not_queued(pricing.data_type_registry,pricing.instruments,pricing.demand,timestamp with time zone) TO pricing_reader, pricing_worker;
 

@@ -19,7 +19,7 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.queue import limits
+from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.registry import plans, provider_rules
 from pricing_pipeline.registry.provider_rules import Batch
 from pricing_pipeline.settings import load_settings
@@ -59,6 +59,7 @@ def show(provider: str, *, as_json: bool) -> None:
         rules = provider_rules.limits(connection, provider)
         batches = provider_rules.batches(connection, provider)
         routes = provider_rules.routes(connection, provider=provider)
+        ahead = next(iter(forecast.forecasts(connection, [provider])), None)
         keys = [key for key in limits.keys(connection) if key.provider == provider]
         plan = plans.in_use(connection).get(provider)
     if as_json:
@@ -69,6 +70,7 @@ def show(provider: str, *, as_json: bool) -> None:
                 "standing": standing.words,
                 "units_used": standing.units_words,
                 "quota_used": standing.quota_words,
+                "forecast": ahead.content if ahead else None,
                 "limits": [asdict(rule) for rule in rules],
                 "batches": [asdict(batch) for batch in batches],
                 "keys": [asdict(key) for key in keys],
@@ -85,6 +87,8 @@ def show(provider: str, *, as_json: bool) -> None:
             "now": standing.words,
             "used": standing.units_words,
             "quota": standing.quota_words,
+            "how long": f"{ahead.words} ({ahead.basis_words})" if ahead else "",
+            "stretched": (ahead.stretch_words or "") if ahead else "",
             "at once": f"{about.max_in_flight} calls of a process",
             "delay": f"{about.request_delay_ms} ms between calls" if about.request_delay_ms else "",
             "keys": ", ".join(f"{key.key_name}{'' if key.is_active else ' (not used)'}" for key in keys),

@@ -25,7 +25,8 @@ from pricing_pipeline.operations import life
 from pricing_pipeline.operations.life import LastSigns
 from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.processes.home import read_state
-from pricing_pipeline.queue import limits
+from pricing_pipeline.queue import forecast, limits
+from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import Allowance, Budget, Key, Shown, Unqueued
 from pricing_pipeline.settings import Settings, load_settings
 
@@ -51,6 +52,7 @@ class Overview:
     warnings: Sequence[Warned] = ()
     quarantine: Sequence[quarantined_values.Count] = ()
     notifier: LastSigns | None = None
+    forecasts: Sequence[Forecast] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(kind, name)) for kind in self.types)
@@ -80,6 +82,7 @@ def status(*, as_json: bool) -> bool:
                 reads.warnings(connection),
                 quarantined_values.counts(connection),
                 life.last_signs(connection),
+                forecast.forecasts(connection),
             )
     except DatabaseError as failure:
         error = str(failure)
@@ -115,6 +118,7 @@ def _content(
         "types": {kind.data_type: _type(kind) for kind in overview.types},
         "queue": dict(overview.queue),
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
+        "forecast": {ahead.provider: ahead.content for ahead in overview.forecasts},
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
         "shown_limits": [asdict(shown) for shown in overview.shown_limits],
         "unqueued": [asdict(pairs) for pairs in overview.unqueued],
@@ -234,7 +238,7 @@ def _say(content: Mapping[str, Any]) -> None:
         if content["notifier"]["warning"] is not None:
             typer.echo(f"warning:     {content['notifier']['warning']}.")
         _say_types(content)
-        _say_quota(content["quota"])
+        _say_quota(content["quota"], content["forecast"])
         _say_budget(content["budget"])
         for shown in content["shown_limits"]:
             typer.echo(f"warning:     {shown['words']}")
@@ -272,14 +276,24 @@ def _say_types(content: Mapping[str, Any]) -> None:
     typer.echo("queue:       " + ", ".join(f"{count} {status}" for status, count in queue.items()))
 
 
-def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
+def _say_quota(quota: Mapping[str, Mapping[str, Any]], forecasts: Mapping[str, Mapping[str, Any]]) -> None:
     if quota:
         typer.echo()
         rows = [
-            (name, _units(allowance), f"{size(allowance['left_bytes'])} of {size(allowance['quota_bytes'])}")
+            (
+                name,
+                _units(allowance),
+                f"{size(allowance['left_bytes'])} of {size(allowance['quota_bytes'])}",
+                forecasts.get(name, {}).get("words", ""),
+            )
             for name, allowance in quota.items()
         ]
-        print_table(["provider", "units left now", "quota left"], rows)
+        print_table(["provider", "units left now", "quota left", "how long"], rows, spare=["how long"])
+        for name, ahead in forecasts.items():
+            if ahead["outlook"] == "ends":
+                typer.echo(f"forecast:    the quota of {name} {ahead['words']}: {ahead['basis_words']}.")
+            if ahead["stretch_words"]:
+                typer.echo(f"stretched:   {ahead['stretch_words']}.")
         for name, allowance in quota.items():
             if stop := _stop(allowance):
                 typer.echo(f"blocked:     {name}: {stop}")

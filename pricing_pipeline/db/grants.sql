@@ -80,7 +80,7 @@ BEGIN
             ('(data_type_registry|registry_state|user_caps|calendar_rules|alembic_version)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_plans|provider_symbols|provider_routing|plausibility_bounds|provider_credentials|operation_types|recipients|api_tokens)', 'SELECT'),
             -- What decides how much may be asked, and from when the clock was set back: functions with the owner's rights write it.
-            ('(collector_call_log|past_calls|api_data_usage|limit_counts|shown_limits|shown_batches|watched_calendars|size_estimates|provider_state|provider_keys|duties)', 'SELECT'),
+            ('(collector_call_log|past_calls|api_data_usage|limit_counts|shown_limits|shown_batches|watched_calendars|size_estimates|ttl_stretches|provider_state|provider_keys|duties)', 'SELECT'),
             -- Prices and documents, which no refresh deletes.
             ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
             ('(price|document|corporate_action)_revisions', 'SELECT, INSERT')),
@@ -116,7 +116,7 @@ BEGIN
             -- A reader calls what changes nothing; the clock and what asks it are volatile only because time moves on.
             SELECT 'FUNCTION', f.name, 'pricing_reader', 'EXECUTE' FROM functions f
             WHERE (NOT f.prosecdef AND (f.provolatile <> 'v' OR f.is_staleness_function OR f.proname IN ('clock', 'is_stale', 'is_market_stale', 'is_pair_stale')))
-               OR f.proname IN ('price', 'history', 'document', 'budget', 'why_old')),
+               OR f.proname IN ('price', 'history', 'document', 'budget', 'needs', 'why_old')),
         found AS (
             SELECT 'SCHEMA' AS kind, n.nspname::text AS object, a.grantee, a.privilege_type AS privilege
             FROM pg_catalog.pg_namespace n

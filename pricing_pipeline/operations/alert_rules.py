@@ -29,6 +29,7 @@ AWAKE_AFTER = 60
 RULES = (
     AlertRule("duties_stand_still", "P0", lasts_seconds=AWAKE_AFTER),
     AlertRule("duty_fails", "P1", lasts_seconds=600),
+    AlertRule("quota_ends", "P2", lasts_seconds=600),
     AlertRule("quota_near", "P2"),
     AlertRule("quota_short", "P1"),
     AlertRule("queue_deep", "P1", lasts_seconds=1800),

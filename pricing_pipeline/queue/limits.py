@@ -156,14 +156,15 @@ class Standing:
     @property
     def quota_words(self) -> str:
         """How much of its quota is used."""
-        return f"{_bytes(self.used_bytes)} of {_bytes(self.quota_bytes)} in the last 30 days"
+        return f"{bytes_words(self.used_bytes)} of {bytes_words(self.quota_bytes)} in the last 30 days"
 
 
 def _window(seconds: int | None) -> str:
     return _WINDOWS.get(seconds, f"in the last {seconds} seconds")
 
 
-def _bytes(count: int) -> str:
+def bytes_words(count: int) -> str:
+    """A number of bytes for people, in powers of a thousand."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"

@@ -28,6 +28,7 @@ KEYS = {
         "queue",
         "quota",
         "budget",
+        "forecast",
         "shown_limits",
         "warnings",
         "quarantine",

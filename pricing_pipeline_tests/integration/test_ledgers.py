@@ -26,6 +26,7 @@ LEDGERS = (
     "shown_batches",
     "watched_calendars",
     "size_estimates",
+    "ttl_stretches",
     "provider_state",
     "provider_keys",
     "duties",
@@ -59,6 +60,7 @@ OTHER_DEFINERS = {
     "change_basis",
     "remove_instruments",
     "budget",
+    "needs",
     "why_old",
     "note_token_uses",
     "make_storage",  # a trigger of the registry
@@ -317,6 +319,7 @@ HOSTILE = {
             "price_history",
             "quarantined_values",
             "recipients",
+            "ttl_stretches",
         )
     },
     **{

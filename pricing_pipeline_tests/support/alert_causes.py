@@ -54,6 +54,20 @@ def use_quota(share: float) -> Act:
     return act
 
 
+def want_too_much(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 3000000 WHERE provider = 'twelvedata'")
+    core.rows("DELETE FROM pricing.api_data_usage")
+    use_quota(0.1)(core, clock)
+    core.one("SELECT pricing.stretch_ttls()")
+
+
+def raise_quota(core: Core, _: Clock) -> None:
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 3000000000 WHERE provider = 'twelvedata'")
+    core.one("SELECT pricing.stretch_ttls()")
+
+
 def forget_usage(core: Core, _: Clock) -> None:
     core.rows("DELETE FROM pricing.api_data_usage")
 
@@ -228,6 +242,7 @@ def look_at_prices(core: Core, _: Clock) -> None:
 CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "duties_stand_still": (stand_still, run_duties, "duties"),
     "duty_fails": (break_duty, mend_duty, "prune"),
+    "quota_ends": (want_too_much, raise_quota, TWELVEDATA),
     "quota_near": (use_quota(0.76), forget_usage, TWELVEDATA),
     "quota_short": (use_quota(0.91), forget_usage, TWELVEDATA),
     "queue_deep": (fill_queue, empty_queue, "queue"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pricing_pipeline_tests.tools import (
     mutants_of_demand,
+    mutants_of_forecast,
     mutants_of_operations,
     mutants_of_plans,
     mutants_of_values,
@@ -15,6 +16,7 @@ MUTANTS = (
     *mutants_of_values.MUTANTS,
     *mutants_of_demand.MUTANTS,
     *mutants_of_plans.MUTANTS,
+    *mutants_of_forecast.MUTANTS,
     *mutants_of_operations.MUTANTS,
 )
 """In the order of docs/contracts.md."""

@@ -62,6 +62,19 @@ WHERE d.last_at < pricing.clock() - interval '10 minutes' OR d.last_at > pricing
 SELECT d.duty AS subject, format('The duty %s fails: %s', d.duty, d.last_error) AS says FROM pricing.duties d
 WHERE d.last_failure_at > coalesce(d.last_success_at, '-infinity') AND d.last_error IS NOT NULL AND d.duty <> 'follow_clock';
 
+-- name: quota_ends
+-- Quota of bytes that would end within a week at what is wanted; until it is ten days away.
+SELECT s.provider AS subject,
+       format('At what is wanted now the quota of %s would end at %s. %s `pricing-pipeline provider show %s` says how that is known.', s.provider, pricing.format_time(s.ends_at),
+              CASE WHEN s.watched_factor > 1 THEN format('TTLs of what people watch are stretched %s times, and of the rest %s times, so that it lasts.', round(s.watched_factor::numeric, 1), round(s.background_factor::numeric, 1))
+                   WHEN s.background_factor > 1 THEN format('Schedules and what is held only are refreshed %s times less often, so that it lasts.', round(s.background_factor::numeric, 1))
+                   ELSE 'TTLs are about to be stretched.' END, s.provider) AS says
+FROM pricing.ttl_stretches s JOIN pricing.data_collectors p USING (provider)
+WHERE p.is_active AND s.noted_at > pricing.clock() - interval '15 minutes'
+  AND s.ends_at < pricing.clock() + CASE WHEN EXISTS (
+      SELECT FROM pricing.alerts a WHERE a.rule = 'quota_ends' AND a.subject = s.provider AND a.raised_at IS NOT NULL AND a.resolved_at IS NULL)
+      THEN interval '10 days' ELSE interval '7 days' END;
+
 -- name: quota_near
 -- Quota of bytes used by 75 % or more.
 SELECT p.provider AS subject, format('%s %% of the quota of %s is used: %s of %s bytes in 30 days.', (100 * u.used / p.quota_bytes), p.provider, u.used, p.quota_bytes) AS says

@@ -88,6 +88,15 @@ WHERE p.is_active ORDER BY p.provider, k.key_name;
 -- What is watched against what its providers allow.
 SELECT provider, pairs, units_needed, units_allowed, bytes_needed, bytes_allowed FROM pricing.budget();
 
+-- name: forecasts
+-- When quotas will be used up, on what basis that is known, and by how much TTLs are stretched.
+SELECT f.provider, f.quota_bytes, f.used_bytes, f.day_bytes, f.week_bytes, f.pairs, f.watched_bytes, f.background_bytes, f.basis, f.bytes_an_hour, f.outlook,
+       f.sustained_bytes, f.backfills_stop_at, f.schedules_stop_at, f.ends_at,
+       coalesce(s.watched_factor, 1) AS watched_factor, coalesce(s.background_factor, 1) AS background_factor
+FROM pricing.quota_forecasts(CAST(:providers AS text[])) f
+LEFT JOIN pricing.ttl_stretches s ON s.provider = f.provider AND s.noted_at BETWEEN pricing.clock() - interval '15 minutes' AND pricing.clock() + interval '15 minutes'
+ORDER BY 1;
+
 -- name: standings
 -- Of some providers: what stops them from being called for a viewer, in a sentence; how much of each limit and of the quota is used.
 SELECT p.provider, w.state,

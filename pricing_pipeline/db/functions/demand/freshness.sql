@@ -23,7 +23,7 @@ BEGIN
     LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
     CROSS JOIN LATERAL (
         SELECT l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS ends_at,
-               least(d.owed_since, d.became_due_at, d.due_at) AS told,
+               least(d.owed_since, d.became_due_at, d.due_at, CASE WHEN coalesce(l.fetched_at < d.stretched_from, true) THEN d.stretched_from END) AS told,
                greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4) AS grace) known
     CROSS JOIN LATERAL (
         SELECT known.grace, CASE

@@ -233,7 +233,8 @@ BEGIN
                                                                           = (u.data_type, u.symbol, '-infinity', 'infinity') OFFSET 0)
                 AND NOT EXISTS (SELECT FROM pricing.demand d
                                 -- By a range of one value, in the order that only the right index has.
-                                WHERE d.data_type = u.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.backoff_until > now_
+                                WHERE d.data_type = u.data_type AND d.symbol BETWEEN u.symbol AND u.symbol
+                                  AND (d.backoff_until > now_ OR (d.stretched_from IS NOT NULL AND d.due_at > now_ AND d.read_at IS NOT NULL))
                                 ORDER BY d.symbol OFFSET 0)
               OFFSET 0) p
         WHERE pricing.is_pair_stale(p.data_type, p.symbol)

@@ -158,7 +158,8 @@ DECLARE
     now_ timestamptz := pricing.clock();
     kind record;
 BEGIN
-    SELECT r.staleness_function = 'is_market_stale' AS is_market, w.served_slot INTO kind
+    SELECT r.staleness_function = 'is_market_stale' AS is_market, w.served_slot, make_interval(mins => r.default_ttl_minutes) AS ttl,
+           pricing.are_ttls_stretched() AS is_stretched INTO kind
     FROM pricing.data_type_registry r JOIN pricing.schedule_walks w USING (data_type)
     WHERE r.data_type = wanted_type AND r.is_active AND r.refresh_strategy = 'scheduled';
     IF NOT FOUND THEN
@@ -173,7 +174,9 @@ BEGIN
                           WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (wanted_type, s, '-infinity', 'infinity'))
           -- However many slots were missed, one answer since the last of them serves all.
           AND NOT EXISTS (SELECT FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (wanted_type, s)
-                                                                 AND a.fetched_at BETWEEN kind.served_slot AND now_ + interval '1 minute')
+                                                                 AND a.fetched_at BETWEEN kind.served_slot
+                                                                         - CASE WHEN kind.is_stretched THEN kind.ttl * ((pricing.stretch_of(wanted_type, s, now_))[2] - 1) ELSE interval '0' END
+                                                                     AND now_ + interval '1 minute')
           -- On a Sunday no fund has a newer value than on Saturday.
           AND NOT EXISTS (
               SELECT FROM pricing.latest_prices l

@@ -89,6 +89,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('forgotten', '%s does not know it, so the schedule %s. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline task list --status failed'),
         ('walk_waits', 'nobody watches it, and the slot of its schedule at %s has not queued it yet: %s. It is queued as soon as there is room'),
         ('scheduled', 'nobody watches it, so it is refreshed by its schedule (%s, %s), which was last served at %s. To queue all now: SELECT pricing.enqueue_scheduled(%L)'),
+        ('scheduled_less', 'nobody watches it, so it is refreshed by its schedule (%s, %s), which was last served at %s, and now less often, because the quota of %s %s. To see how far it goes: pricing-pipeline status'),
+        ('stretched', 'its TTL is stretched: it is refreshed every %s instead of every %s, next at %s, because the quota of %s %s. Raise the quota with `pricing-pipeline provider change` if your plan allows it, or lengthen TTLs with `pricing-pipeline type set-ttl`'),
         ('unwatched', 'nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline subscription watch %2$s --type %1$s'),
         ('background', 'it is held and nobody watches it, so it is refreshed every %1$s, next after %2$s. Watching is quicker: pricing-pipeline subscription watch %4$s --type %3$s'),
         ('unseen', 'it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price show %s'),

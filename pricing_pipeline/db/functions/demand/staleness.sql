@@ -208,7 +208,16 @@ CREATE OR REPLACE FUNCTION pricing.move_due(
     kind pricing.data_type_registry, now_ timestamptz, pairs pricing.due_pair[], OUT symbols text[], OUT viewers integer[])
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
+DECLARE
+    -- Mostly no quota is near its end. What a function of one's own judges is stretched by nobody else.
+    are_stretched boolean := kind.staleness_function IN ('is_data_stale', 'is_market_stale') AND pricing.are_ttls_stretched();
+    are_alike boolean;
+    factors float8[];
 BEGIN
+    IF are_stretched THEN
+        are_alike := NOT EXISTS (SELECT FROM pricing.provider_routing r WHERE r.data_type = kind.data_type AND r.symbol IS NOT NULL);
+        factors := pricing.stretch_of(kind.data_type, NULL, now_);
+    END IF;
     WITH timed AS (
         SELECT p.*, CASE kind.staleness_function WHEN 'is_market_stale'
                     THEN pricing.next_value_at(kind.data_type, p.symbol, least(p.stamp, now_ + interval '1 minute'), make_interval(mins => p.ttl))
@@ -225,10 +234,19 @@ BEGIN
             SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (kind.data_type, j.symbol)
                                                AND v.viewed_at > now_ - interval '48 hours' OFFSET 0)) AS is_fetched
         FROM judged j OFFSET 0),
+    queued AS (
+        SELECT c.*, c.is_fetched AND NOT (
+                   c.ripe_at > now_ AND coalesce(c.stamp <= now_ + interval '1 minute', false)
+                   -- Whoever has no price, or is owed one already, does not wait.
+                   AND NOT EXISTS (SELECT FROM pricing.demand d WHERE d.ctid = c.place AND d.owed_since IS NOT NULL)) AS is_queued
+        FROM (SELECT x.*, CASE WHEN are_stretched AND x.is_fetched THEN x.next_at + make_interval(secs => x.ttl * 60 * (
+                  (CASE WHEN are_alike THEN factors ELSE pricing.stretch_of(kind.data_type, x.symbol, now_) END)[CASE WHEN x.viewers > 0 THEN 1 ELSE 2 END] - 1))
+                  ELSE now_ END AS ripe_at FROM decided x OFFSET 0) c OFFSET 0),
     moved AS (
         -- What is queued stays where it is among what is due: no index has to know.
         UPDATE pricing.demand d
-        SET due_at = CASE WHEN j.is_fetched THEN d.due_at
+        SET due_at = CASE WHEN j.is_queued THEN d.due_at
+                          WHEN j.is_fetched THEN j.ripe_at
                           WHEN j.is_paused THEN now_ + interval '10 minutes'
                           WHEN j.viewers = 0 AND NOT j.is_held THEN now_ + interval '1 minute'
                           WHEN j.is_late THEN now_ + interval '1 hour' -- held, and nobody looks: a read would queue it
@@ -238,15 +256,16 @@ BEGIN
                           ELSE now_ + least(make_interval(mins => j.ttl) / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
                                                                                    ELSE interval '15 minutes' END) END,
             is_background = j.viewers = 0,
-            became_due_at = CASE WHEN j.is_fetched THEN least(d.due_at, now_) END,
+            became_due_at = CASE WHEN j.is_queued THEN least(d.due_at, d.stretched_from, now_) END,
+            stretched_from = CASE WHEN j.is_fetched AND NOT j.is_queued THEN j.next_at END,
             owed_since = CASE WHEN j.is_fetched THEN d.owed_since END,
             read_at = CASE WHEN j.is_fetched OR j.is_paused THEN d.read_at END
-        FROM decided j WHERE d.ctid = j.place
-        RETURNING j.symbol, j.viewers, j.is_fetched)
-    SELECT array_agg(m.symbol), array_agg(m.viewers) INTO symbols, viewers FROM moved m WHERE m.is_fetched;
+        FROM queued j WHERE d.ctid = j.place
+        RETURNING j.symbol, j.viewers, j.is_queued)
+    SELECT array_agg(m.symbol), array_agg(m.viewers) INTO symbols, viewers FROM moved m WHERE m.is_queued;
 END $$;
 COMMENT ON FUNCTION pricing.move_due(pricing.data_type_registry, timestamptz, pricing.due_pair[]) IS
-    'Judges pairs that due_pairs has locked: the stale ones become due to be fetched, and are returned with their viewers; the others are due again when they can next be stale.';
+    'Judges pairs that due_pairs has locked: the stale ones become due to be fetched, and are returned with their viewers, or wait while TTLs are stretched; the others are due again when they can next be stale.';
 
 
 CREATE OR REPLACE FUNCTION pricing.most_wanted(
@@ -372,7 +391,7 @@ BEGIN
                     LEFT JOIN pricing.%1$I v ON v.%2$I = x.symbol
                     CROSS JOIN LATERAL (
                         SELECT coalesce(%4$s, $2) AS at) stale
-                    WHERE x.data_type = $1 AND x.due_at > $2 + interval '1 minute' AND x.became_due_at IS NULL AND stale.at < x.due_at
+                    WHERE x.data_type = $1 AND x.due_at > $2 + interval '1 minute' AND x.became_due_at IS NULL AND stale.at < coalesce(x.stretched_from, x.due_at)
                       AND (x.backoff_until IS NULL OR x.backoff_until <= $2) AND ($4 OR l.cache_ttl_minutes IS NOT NULL)
                       AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
                     ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) early

@@ -364,6 +364,14 @@ END $$;
 COMMENT ON FUNCTION pricing.why_queued(pricing.api_call_queue_live) IS 'Why a live task has brought no price yet.';
 
 
+CREATE OR REPLACE FUNCTION pricing.describe_quota_end(wanted_provider text) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT coalesce((SELECT CASE WHEN s.ends_at > pricing.clock() THEN 'would end at ' || pricing.format_time(s.ends_at) END
+                     FROM pricing.ttl_stretches s WHERE s.provider = wanted_provider), 'is nearly used')
+$$;
+COMMENT ON FUNCTION pricing.describe_quota_end(text) IS 'When the quota of a provider would end if nothing were stretched, as the end of a sentence.';
+
+
 CREATE OR REPLACE FUNCTION pricing.why_not_scheduled(
     kind pricing.data_type_registry, wanted_symbol text, wanted_provider text, needed bigint, fetched_at timestamptz,
     OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
@@ -393,6 +401,10 @@ BEGIN
         state := 'scheduled';
         sentence := pricing.why_sentence('scheduled', kind.refresh_schedule, kind.schedule_timezone,
                                          coalesce(pricing.format_time(served_at), 'no time yet'), kind.data_type);
+        IF (pricing.stretch_of(kind.data_type, wanted_symbol, pricing.clock()))[2] > 1 THEN
+            sentence := pricing.why_sentence('scheduled_less', kind.refresh_schedule, kind.schedule_timezone, coalesce(pricing.format_time(served_at), 'no time yet'),
+                                             wanted_provider, pricing.describe_quota_end(wanted_provider));
+        END IF;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_scheduled(pricing.data_type_registry, text, text, bigint, timestamptz) IS
@@ -411,6 +423,8 @@ DECLARE
     is_watched boolean := pair.read_at IS NOT NULL OR EXISTS (
         SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (kind.data_type, thing.symbol));
     is_held boolean := EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (kind.data_type, thing.symbol));
+    ttl interval := CASE WHEN NOT is_watched THEN background ELSE make_interval(mins => coalesce(
+        (SELECT a.cache_ttl_minutes FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (kind.data_type, thing.symbol)), kind.default_ttl_minutes)) END;
 BEGIN
     since := fetched_at;
     next_at := CASE WHEN pair.became_due_at IS NULL THEN pair.due_at END;
@@ -426,6 +440,11 @@ BEGIN
         state := 'unwatched';
         next_at := NULL;
         sentence := pricing.why_sentence('unwatched', kind.data_type, thing.symbol);
+    ELSIF pair.stretched_from IS NOT NULL AND pair.became_due_at IS NULL AND pair.due_at > now_ THEN
+        state := 'stretched';
+        since := pair.stretched_from;
+        sentence := pricing.why_sentence('stretched', pricing.format_span(ttl + (pair.due_at - pair.stretched_from)), pricing.format_span(ttl),
+                                         pricing.format_time(next_at), provider_, pricing.describe_quota_end(provider_));
     ELSIF NOT is_watched AND fetched_at BETWEEN now_ - background AND now_ + interval '1 minute' THEN
         state := 'background';
         next_at := fetched_at + background;
@@ -450,7 +469,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_queued(pricing.data_type_registry, pricing.instruments, pricing.demand, timestamptz) IS
-    'Why a stale pair has no task: nobody wants it, its schedule has not come to it, there is no room, or the next check will queue it.';
+    'Why a stale pair has no task: nobody wants it, its TTL is stretched, its schedule has not come to it, there is no room, or the next check will queue it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_stale(

@@ -148,7 +148,7 @@ BEGIN
     withdrawn := pricing.withdraw(wanted, 'cancelled', reason);
     -- Without a pause the next staleness check would start the work again.
     UPDATE pricing.demand d
-    SET due_at = now_ + interval '1 hour', backoff_until = now_ + interval '1 hour', became_due_at = NULL, owed_since = NULL,
+    SET due_at = now_ + interval '1 hour', backoff_until = now_ + interval '1 hour', became_due_at = NULL, stretched_from = NULL, owed_since = NULL,
         last_failure = left(reason, 500)
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
           WHERE q.id = ANY (withdrawn) AND q.window_end = 'infinity'

@@ -293,7 +293,7 @@ BEGIN
                                                 make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)))
                      ELSE l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) END,
                 now_ + make_interval(mins => r.default_ttl_minutes))),
-            became_due_at = NULL, owed_since = NULL, read_at = NULL, failures = 0, backoff_until = NULL, last_failure = NULL
+            became_due_at = NULL, stretched_from = NULL, owed_since = NULL, read_at = NULL, failures = 0, backoff_until = NULL, last_failure = NULL
         FROM (SELECT free.data_type, free.symbol
               -- By a range of values, in the order that only the right index has: those of an empty table look alike.
               FROM (SELECT DISTINCT u.data_type FROM unnest(done.types) AS u (data_type)) kinds CROSS JOIN LATERAL (
@@ -341,7 +341,7 @@ COMMENT ON FUNCTION pricing.finish_call(bigint, bigint[], uuid, integer, bigint,
 CREATE OR REPLACE FUNCTION pricing.back_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.demand d
-    SET failures = d.failures + 1, last_failure = reason, became_due_at = NULL, backoff_until = pairs.until, due_at = pairs.until, read_at = NULL,
+    SET failures = d.failures + 1, last_failure = reason, became_due_at = NULL, stretched_from = NULL, backoff_until = pairs.until, due_at = pairs.until, read_at = NULL,
         owed_since = CASE WHEN NOT pricing.is_symbol_fault(kind) THEN least(d.owed_since, d.became_due_at, d.due_at) END
     FROM (SELECT x.data_type, x.symbol, pricing.clock() + pricing.backoff_interval(kind, x.failures) AS until FROM pricing.demand x
           WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)

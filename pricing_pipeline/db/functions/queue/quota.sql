@@ -213,48 +213,9 @@ DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     RETURN QUERY
-    WITH wanted AS (
-        SELECT d.data_type, d.symbol, r.fetcher, r.estimated_data_size_bytes,
-               CASE WHEN watched.is_true THEN coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) ELSE r.background_ttl_minutes END AS ttl
-        FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type)
-        LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
-        LEFT JOIN pricing.instruments i USING (asset_class, symbol)
-        CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM pricing.active_subscriptions a
-                                           WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) AS is_true) watched
-        WHERE r.is_active AND coalesce(i.is_active AND i.update_mode = 'api', true)
-          AND (watched.is_true OR EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))),
-    able AS MATERIALIZED (SELECT c.*, pricing.batch_of(c, '-infinity', 'infinity') AS size FROM pricing.provider_capabilities c),
-    routed AS (
-        SELECT p.provider, w.data_type, w.ttl, coalesce(s.bytes, w.estimated_data_size_bytes) AS bytes,
-               c.units_per_call, c.units_per_symbol, c.size AS batch_size, c.batch_from,
-               count(*) OVER (PARTITION BY p.provider, w.data_type) AS alike
-        FROM wanted w
-        LEFT JOIN pricing.chosen_routes broad ON broad.data_type = w.data_type AND broad.symbol IS NULL
-        LEFT JOIN pricing.chosen_routes own ON own.data_type = w.data_type AND own.symbol = w.symbol
-        JOIN pricing.data_collectors p ON p.provider = coalesce(own.provider, broad.provider) AND p.is_active
-        JOIN able c ON c.provider = p.provider AND c.fetcher = w.fetcher
-        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, w.data_type, 'symbol')),
-    served AS (
-        SELECT r.provider, count(*) AS pairs,
-               -- Calls of many symbols share the price of the call; those of too few to share one do not.
-               sum((r.units_per_symbol + r.units_per_call::float8 / CASE WHEN r.alike >= r.batch_from THEN least(r.alike, r.batch_size) ELSE 1 END) / r.ttl) AS units,
-               sum(r.bytes / r.ttl) * 43200 AS bytes
-        FROM routed r GROUP BY 1)
-    SELECT p.provider, coalesce(s.pairs, 0), coalesce(s.units, 0), allowed.units, coalesce(s.bytes, 0)::bigint,
-           pricing.quota_for(p.quota_bytes, 0)
-    FROM pricing.data_collectors p LEFT JOIN served s USING (provider)
-    CROSS JOIN LATERAL (
-        SELECT sum(each.units) AS units
-        FROM (VALUES (p.provider)) AS x (provider) LEFT JOIN pricing.provider_keys k USING (provider)
-        CROSS JOIN LATERAL (
-            SELECT min(pricing.paced_rate(l, pricing.units_in_force(l, coalesce(k.key_name, 'default'), now_), now_)) AS units
-            FROM pricing.provider_limits l
-            WHERE l.provider = p.provider
-              -- Until the sessions of a new calendar are known, nobody can say what a day's units allow in a minute.
-              AND NOT (l.day_timezone IS NOT NULL AND EXISTS (
-                  SELECT FROM pricing.watched_calendars_of(p.provider) AS w (calendar) JOIN pricing.calendars c USING (calendar)
-                  WHERE c.filled_at IS NULL))) each
-        WHERE coalesce(k.is_active, true)) allowed
+    SELECT p.provider, coalesce(n.pairs, 0), coalesce(n.units, 0), pricing.units_a_minute(p.provider, now_),
+           (coalesce(n.bytes, 0) * 43200)::bigint, pricing.quota_for(p.quota_bytes, 0)
+    FROM pricing.data_collectors p LEFT JOIN pricing.needs() n USING (provider)
     WHERE p.is_active ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.budget() IS

@@ -139,10 +139,10 @@ BEGIN
     -- All is judged anew, at once or when its back-off ends: that finds prices of the time that comes once more.
     SET due_at = least(pricing.moved_back(d.due_at, now_, step), greatest(now_, pricing.moved_back(d.backoff_until, now_, step))),
         became_due_at = pricing.moved_back(d.became_due_at, now_, step), owed_since = pricing.moved_back(d.owed_since, now_, step),
-        backoff_until = pricing.moved_back(d.backoff_until, now_, step),
+        backoff_until = pricing.moved_back(d.backoff_until, now_, step), stretched_from = pricing.moved_back(d.stretched_from, now_, step),
         created_at = pricing.moved_back(d.created_at, now_, step), read_at = pricing.moved_back(d.read_at, now_, step)
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
-          WHERE greatest(x.due_at, x.became_due_at, x.owed_since, x.backoff_until, x.created_at, x.read_at) > now_
+          WHERE greatest(x.due_at, x.became_due_at, x.owed_since, x.backoff_until, x.stretched_from, x.created_at, x.read_at) > now_
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) pair
     WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol);
     DELETE FROM pricing.check_marks;

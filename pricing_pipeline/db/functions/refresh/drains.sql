@@ -123,6 +123,7 @@ BEGIN
             ('resolve_tasks', interval '1 minute'),
             ('forget_views', interval '1 hour'), ('warn_frozen', interval '1 hour'),
             ('refetch_history', interval '10 minute'), ('close_believed', interval '10 minute'), ('prune', interval '1 hour'), ('thin_history', interval '1 minute'), ('sample_freshness', interval '5 minute'),
+            ('stretch_ttls', interval '5 minute'),
             -- Late, because add_demand cannot add what this has deleted until the round ends.
             ('clean_subscriptions', interval '1 minute'),
             -- Last: what locks a provider waits for nothing after it.

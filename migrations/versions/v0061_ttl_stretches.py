@@ -1,0 +1,14 @@
+"""TTLs that are stretched while a provider's quota would not last."""
+
+from pathlib import Path
+
+from alembic import op
+
+from pricing_pipeline.db.migrate import run_script
+
+revision = "0061"
+down_revision = "0060"
+
+
+def upgrade() -> None:
+    run_script(op.get_bind(), Path(__file__).with_name("0061_ttl_stretches.sql").read_text())

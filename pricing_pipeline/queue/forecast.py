@@ -1,0 +1,123 @@
+"""When the quota of a provider will be used up, on what basis, and by how much TTLs are stretched until then.
+
+`pricing.quota_forecasts` and `pricing.stretch_ttls` decide; here is what people and programs read of it. How much
+is used now, and the rate limits, are in limits.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.queue.limits import bytes_words
+
+_HOURS = 720
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """When a provider's quota of bytes would be used up if no TTL were stretched.
+
+    The three times (UTC, to the hour) are those at which its steps are reached: backfills stop at 75 %, schedules at
+    90 %, viewers at 95 %; None = not within the 30 days in which everything that is used now comes back, so never at
+    this rate. `outlook` is `ends` (`ends_at` is set), `lasts` (no end in sight) or `unknown` (too little is measured).
+
+    `basis` says what `bytes_an_hour` is: `wanted`, what is wanted at TTLs in the trading hours of the next week needs,
+    within the rate limits and at measured sizes; or `measured`, what came in the last day and week (the lower rate of
+    both), if that is more. It is None while nothing is known. `watched_bytes` and `background_bytes` are the need of
+    what is watched, and of what is held only or scheduled, in bytes an hour. `pairs` are watched or held.
+
+    `sustained_bytes` is the most an hour at which nothing stops in the next 30 days.
+
+    The factors say how many TTLs old a price gets now before it is fetched; 1 = nothing is stretched.
+    """
+
+    provider: str
+    quota_bytes: int
+    used_bytes: int
+    day_bytes: int
+    week_bytes: int
+    pairs: int
+    watched_bytes: float
+    background_bytes: float
+    basis: Literal["wanted", "measured"] | None
+    bytes_an_hour: float | None
+    outlook: Literal["ends", "lasts", "unknown"]
+    sustained_bytes: float
+    backfills_stop_at: datetime | None
+    schedules_stop_at: datetime | None
+    ends_at: datetime | None
+    watched_factor: float
+    background_factor: float
+
+    @property
+    def is_stretched(self) -> bool:
+        """Whether anything of this provider is refreshed less often than its TTL says."""
+        return max(self.watched_factor, self.background_factor) > 1
+
+    @property
+    def words(self) -> str:
+        """When the quota ends, in one sentence without its basis."""
+        if self.outlook == "unknown":
+            return "too little is measured to say how long it lasts"
+        if self.used_bytes >= self.quota_bytes // 100 * 95:
+            return "used up: even viewers leave 5 %"
+        if self.ends_at is None:
+            steps = [
+                f"{work} stop at {moment:%Y-%m-%d %H:00} UTC"
+                for work, moment in (
+                    ("backfills", self.backfills_stop_at),
+                    ("schedules", self.schedules_stop_at),
+                )
+                if moment is not None
+            ]
+            return ", ".join(["no end in sight", *steps])
+        return f"{'would end' if self.is_stretched else 'ends'} at {self.ends_at:%Y-%m-%d %H:00} UTC"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """All of it for programs, with its words: how JSON of commands has it."""
+        return {
+            **asdict(self),
+            "words": self.words,
+            "basis_words": self.basis_words,
+            "stretch_words": self.stretch_words,
+        }
+
+    @property
+    def basis_words(self) -> str:
+        """What the forecast is based on, with its numbers."""
+        came = f"{bytes_words(self.day_bytes)} came in the last day, {bytes_words(self.week_bytes)} in the last week"
+        if self.basis is None or self.bytes_an_hour is None:
+            return came
+        month = bytes_words(round(self.bytes_an_hour * _HOURS))
+        if self.basis == "measured":
+            return f"{came}: that is {month} in 30 days, more than what is wanted needs"
+        return (
+            f"{self.pairs:,} watched or held pairs and schedules need {month} in 30 days at their TTLs, "
+            f"trading hours and measured sizes; {came}"
+        )
+
+    @property
+    def stretch_words(self) -> str | None:
+        """By how much TTLs are stretched, in a sentence; None if they are not."""
+        if not self.is_stretched:
+            return None
+        rest = f"schedules and what is held only {self.background_factor:.1f} times less often"
+        if self.watched_factor == 1:
+            return f"{rest} than usual, so that the quota of {self.provider} lasts"
+        return (
+            f"watched prices are refreshed {self.watched_factor:.1f} times less often, {rest}, "
+            f"so that the quota of {self.provider} lasts"
+        )
+
+
+def forecasts(connection: Connection, providers: Collection[str] | None = None) -> list[Forecast]:
+    """The forecast of each active provider, or of those that are named, in the order of their names."""
+    parameters = {"providers": None if providers is None else sorted(providers)}
+    return [Forecast(**row) for row in connection.execute(query("limits.forecasts"), parameters).mappings()]
