@@ -232,15 +232,16 @@ def left_out_of(connection: Connection, backfill_id: UUID) -> dict[str, int]:
     return dict(connection.execute(query("backfill.left_out_of"), {"backfill_id": backfill_id}).scalar_one())
 
 
-def recent(connection: Connection, at_most: int) -> list[Listed]:
-    """The most recent backfills, newest first."""
-    parameters = {"backfill_id": None, "at_most": at_most}
+def recent(connection: Connection, at_most: int, after: tuple[datetime, UUID] | None = None) -> list[Listed]:
+    """The most recent backfills, newest first; `after` is the sort key of one: when it was requested, and its id."""
+    at, id_ = after or (None,) * 2
+    parameters = {"backfill_id": None, "at_most": at_most, "after_at": at, "after_id": id_}
     return [Listed(**row) for row in connection.execute(query("backfill.recent"), parameters).mappings()]
 
 
 def one(connection: Connection, backfill_id: UUID) -> Listed | None:
     """A backfill and its progress; None if there is none with this id."""
-    parameters = {"backfill_id": backfill_id, "at_most": 1}
+    parameters = {"backfill_id": backfill_id, "at_most": 1, "after_at": None, "after_id": None}
     row = connection.execute(query("backfill.recent"), parameters).mappings().one_or_none()
     return None if row is None else Listed(**row)
 

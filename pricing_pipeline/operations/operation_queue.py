@@ -144,10 +144,25 @@ def find(connection: Connection, id_: int) -> dict[str, Any]:
 
 
 def listed(
-    connection: Connection, statuses: Sequence[str], operation_type: str | None, most: int
+    connection: Connection,
+    statuses: Sequence[str],
+    operation_type: str | None,
+    most: int,
+    after: tuple[bool, datetime, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Side effects in some states: what waits in the order of claims, then the newest finished."""
-    parameters = {"statuses": list(statuses), "operation_type": operation_type, "most": most}
+    """Side effects in some states: what waits in the order of claims, then the newest finished.
+
+    `after` is the sort key of one: whether it has finished, when (or when it is due), and its id.
+    """
+    end, at, id_ = after or (None,) * 3
+    parameters = {
+        "statuses": list(statuses),
+        "operation_type": operation_type,
+        "most": most,
+        "after_end": end,
+        "after_at": at,
+        "after_id": id_,
+    }
     return [dict(row) for row in connection.execute(query("operations.list"), parameters).mappings()]
 
 

@@ -232,9 +232,25 @@ def depth(connection: Connection) -> list[Mapping[str, Any]]:
     return [dict(row) for row in connection.execute(query("queue.depth")).mappings()]
 
 
-def tasks(connection: Connection, statuses: Sequence[str], at_most: int) -> list[Mapping[str, Any]]:
-    """Tasks in these states: live ones in claim order, then the newest finished ones."""
-    parameters = {"statuses": list(statuses), "at_most": at_most}
+def tasks(
+    connection: Connection,
+    statuses: Sequence[str],
+    at_most: int,
+    after: tuple[bool, datetime | None, int, int] | None = None,
+) -> list[Mapping[str, Any]]:
+    """Tasks in these states: live ones in claim order, then the newest finished ones.
+
+    `after` is the sort key of a task: whether it has finished, when, its priority and id. Only tasks after it are told.
+    """
+    end, at, priority, id_ = after or (None,) * 4
+    parameters = {
+        "statuses": list(statuses),
+        "at_most": at_most,
+        "after_end": end,
+        "after_at": at,
+        "after_priority": priority,
+        "after_id": id_,
+    }
     return [dict(row) for row in connection.execute(query("queue.list"), parameters).mappings()]
 
 

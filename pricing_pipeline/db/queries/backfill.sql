@@ -35,17 +35,18 @@ SELECT pricing.history_standing(:data_type, CAST(:first_day AS date), CAST(:last
 SELECT left_out FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);
 
 -- name: recent
--- The newest backfills, or one, and how far they are.
+-- The newest backfills after one, or one, and how far they are.
 SELECT b.backfill_id, b.data_type, b.window_start AS first_day, b.window_end AS last_day, b.symbols, b.run_id, b.requested_at,
        b.finished_at, b.cancelled_at, b.left_out, greatest(b.tasks, live.tasks + dead.tasks)::integer AS tasks,
        greatest(b.tasks - live.tasks - dead.tasks, 0)::integer AS done, dead.failed::integer AS failed,
        (dead.tasks - dead.failed)::integer AS cancelled, live.tasks::integer AS open
-FROM (SELECT x.* FROM pricing.backfills x WHERE CAST(:backfill_id AS uuid) IS NULL OR x.backfill_id = CAST(:backfill_id AS uuid)
-      ORDER BY x.requested_at DESC LIMIT :at_most) b
+FROM (SELECT x.* FROM pricing.backfills x WHERE coalesce(x.backfill_id = CAST(:backfill_id AS uuid), true)
+        AND (CAST(:after_id AS uuid) IS NULL OR (x.requested_at, x.backfill_id) < (CAST(:after_at AS timestamptz), CAST(:after_id AS uuid)))
+      ORDER BY x.requested_at DESC, x.backfill_id DESC LIMIT :at_most) b
 CROSS JOIN LATERAL (SELECT count(*) AS tasks FROM pricing.api_call_queue_live q WHERE q.backfill_id = b.backfill_id) live
 CROSS JOIN LATERAL (SELECT count(*) AS tasks, count(*) FILTER (WHERE q.status = 'failed') AS failed
                     FROM pricing.api_call_queue_dead q WHERE q.backfill_id = b.backfill_id) dead
-ORDER BY b.requested_at DESC;
+ORDER BY b.requested_at DESC, b.backfill_id DESC;
 
 -- name: cancel
 -- Take what is left of a backfill out of the queue.
