@@ -12,12 +12,17 @@ from fastapi.middleware.gzip import GZipMiddleware
 from sqlalchemy import Engine
 
 from pricing_pipeline.api import demand, health, prices
-from pricing_pipeline.api.access import Tokens
+from pricing_pipeline.api.access import Gate, Tokens
 from pricing_pipeline.api.guard import Guard
+from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
 
 AT_ONCE = 8
 """So many requests are worked on at once, each with a session of the database. The others wait for their turn."""
+AT_ONCE_OF_ONE = 4
+"""So many of them may be of one token."""
+USUAL_RATE = 1000
+"""Requests a second of one token."""
 _GZIP_FROM = 1000
 """Bytes; a shorter body is sent in one packet anyway."""
 
@@ -28,8 +33,11 @@ Times are UTC. Whatever goes wrong is told as `application/problem+json`, with w
 """
 
 
-def make_app(engine: Engine, hosts: Iterable[str]) -> FastAPI:
-    """The application on a worker's engine. `hosts` are the values of the header Host that are ours."""
+def make_app(engine: Engine, hosts: Iterable[str], rate: float = USUAL_RATE) -> FastAPI:
+    """The application on a worker's engine.
+
+    `hosts` are the values of the header Host that are ours; `rate` is the most requests a second of one token.
+    """
     app = FastAPI(
         title="Pricing pipeline",
         version=version("pricing-pipeline"),
@@ -40,7 +48,7 @@ def make_app(engine: Engine, hosts: Iterable[str]) -> FastAPI:
         lifespan=_limited,
     )
     app.state.engine = engine
-    app.state.tokens = Tokens(engine)
+    app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
     for module in (prices, demand):
         routes.include_router(module.router)
@@ -48,7 +56,9 @@ def make_app(engine: Engine, hosts: Iterable[str]) -> FastAPI:
     app.include_router(health.router)
     add_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=_GZIP_FROM)
-    app.add_middleware(Guard, hosts=list(hosts))
+    app.add_middleware(
+        Guard, hosts=list(hosts), gate=Gate(Tokens(engine), app.state.shares), shares=app.state.shares
+    )
     return app
 
 

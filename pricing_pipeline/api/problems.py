@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -69,12 +69,10 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 def add_handlers(app: FastAPI) -> None:
     """Answer every error with a problem."""
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(PricingError, _pricing_error)
-    app.add_exception_handler(DBAPIError, _database_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _fault)
+    for kind, handler in _HANDLERS.items():
+        # Whatever else goes wrong reaches the guard, which marks its answers.
+        if kind is not Exception:
+            app.add_exception_handler(kind, handler)
 
 
 def answer(
@@ -95,6 +93,12 @@ def answer(
 def request_id(request: Request) -> str:
     """The id of the request, which the guard has given it."""
     return str(request.scope.get("state", {}).get("request_id", ""))
+
+
+async def response_to(request: Request, error: Exception) -> JSONResponse:
+    """The problem that an error is, for whoever stands before the application."""
+    kind = next(kind for kind in type(error).__mro__ if kind in _HANDLERS)
+    return await _HANDLERS[kind](request, error)
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
@@ -145,6 +149,8 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
+    if isinstance(error.__cause__, Refused):  # while the body was read
+        return await _refused(request, error.__cause__)
     kinds = {
         404: ("no-such-path", "There is nothing at this path. /openapi.json lists what there is."),
         405: ("wrong-method", "This path takes another method. /openapi.json lists them."),
@@ -161,3 +167,13 @@ async def _fault(request: Request, error: Exception) -> JSONResponse:
         "fault",
         f"the server has a fault. Its log has more under request {request_id(request)}",
     )
+
+
+_HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[JSONResponse]]] = {
+    Refused: _refused,
+    PricingError: _pricing_error,
+    DBAPIError: _database_error,
+    RequestValidationError: _invalid,
+    HTTPException: _http_error,
+    Exception: _fault,
+}
