@@ -11,11 +11,22 @@ from fastapi import APIRouter, FastAPI
 from fastapi.middleware.gzip import GZipMiddleware
 from sqlalchemy import Engine
 
-from pricing_pipeline.api import demand, health, prices
+from pricing_pipeline.api import (
+    alerts,
+    backfills,
+    demand,
+    health,
+    instruments,
+    operations,
+    prices,
+    quarantine,
+    tasks,
+)
 from pricing_pipeline.api.access import Gate, Tokens
 from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
+from pricing_pipeline.settings import Settings
 
 AT_ONCE = 8
 """So many requests are worked on at once, each with a session of the database. The others wait for their turn."""
@@ -33,10 +44,13 @@ Times are UTC. Whatever goes wrong is told as `application/problem+json`, with w
 """
 
 
-def make_app(engine: Engine, hosts: Iterable[str], rate: float = USUAL_RATE) -> FastAPI:
+def make_app(
+    engine: Engine, hosts: Iterable[str], rate: float = USUAL_RATE, settings: Settings | None = None
+) -> FastAPI:
     """The application on a worker's engine.
 
-    `hosts` are the values of the header Host that are ours; `rate` is the most requests a second of one token.
+    `hosts` are the values of the header Host that are ours; `rate` is the most requests a second of one token. The
+    `settings` name the home whose Dagster starts backfills; None: there is none.
     """
     app = FastAPI(
         title="Pricing pipeline",
@@ -48,9 +62,10 @@ def make_app(engine: Engine, hosts: Iterable[str], rate: float = USUAL_RATE) -> 
         lifespan=_limited,
     )
     app.state.engine = engine
+    app.state.settings = settings
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
-    for module in (prices, demand):
+    for module in (prices, demand, tasks, operations, quarantine, backfills, alerts, instruments):
         routes.include_router(module.router)
     app.include_router(routes)
     app.include_router(health.router)

@@ -26,6 +26,7 @@ _SHOWN = 5
 _STATUSES: Mapping[type[PricingError], int] = {
     errors.CapExceeded: 429,
     errors.DatabaseError: 503,
+    errors.DagsterUnreachable: 503,
     errors.SettingsError: 500,
     errors.SupervisorError: 500,
 }
@@ -61,7 +62,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         (404, "There is no such thing"),
         (422, "The request cannot be understood, or its values are refused"),
         (429, "Too much at once"),
-        (503, "The database cannot do it now"),
+        (503, "The database, or Dagster, cannot do it now"),
     )
 }
 """The problems that any route may have, for the OpenAPI document."""

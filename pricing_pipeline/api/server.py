@@ -31,7 +31,7 @@ def main() -> None:
         port = require_free_port(settings.api_port, "the HTTP API", "PRICING_API_PORT")
         engine = make_engine(worker_url(settings), pool_size=AT_ONCE)
         hosts = own_hosts(settings.api_address, port, settings.api_hosts)
-        app = make_app(engine, hosts, settings.api_requests_per_second)
+        app = make_app(engine, hosts, settings.api_requests_per_second, settings)
         sockets = listen_for_browsers(settings.api_address.compressed, port, need_all=False)
     except PricingError as error:
         sys.exit(f"error: {error}")

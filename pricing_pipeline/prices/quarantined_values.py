@@ -114,6 +114,12 @@ class Decision:
     is_latest: bool = False
     revised: bool = False
 
+    def is_refused(self, decision: str) -> bool:
+        """Whether the value is not what the person wants it to be: `released` or `rejected`."""
+        return self.outcome in ("unknown", "unreadable", "retired") or (
+            self.outcome == "released_already" and decision == "rejected"
+        )
+
 
 def quarantine(
     connection: Connection,

@@ -65,3 +65,37 @@ SELECT finished_at, cancelled_at FROM pricing.backfills WHERE backfill_id = CAST
 -- name: waiting_refetches
 -- How many histories and bars are to be fetched again, and what they wait for.
 SELECT provider, data_type, waits_for, histories, bars FROM pricing.waiting_refetches();
+
+-- name: of_run
+-- The backfill that a run has planned, of one data type or any.
+SELECT backfill_id FROM pricing.backfills WHERE run_id = :run_id AND coalesce(data_type = CAST(:data_type AS text), true)
+ORDER BY requested_at DESC LIMIT 1;
+
+-- name: spent
+-- Calls made for a backfill's tasks, retries included, their units and wire bytes, and the rows those calls stored.
+WITH work AS MATERIALIZED (
+    SELECT q.data_type, q.symbol, q.window_start, q.window_end, q.provider, q.enqueued_at
+    FROM pricing.api_call_queue q WHERE q.backfill_id = CAST(:backfill_id AS uuid)),
+calls AS MATERIALIZED (
+    SELECT DISTINCT c.call_id, c.units, c.wire_bytes
+    FROM work w JOIN pricing.collector_call_log c
+        ON c.provider = w.provider AND c.started_at >= w.enqueued_at AND c.data_type = w.data_type
+       AND (c.window_start, c.window_end) = (w.window_start, w.window_end) AND w.symbol = ANY (c.symbols)),
+stored AS (
+    SELECT count(*) AS found
+    FROM work w JOIN pricing.price_history h
+        ON h.data_type = w.data_type AND h.symbol = w.symbol
+       AND h.observed_at >= w.window_start::timestamp AT TIME ZONE 'UTC'
+       AND h.observed_at < (w.window_end + 1)::timestamp AT TIME ZONE 'UTC'
+    WHERE h.call_id IN (SELECT call_id FROM calls))
+SELECT count(*) AS calls, coalesce(sum(units), 0)::bigint AS units, coalesce(sum(wire_bytes), 0)::bigint AS wire_bytes,
+       (SELECT found FROM stored) AS rows_stored
+FROM calls;
+
+-- name: waits_for
+-- Why the providers of a backfill's open tasks may not be called now, but for rate limits, which pass.
+SELECT w.sentence
+FROM (SELECT q.provider, max(q.priority) AS priority, max(q.est_bytes) AS needed FROM pricing.api_call_queue_live q
+      WHERE q.backfill_id = CAST(:backfill_id AS uuid) GROUP BY 1) waiting
+CROSS JOIN LATERAL pricing.why_not_called(waiting.provider, waiting.priority, waiting.needed) w
+WHERE w.state <> 'rate_limited' ORDER BY 1;
