@@ -144,7 +144,7 @@ def list_alerts(
     return Alerts(alerts=[ListedAlert(**row) for row in shown], next=following)
 
 
-@router.get("/{alert_id}")
+@router.get("/{alert_id:int}")
 def show_alert(database: Database, caller: Reader, alert_id: Id) -> WholeAlert:
     """Everything about one alert, and where the runbook says what to do."""
     with database.connect() as connection:

@@ -57,6 +57,8 @@ def make_app(
         version=version("pricing-pipeline"),
         description=_ABOUT,
         # They would load scripts from other servers.
+        # A path with a slash more is no path of ours, and nobody is sent elsewhere.
+        redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
         lifespan=_limited,

@@ -254,7 +254,7 @@ def list_backfills(database: Database, _: Reader, page: Annotated[Page, Depends(
     )
 
 
-@router.get("/{backfill_id}")
+@router.get("/{backfill_id:uuid}")
 def show_backfill(database: Database, _: Reader, backfill_id: UUID) -> WholeBackfill:
     """One backfill: how far it is, what it cost, what failed, and what it waits for."""
     with database.begin() as connection:
@@ -271,7 +271,7 @@ def show_backfill(database: Database, _: Reader, backfill_id: UUID) -> WholeBack
         )
 
 
-@router.post("/{backfill_id}/cancel")
+@router.post("/{backfill_id:uuid}/cancel")
 def cancel_backfill(database: Database, _: Operator, backfill_id: UUID) -> CancelledBackfill:
     """Call a backfill off: what it still waits for is not fetched. What is stored stays."""
     with database.begin() as connection:

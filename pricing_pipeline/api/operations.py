@@ -171,7 +171,7 @@ def count_operations(database: Database, _: Operator) -> OperationCounts:
     )
 
 
-@router.get("/{operation_id}")
+@router.get("/{operation_id:int}")
 def show_operation(database: Database, _: Operator, operation_id: Id) -> WholeOperation:
     """One side effect: what it is to do, where it stands, and every failure it has had."""
     with database.connect() as connection:

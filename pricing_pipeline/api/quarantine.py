@@ -166,7 +166,7 @@ def list_values(
         return Values(values=[Value(**content) for content in _contents(connection, shown)], next=following)
 
 
-@router.get("/{value_id}")
+@router.get("/{value_id:int}")
 def show_value(database: Database, _: Reader, value_id: Id) -> WholeValue:
     """One value: why it is not believed, what is stored around it, what others say, and its answer."""
     with database.connect() as connection:

@@ -164,7 +164,7 @@ def list_tasks(
     return Tasks(tasks=[ListedTask(**row) for row in shown], next=following)
 
 
-@router.get("/{task_id}")
+@router.get("/{task_id:int}")
 def show_task(database: Database, _: Reader, task_id: Id) -> WholeTask:
     """One task: what it is for, where it stands, and every failure it has had."""
     with database.connect() as connection:
