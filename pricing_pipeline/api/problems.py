@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from pricing_pipeline import errors
 from pricing_pipeline.db.errors import is_refusal, sentence
@@ -60,6 +61,10 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         (401, "No token, or none of ours"),
         (403, "The token does not allow this"),
         (404, "There is no such thing"),
+        (408, "The body takes too long to come"),
+        (411, "The body has no Content-Length"),
+        (413, "The body is too long"),
+        (421, "The server has another name"),
         (422, "The request cannot be understood, or its values are refused"),
         (429, "Too much at once"),
         (503, "The database, or Dagster, cannot do it now"),
@@ -152,12 +157,21 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
     if isinstance(error.__cause__, Refused):  # while the body was read
         return await _refused(request, error.__cause__)
+    if error.status_code == 400:  # FastAPI's word for a body that it cannot decode
+        return answer(request, 422, "invalid-request", "the body is no JSON in UTF-8")
     kinds = {
         404: ("no-such-path", "There is nothing at this path. /openapi.json lists what there is."),
         405: ("wrong-method", "This path takes another method. /openapi.json lists them."),
     }
     kind, detail = kinds.get(error.status_code, ("refused", str(error.detail)))
-    return answer(request, error.status_code, kind, detail, error.headers)
+    headers = {"Allow": ", ".join(_methods_of(request))} if error.status_code == 405 else error.headers
+    return answer(request, error.status_code, kind, detail, headers)
+
+
+def _methods_of(request: Request) -> list[str]:
+    """The methods that the path of a request takes. Routes have one each, and Starlette names only the first's."""
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
 
 
 async def _fault(request: Request, error: Exception) -> JSONResponse:

@@ -82,8 +82,9 @@ LISTINGS = (
     ),
     Listing(
         "quarantine",
-        "INSERT INTO pricing.quarantined_values (data_type, symbol, provider, kind, value, reason, call_id, recorded_at,"
-        f" last_seen_at, last_call_id) SELECT {_TYPE}, 'S' || n, 'twelvedata', 'unit', '1', 'x', 1, {_AT}, {_AT}, 1",
+        "INSERT INTO pricing.quarantined_values (data_type, symbol, provider, kind, value, reason, call_id,"
+        f" recorded_at, last_seen_at, last_call_id)"
+        f" SELECT {_TYPE}, 'S' || n, 'twelvedata', 'unit', '1', 'x', 1, {_AT}, {_AT}, 1",
         "pricing.quarantined_values",
         noun="values",
     ),

@@ -150,19 +150,18 @@ def test_b7_no_other_method_does_anything(api: RunningApi, core: Core, method: s
 @pytest.mark.parametrize(
     "path",
     [
-        "/v1/subscriptions/",
-        "//v1/subscriptions",
-        "/v1//subscriptions",
-        "/V1/subscriptions",
-        "/v1/./subscriptions",
-    ]
-    + [
-        "/livez/../v1/subscriptions",
-        "/v1/subscriptions%00",
-        "/v1%2Fsubscriptions",
+        *(
+            "/v1/subscriptions/",
+            "//v1/subscriptions",
+            "/v1//subscriptions",
+            "/V1/subscriptions",
+            "/v1",
+            "/v1/",
+        ),
+        *("/v1/./subscriptions", "/livez/../v1/subscriptions", "/v1/subscriptions%00", "/v1%2Fsubscriptions"),
+        *("/v1/%73ubscriptions", "/v1/subscriptions?user=bob", "/v1/subscriptions%3Fuser=bob"),
         "/v1/subscriptions;user=bob",
-    ]
-    + ["/v1", "/v1/", "/v1/%73ubscriptions", "/v1/subscriptions?user=bob", "/v1/subscriptions%3Fuser=bob"],
+    ],
 )
 def test_b7_no_spelling_of_a_path_gets_round_the_token(api: RunningApi, path: str) -> None:
     """Raw, because httpx would tidy the path."""
