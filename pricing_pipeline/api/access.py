@@ -46,8 +46,8 @@ class Tokens:
         self._thread = CapacityLimiter(2)
 
     async def find(self, token: str) -> ApiToken | None:
-        """What a token allows, also if it has expired; None if it is none of ours. Raises DatabaseError and DBAPIError
-        when nobody can tell."""
+        """What a token allows; None if it is none of ours, or has expired. Raises DatabaseError and DBAPIError when
+        nobody can tell."""
         secret_hash = api_tokens.hash_of(token)
         if secret_hash is None:
             return None
@@ -55,12 +55,17 @@ class Tokens:
         if found is None or self._read_at + REMEMBERED_SECONDS <= self._clock():
             await self._read_again()
             found = self._by_hash.get(secret_hash)
-        if found is not None and not self.has_expired(found):
-            await self._note_use(found)
+        if found is None or self._has_expired(found):
+            return None
+        await self._note_use(found)
         return found
 
-    def has_expired(self, token: ApiToken) -> bool:
-        """Whether a token that `find` has given has expired by now."""
+    def expired(self, token: str) -> str | None:
+        """The name of a token that `find` has refused because it has expired; None for any other."""
+        found = self._by_hash.get(api_tokens.hash_of(token) or b"")
+        return found.name if found is not None and self._has_expired(found) else None
+
+    def _has_expired(self, token: ApiToken) -> bool:
         return token.seconds_left is not None and self._read_at + token.seconds_left <= self._clock()
 
     async def _read_again(self) -> None:
@@ -113,20 +118,22 @@ class Gate:
                 "",
             )
         scheme, _, credentials = given[0].partition(" ")
+        credentials = credentials.strip()
         token = None
         if len(given) == 1 and scheme.lower() == "bearer":
-            token = await self._tokens.find(credentials.strip())
-        if token is None:
-            self._shares.count_wrong_token()
-            raise _no_token(
-                "wrong-token", "this token is not known. `pricing-pipeline token list` shows those there are"
-            )
-        if self._tokens.has_expired(token):
+            token = await self._tokens.find(credentials)
+        if token is not None:
+            return token
+        self._shares.count_wrong_token()
+        expired = self._tokens.expired(credentials)
+        if expired is not None:
             raise _no_token(
                 "expired-token",
-                f"the token {token.name!r} has expired. `pricing-pipeline token add` makes another",
+                f"the token {expired!r} has expired. `pricing-pipeline token add` makes another",
             )
-        return token
+        raise _no_token(
+            "wrong-token", "this token is not known. `pricing-pipeline token list` shows those there are"
+        )
 
 
 def _no_token(kind: str, detail: str, error: str = ' error="invalid_token"') -> Refused:
@@ -156,12 +163,20 @@ class Caller:
         return user
 
 
+async def _turn(request: Request) -> AsyncIterator[None]:
+    """A turn for as long as a route works: only so many routes of one token work at once."""
+    shares: Shares = request.app.state.shares
+    async with shares.of(request.state.token.token_id).threads:
+        yield
+
+
 def allowed(scope: Scope) -> Callable[..., Coroutine[Any, Any, Caller]]:
-    """A dependency that lets through tokens with a scope, and is the Caller."""
+    """A dependency that lets through tokens with a scope, and is the Caller. A route may need several scopes."""
 
     async def caller(
         request: Request,
         _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+        __: Annotated[None, Depends(_turn, scope="function")],
         user: Annotated[
             str | None,
             Query(min_length=1, max_length=200, description="For whom; only with a token for any user."),
@@ -186,14 +201,12 @@ def allowed(scope: Scope) -> Callable[..., Coroutine[Any, Any, Caller]]:
     return caller
 
 
-async def _engine(request: Request) -> AsyncIterator[Engine]:
-    """The database, for as long as the route works: only so many routes of one token work at once."""
-    shares: Shares = request.app.state.shares
-    async with shares.of(request.state.token.token_id).threads:
-        yield request.app.state.engine
+async def _engine(request: Request) -> Engine:
+    engine: Engine = request.app.state.engine
+    return engine
 
 
-Database = Annotated[Engine, Depends(_engine, scope="function")]
+Database = Annotated[Engine, Depends(_engine)]
 Reader = Annotated[Caller, Depends(allowed(Scope.READ))]
 Watcher = Annotated[Caller, Depends(allowed(Scope.WATCH))]
 Operator = Annotated[Caller, Depends(allowed(Scope.OPERATE))]

@@ -65,6 +65,7 @@ def make_app(
     )
     app.state.engine = engine
     app.state.settings = settings
+    app.state.tokens = Tokens(engine)
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
     for module in (prices, demand, tasks, operations, quarantine, backfills, alerts, instruments):
@@ -74,7 +75,7 @@ def make_app(
     add_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=_GZIP_FROM)
     app.add_middleware(
-        Guard, hosts=list(hosts), gate=Gate(Tokens(engine), app.state.shares), shares=app.state.shares
+        Guard, hosts=list(hosts), gate=Gate(app.state.tokens, app.state.shares), shares=app.state.shares
     )
     return app
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, event, text
 
 from pricing_pipeline.api import access, connections, guard
-from pricing_pipeline.api.app import AT_ONCE, AT_ONCE_OF_ONE
+from pricing_pipeline.api.access import Reader, Watcher
+from pricing_pipeline.api.app import AT_ONCE, AT_ONCE_OF_ONE, make_app
 from pricing_pipeline.api.limits import WRONG_TOKENS, Bucket
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import Scope
@@ -394,3 +396,25 @@ def test_b7_a_fault_of_ours_says_nothing_of_itself(api: RunningApi, monkeypatch:
     problem = reader.refusal("GET", "tasks")
     assert (problem["status"], problem["type"]) == (500, "urn:pricing-pipeline:fault")
     assert "hunter2" not in str(problem)
+
+
+def test_b7_a_route_that_needs_two_scopes_takes_one_turn(engine: Engine, owner_engine: Engine) -> None:
+    """If it took two, as many at once as there are turns would wait for each other for ever."""
+    app = make_app(engine, {"test"})
+    turns = []
+
+    @app.get("/v1/both")
+    async def both(caller: Watcher, _: Reader) -> None:
+        turns.append(app.state.shares.of(caller.token.token_id).threads._value)
+
+    with owner_engine.begin() as connection:
+        token = api_tokens.add(connection, "both", [Scope.ADMIN], "ann").get_secret_value()
+
+    async def ask() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            headers = {"Authorization": f"Bearer {token}"}
+            return [await client.get("/v1/both", headers=headers) for _ in range(2)]
+
+    assert [answer.status_code for answer in asyncio.run(ask())] == [200, 200]
+    assert turns == [AT_ONCE_OF_ONE - 1] * 2
