@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from pricing_pipeline.api.problems import Refused
 
-WRONG_TOKENS = 10
+WRONG_TOKENS = 10.0
 """So many wrong tokens a second are answered in this process, and ten times as many at once; the others are put off."""
 _MOST_UNDER_WAY = 32
 """Requests of one token that are read or wait for their turn."""
@@ -49,7 +49,7 @@ class Share:
     """What one token uses of this process: requests a second, requests under way, and threads."""
 
     def __init__(self, rate: float, threads: int, clock: Clock) -> None:
-        self._bucket = Bucket(rate, rate, clock)
+        self._bucket = Bucket(rate, max(rate, 1), clock)
         self._requests = 0
         self._bytes = 0
         self.threads = asyncio.Semaphore(threads)
@@ -89,7 +89,7 @@ class Shares:
 
     def __init__(self, rate: float, threads: int, clock: Clock = time.monotonic) -> None:
         self._of: defaultdict[int, Share] = defaultdict(lambda: Share(rate, threads, clock))
-        self._wrong = Bucket(WRONG_TOKENS, 10 * WRONG_TOKENS, clock)
+        self._wrong = Bucket(WRONG_TOKENS, max(10 * WRONG_TOKENS, 1), clock)
 
     def of(self, token_id: int) -> Share:
         """The share of a token."""

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event, text
 
-from pricing_pipeline.api import access, connections, guard
+from pricing_pipeline.api import access, connections, guard, limits
 from pricing_pipeline.api.access import Reader, Watcher
 from pricing_pipeline.api.app import AT_ONCE, AT_ONCE_OF_ONE, make_app
-from pricing_pipeline.api.limits import WRONG_TOKENS, Bucket
+from pricing_pipeline.api.limits import Bucket
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
@@ -81,11 +81,11 @@ def test_b7_a_bucket_gives_no_more_than_its_rate_and_its_burst(
 def test_b7_a_token_sends_so_many_requests_a_second_and_others_go_on(
     engine: Engine, owner_engine: Engine
 ) -> None:
-    with running_api(engine, owner_engine, rate=5) as api:
+    with running_api(engine, owner_engine, rate=0.1) as api:
         busy, other = api.caller(Scope.WATCH, user="ann"), api.caller(Scope.WATCH, user="bob")
         statuses = [busy.ask("GET", "subscriptions") for _ in range(30)]
         refused = [answer for answer in statuses if answer.status_code == 429]
-        assert len(refused) >= 10
+        assert 1 <= len(refused) < 30
         assert refused[0].json()["type"] == "urn:pricing-pipeline:too-many-requests"
         assert "PRICING_API_REQUESTS_PER_SECOND" in refused[0].json()["detail"]
         assert int(refused[0].headers["retry-after"]) >= 1
@@ -93,28 +93,32 @@ def test_b7_a_token_sends_so_many_requests_a_second_and_others_go_on(
 
 
 def test_b7_a_long_body_counts_as_many_requests(engine: Engine, owner_engine: Engine) -> None:
-    with running_api(engine, owner_engine, rate=5) as api:
+    with running_api(engine, owner_engine, rate=1) as api:
         busy = api.caller(Scope.WATCH, user="ann")
         assert busy.ask("POST", "heartbeat", content=b" " * 100_000).status_code == 422
         assert busy.ask("GET", "subscriptions").status_code == 429
 
 
-def test_b7_wrong_tokens_cost_their_sender_and_nobody_else(api: RunningApi, engine: Engine) -> None:
+def test_b7_wrong_tokens_cost_their_sender_and_nobody_else(
+    engine: Engine, owner_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A flood of guesses is put off, asks the database for none of them alone, and holds up no right token."""
+    monkeypatch.setattr(limits, "WRONG_TOKENS", 0.2)
+    with running_api(engine, owner_engine) as api:
+        _flood(api, engine)
+
+
+def _flood(api: RunningApi, engine: Engine) -> None:
     reader = api.caller(Scope.READ)
     reader.get("tasks")
     asked = []
     event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
     began = time.monotonic()
-    statuses = [
-        api.stranger(f"pp_{number:043d}").ask("GET", "tasks").status_code
-        for number in range(40 * WRONG_TOKENS)
-    ]
+    statuses = [api.stranger(f"pp_{number:043d}").ask("GET", "tasks").status_code for number in range(100)]
     took = time.monotonic() - began
-    assert statuses.count(401) <= 10 * WRONG_TOKENS + WRONG_TOKENS * (took + 1)
+    assert statuses.count(401) <= 2 + 0.2 * (took + 1)
     assert statuses.count(429) == len(statuses) - statuses.count(401) > 0
     assert len([sql for sql in asked if "api_tokens" in sql]) <= took / access._PAUSE_SECONDS + 2
-    assert api.stranger(f"pp_{'A' * 43}").refusal("GET", "tasks")["status"] == 429
     assert reader.get("tasks")["tasks"] == []
     newcomer = api.caller(Scope.READ)
     assert newcomer.get("tasks")["tasks"] == []
