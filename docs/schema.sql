@@ -298,6 +298,7 @@ CREATE TABLE pricing.api_tokens (
     user_id text  -- The user that it acts for; NULL = an application that names the user in each request.
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was made.
     last_used_at timestamp with time zone  -- When a request last came with it, to the minute.
+    expires_at timestamp with time zone  -- When it ends by itself: requests with it are refused from then on. NULL = it lasts until it is removed.
     CONSTRAINT api_tokens_pkey PRIMARY KEY (token_id)
     CONSTRAINT api_tokens_name_key UNIQUE (name)
     CONSTRAINT api_tokens_secret_hash_key UNIQUE (secret_hash)

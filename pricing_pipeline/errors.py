@@ -14,6 +14,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownSymbol            ... a symbol that no instrument has
     ├── UnknownDemand            ... a subscription or a holding that is not there
     ├── UnknownTask              ... a task that is not in the queue
+    ├── UnknownBackfill          ... a backfill that is not there
     ├── UnknownValue             ... a value that is not in the quarantine
     ├── UnknownAction            ... a split or dividend that is not there
     ├── UnknownRule              ... a route or a limit that is not there
@@ -29,6 +30,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownToken             ... a token of the HTTP API that is not there
     ├── OperationRefused         a side effect has no such type, or not the payload of its type
     ├── OperationFailed          an attempt at a side effect has failed (carries is_permanent, retry_after)
+    ├── DagsterUnreachable       Dagster's webserver does not answer, or starts no run
     ├── InvalidRange             days are upside down, or a time has no zone
     ├── InvalidAdjustment        a history cannot be adjusted as asked
     ├── CredentialError          a stored key cannot be opened
@@ -93,6 +95,10 @@ class UnknownDemand(PricingError):
 
 class UnknownTask(PricingError):
     """The queue holds no task of this id."""
+
+
+class UnknownBackfill(PricingError):
+    """There is no backfill of this id."""
 
 
 class UnknownValue(PricingError):
@@ -170,6 +176,10 @@ class OperationFailed(PricingError):
         super().__init__(message)
         self.is_permanent = is_permanent
         self.retry_after = retry_after
+
+
+class DagsterUnreachable(PricingError):
+    """The webserver does not answer, or not in its language, or it does not start a run."""
 
 
 class InvalidRange(PricingError):

@@ -118,6 +118,8 @@ class Settings(BaseSettings):
     """Address on which the HTTP API listens. Tokens are not encrypted on the way: a proxy with TLS does that."""
     api_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)] = ()
     """Further names by which the HTTP API is called, `name,name:port`."""
+    api_requests_per_second: int = Field(1000, ge=1, le=1_000_000)
+    """Requests a second that the HTTP API takes from one token."""
     sandbox: bool = True
     """Ask the sandbox instead of the real providers. A home that has been started keeps to its first choice."""
     sandbox_port: int = Field(8100, ge=0, le=65535)

@@ -3,60 +3,141 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Depends, Query, Request
-from fastapi.concurrency import run_in_threadpool
+from anyio import CapacityLimiter, to_thread
+from fastapi import Depends, Query
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+from starlette.requests import Request
 
+from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import Refused
-from pricing_pipeline.errors import ReadReplica
+from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import ApiToken, Scope
 
+_LOG = logging.getLogger(__name__)
 REMEMBERED_SECONDS = 5.0
-"""So long a token is remembered; a removed one works no longer than that."""
-_LOOKED_UP_AT_ONCE = 2
-"""Requests with wrong tokens cannot keep more of the database's sessions than this."""
+"""So long the tokens are remembered; a removed one works no longer than that."""
+_PAUSE_SECONDS = 0.05
+"""Between two looks at the tokens, however many wrong ones come."""
+_NOTED_EVERY_SECONDS = 60.0
 
 _BEARER = HTTPBearer(auto_error=False, description="A token of `pricing-pipeline token add`.")
 
 
 class Tokens:
-    """The tokens that requests came with in the last seconds, so that few requests ask the database for theirs."""
+    """The tokens there are, all read together, so that neither a right nor a wrong one costs a query of its own."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
         self._clock = clock
-        self._known: dict[str, tuple[ApiToken, float]] = {}
-        self._turns = asyncio.Semaphore(_LOOKED_UP_AT_ONCE)
+        self._by_hash: dict[bytes, ApiToken] = {}
+        self._read_at = float("-inf")
+        self._noted_at: dict[int, float] = {}
+        self._turn = asyncio.Lock()
+        # Not among the threads of requests, which may all be busy.
+        self._thread = CapacityLimiter(2)
 
     async def find(self, token: str) -> ApiToken | None:
-        """What a token allows; None if it is none of ours. Raises DatabaseError when nobody can tell."""
-        known = self._known.get(token)
-        if known is not None and known[1] > self._clock():
-            return known[0]
-        async with self._turns:
-            found = await run_in_threadpool(self._look_up, token)
-        if found is None:
-            self._known.pop(token, None)
-        else:
-            self._known[token] = found, self._clock() + REMEMBERED_SECONDS
+        """What a token allows; None if it is none of ours, or has expired. Raises DatabaseError and DBAPIError when
+        nobody can tell."""
+        secret_hash = api_tokens.hash_of(token)
+        if secret_hash is None:
+            return None
+        found = self._by_hash.get(secret_hash)
+        if found is None or self._read_at + REMEMBERED_SECONDS <= self._clock():
+            await self._read_again()
+            found = self._by_hash.get(secret_hash)
+        if found is None or self._has_expired(found):
+            return None
+        await self._note_use(found)
         return found
 
-    def _look_up(self, token: str) -> ApiToken | None:
+    def expired(self, token: str) -> str | None:
+        """The name of a token that `find` has refused because it has expired; None for any other."""
+        found = self._by_hash.get(api_tokens.hash_of(token) or b"")
+        return found.name if found is not None and self._has_expired(found) else None
+
+    def _has_expired(self, token: ApiToken) -> bool:
+        return token.seconds_left is not None and self._read_at + token.seconds_left <= self._clock()
+
+    async def _read_again(self) -> None:
+        """Read the tokens, unless somebody began to after this was called."""
+        asked_at = self._clock()
+        async with self._turn:
+            if self._read_at > asked_at:
+                return
+            await asyncio.sleep(max(0.0, self._read_at + _PAUSE_SECONDS - self._clock()))
+            began_at = self._clock()
+            self._by_hash = await to_thread.run_sync(self._read, limiter=self._thread)
+            self._read_at = began_at
+
+    def _read(self) -> dict[bytes, ApiToken]:
         with self._engine.connect() as connection:
-            found = api_tokens.find(connection, token)
-            if found is not None:
-                with contextlib.suppress(ReadReplica):
-                    api_tokens.note_uses(connection, [found.token_id])
-                    connection.commit()
-        return found
+            return api_tokens.by_hash(connection)
+
+    async def _note_use(self, token: ApiToken) -> None:
+        now = self._clock()
+        if self._noted_at.get(token.token_id, float("-inf")) + _NOTED_EVERY_SECONDS > now:
+            return
+        self._noted_at[token.token_id] = now
+        try:
+            await to_thread.run_sync(self._note, token.token_id, limiter=self._thread)
+        except (
+            DatabaseError,
+            DBAPIError,
+        ) as error:  # a request must not fail of it; a replica takes no notes at all
+            _LOG.info("the use of the token %s is not noted: %s", token.name, error)
+
+    def _note(self, token_id: int) -> None:
+        with self._engine.begin() as connection:
+            api_tokens.note_uses(connection, [token_id])
+
+
+class Gate:
+    """Finds the token of a request, before anything else of the request is read."""
+
+    def __init__(self, tokens: Tokens, shares: Shares) -> None:
+        self._tokens = tokens
+        self._shares = shares
+
+    async def admit(self, request: Request) -> ApiToken:
+        """The token of a request. Raises Refused without one, and for one that is wrong or has expired."""
+        given = request.headers.getlist("authorization")
+        if not given:
+            raise _no_token(
+                "no-token",
+                "send a token as Authorization: Bearer. `pricing-pipeline token add` makes one",
+                "",
+            )
+        scheme, _, credentials = given[0].partition(" ")
+        credentials = credentials.strip()
+        token = None
+        if len(given) == 1 and scheme.lower() == "bearer":
+            token = await self._tokens.find(credentials)
+        if token is not None:
+            return token
+        self._shares.count_wrong_token()
+        expired = self._tokens.expired(credentials)
+        if expired is not None:
+            raise _no_token(
+                "expired-token",
+                f"the token {expired!r} has expired. `pricing-pipeline token add` makes another",
+            )
+        raise _no_token(
+            "wrong-token", "this token is not known. `pricing-pipeline token list` shows those there are"
+        )
+
+
+def _no_token(kind: str, detail: str, error: str = ' error="invalid_token"') -> Refused:
+    return Refused(401, kind, detail, {"WWW-Authenticate": f"Bearer{error}"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,33 +163,26 @@ class Caller:
         return user
 
 
+async def _turn(request: Request) -> AsyncIterator[None]:
+    """A turn for as long as a route works: only so many routes of one token work at once."""
+    shares: Shares = request.app.state.shares
+    async with shares.of(request.state.token.token_id).threads:
+        yield
+
+
 def allowed(scope: Scope) -> Callable[..., Coroutine[Any, Any, Caller]]:
-    """A dependency that lets through tokens with a scope, and is the Caller."""
+    """A dependency that lets through tokens with a scope, and is the Caller. A route may need several scopes."""
 
     async def caller(
         request: Request,
-        bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+        _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+        __: Annotated[None, Depends(_turn, scope="function")],
         user: Annotated[
             str | None,
             Query(min_length=1, max_length=200, description="For whom; only with a token for any user."),
         ] = None,
     ) -> Caller:
-        if bearer is None:
-            raise Refused(
-                401,
-                "no-token",
-                "send a token as Authorization: Bearer. `pricing-pipeline token add` makes one",
-                {"WWW-Authenticate": "Bearer"},
-            )
-        tokens: Tokens = request.app.state.tokens
-        token = await tokens.find(bearer.credentials)
-        if token is None:
-            raise Refused(
-                401,
-                "wrong-token",
-                "this token is not known. `pricing-pipeline token list` shows those there are",
-                {"WWW-Authenticate": 'Bearer error="invalid_token"'},
-            )
+        token: ApiToken = request.state.token
         if not token.allows(scope):
             raise Refused(
                 403,

@@ -11,13 +11,29 @@ from fastapi import APIRouter, FastAPI
 from fastapi.middleware.gzip import GZipMiddleware
 from sqlalchemy import Engine
 
-from pricing_pipeline.api import demand, health, prices
-from pricing_pipeline.api.access import Tokens
+from pricing_pipeline.api import (
+    alerts,
+    backfills,
+    demand,
+    health,
+    instruments,
+    operations,
+    prices,
+    quarantine,
+    tasks,
+)
+from pricing_pipeline.api.access import Gate, Tokens
 from pricing_pipeline.api.guard import Guard
+from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
+from pricing_pipeline.settings import Settings
 
 AT_ONCE = 8
 """So many requests are worked on at once, each with a session of the database. The others wait for their turn."""
+AT_ONCE_OF_ONE = 4
+"""So many of them may be of one token."""
+USUAL_RATE = 1000
+"""Requests a second of one token."""
 _GZIP_FROM = 1000
 """Bytes; a shorter body is sent in one packet anyway."""
 
@@ -28,27 +44,39 @@ Times are UTC. Whatever goes wrong is told as `application/problem+json`, with w
 """
 
 
-def make_app(engine: Engine, hosts: Iterable[str]) -> FastAPI:
-    """The application on a worker's engine. `hosts` are the values of the header Host that are ours."""
+def make_app(
+    engine: Engine, hosts: Iterable[str], rate: float = USUAL_RATE, settings: Settings | None = None
+) -> FastAPI:
+    """The application on a worker's engine.
+
+    `hosts` are the values of the header Host that are ours; `rate` is the most requests a second of one token. The
+    `settings` name the home whose Dagster starts backfills; None: there is none.
+    """
     app = FastAPI(
         title="Pricing pipeline",
         version=version("pricing-pipeline"),
         description=_ABOUT,
         # They would load scripts from other servers.
+        # A path with a slash more is no path of ours, and nobody is sent elsewhere.
+        redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
         lifespan=_limited,
     )
     app.state.engine = engine
+    app.state.settings = settings
     app.state.tokens = Tokens(engine)
+    app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
-    for module in (prices, demand):
+    for module in (prices, demand, tasks, operations, quarantine, backfills, alerts, instruments):
         routes.include_router(module.router)
     app.include_router(routes)
     app.include_router(health.router)
     add_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=_GZIP_FROM)
-    app.add_middleware(Guard, hosts=list(hosts))
+    app.add_middleware(
+        Guard, hosts=list(hosts), gate=Gate(app.state.tokens, app.state.shares), shares=app.state.shares
+    )
     return app
 
 

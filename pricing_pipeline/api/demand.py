@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 
 from pricing_pipeline.api.access import Database, Watcher
+from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.demand import viewers
 
 router = APIRouter(tags=["watching"])
@@ -54,9 +55,11 @@ class Subscription(BaseModel):
 
 
 class Subscriptions(BaseModel):
-    """What users watch."""
+    """What a user watches."""
 
     subscriptions: list[Subscription]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
 
 
 class Holding(BaseModel):
@@ -71,9 +74,11 @@ class Holding(BaseModel):
 
 
 class Holdings(BaseModel):
-    """What users hold."""
+    """What a user holds."""
 
     holdings: list[Holding]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
 
 
 @router.post("/heartbeat")
@@ -111,26 +116,43 @@ def release(database: Database, caller: Watcher, pairs: Pairs) -> Changed:
         return Changed(changed=viewers.release(connection, user, pairs.as_tuples()))
 
 
-AtMost = Annotated[int, Query(ge=1, le=10_000, description="So many at most.")]
+_SUBSCRIPTIONS: Keyset[viewers.Subscription] = Keyset(
+    "subscriptions", (str, str, str), lambda row: (row.user_id, row.data_type, row.symbol)
+)
+_HOLDINGS: Keyset[viewers.Holding] = Keyset(
+    "holdings", (str, str, str), lambda row: (row.user_id, row.data_type, row.symbol)
+)
 
 
 @router.get("/subscriptions")
-def list_subscriptions(database: Database, caller: Watcher, limit: AtMost = 1000) -> Subscriptions:
+def list_subscriptions(
+    database: Database, caller: Watcher, page: Annotated[Page, Depends(_SUBSCRIPTIONS)]
+) -> Subscriptions:
     """What a user watches, by data type and symbol."""
     user = caller.user
     with database.connect() as connection:
-        found = viewers.subscriptions(connection, user, None, None, limit)
+        rows = viewers.subscriptions(connection, user, None, None, page.at_most, page.after)
+    shown, following = page.cut(rows)
     return Subscriptions(
-        subscriptions=[Subscription.model_validate(one, from_attributes=True) for one in found]
+        subscriptions=[Subscription.model_validate(row, from_attributes=True) for row in shown],
+        next=following,
     )
 
 
 @router.get("/holdings")
 def list_holdings(
-    database: Database, caller: Watcher, limit: AtMost = 1000, closed_too: bool = False
+    database: Database,
+    caller: Watcher,
+    page: Annotated[Page, Depends(_HOLDINGS)],
+    closed_too: bool = False,
 ) -> Holdings:
     """What a user holds, by data type and symbol."""
     user = caller.user
     with database.connect() as connection:
-        found = viewers.holdings(connection, user, None, None, limit, closed_too=closed_too)
-    return Holdings(holdings=[Holding.model_validate(one, from_attributes=True) for one in found])
+        rows = viewers.holdings(
+            connection, user, None, None, page.at_most, closed_too=closed_too, after=page.after
+        )
+    shown, following = page.cut(rows)
+    return Holdings(
+        holdings=[Holding.model_validate(row, from_attributes=True) for row in shown], next=following
+    )

@@ -1,7 +1,13 @@
-"""What every request passes first: its Host and Origin, its size, and the id under which the log has it."""
+"""What every request passes first: its Host and Origin, its token, its size and pace, and the id under which the log
+has it.
+
+A request without a right token is refused before its body is read.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
 from collections.abc import Iterable
 
@@ -9,23 +15,31 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pricing_pipeline.api.problems import answer
+from pricing_pipeline.api.access import Gate
+from pricing_pipeline.api.limits import Shares
+from pricing_pipeline.api.problems import Refused, answer, response_to
 from pricing_pipeline.processes.web_guard import stranger_refusal
 
+_LOG = logging.getLogger(__name__)
 LONGEST_BODY = 2_000_000
 """Bytes. A heartbeat of 10,000 pairs has some hundred thousand."""
+BODY_SECONDS = 20.0
+"""So long a body may take to come."""
+_GUARDED = "/v1/"
 
 
 class Guard:
-    """An ASGI application that lets through to `app` what programs send, and refuses what other web pages make a
-    browser send.
+    """An ASGI application that lets through to `app` what programs with a token send, and refuses what web pages of
+    others make a browser send.
 
     `hosts` are the values of Host that are ours. Each response has `X-Request-Id`.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], gate: Gate, shares: Shares) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
+        self._gate = gate
+        self._shares = shares
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or have the application do so."""
@@ -34,9 +48,12 @@ class Guard:
             return
         request_id = secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
+        has_begun = False
 
         async def send_marked(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 headers["X-Content-Type-Options"] = "nosniff"
@@ -44,8 +61,35 @@ class Guard:
             await send(message)
 
         request = Request(scope)
-        handler = self._refusal(request) or self._app
-        await handler(scope, receive, send_marked)
+        try:
+            await self._handle(request, receive, send_marked)
+        except Exception as error:
+            if has_begun:
+                _LOG.error("request %s: a fault of ours, after the answer began", request_id, exc_info=error)
+                raise
+            response = await response_to(request, error)
+            await response(scope, receive, send_marked)
+
+    async def _handle(self, request: Request, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(request)
+        if refusal is not None:
+            await refusal(request.scope, receive, send)
+            return
+        receive = _in_time(receive)
+        if not f"{request.scope['path']}/".startswith(_GUARDED):
+            await self._app(request.scope, receive, send)
+            return
+        token = await self._gate.admit(request)
+        request.state.token = token
+        with self._shares.of(token.token_id).request(_length(request)) as end:
+
+            async def send_and_end(message: Message) -> None:
+                # What follows, as of a stream, may take as long as its reader takes.
+                if message["type"] == "http.response.start":
+                    end()
+                await send(message)
+
+            await self._app(request.scope, receive, send_and_end)
 
     def _refusal(self, request: Request) -> ASGIApp | None:
         refused = stranger_refusal(request, self._hosts, "PRICING_API_HOSTS")
@@ -53,7 +97,7 @@ class Guard:
             return answer(request, refused[0], "stranger", refused[1])
         if "transfer-encoding" in request.headers:
             return answer(request, 411, "no-length", "say how long the body is: Content-Length")
-        if int(request.headers.get("content-length", 0)) > LONGEST_BODY:
+        if _length(request) > LONGEST_BODY:
             return answer(
                 request,
                 413,
@@ -61,3 +105,28 @@ class Guard:
                 f"a body has {LONGEST_BODY:,} bytes at most. Send the rest in another request",
             )
         return None
+
+
+def _length(request: Request) -> int:
+    """The length of the body; the server takes only numbers of at most 20 digits."""
+    return int(request.headers.get("content-length", 0))
+
+
+def _in_time(receive: Receive) -> Receive:
+    """The same, for as long as a body may take; afterwards it raises Refused."""
+    until: float | None = asyncio.get_running_loop().time() + BODY_SECONDS
+
+    async def receive_in_time() -> Message:
+        nonlocal until
+        try:
+            async with asyncio.timeout_at(until):
+                message = await receive()
+        except TimeoutError:
+            raise Refused(
+                408, "slow-body", f"the body takes longer than {BODY_SECONDS:.0f} s to come"
+            ) from None
+        if not message.get("more_body", False):
+            until = None
+        return message
+
+    return receive_in_time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from pricing_pipeline import errors
 from pricing_pipeline.db.errors import is_refusal, sentence
@@ -26,6 +27,7 @@ _SHOWN = 5
 _STATUSES: Mapping[type[PricingError], int] = {
     errors.CapExceeded: 429,
     errors.DatabaseError: 503,
+    errors.DagsterUnreachable: 503,
     errors.SettingsError: 500,
     errors.SupervisorError: 500,
 }
@@ -59,9 +61,13 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         (401, "No token, or none of ours"),
         (403, "The token does not allow this"),
         (404, "There is no such thing"),
+        (408, "The body takes too long to come"),
+        (411, "The body has no Content-Length"),
+        (413, "The body is too long"),
+        (421, "The server has another name"),
         (422, "The request cannot be understood, or its values are refused"),
         (429, "Too much at once"),
-        (503, "The database cannot do it now"),
+        (503, "The database, or Dagster, cannot do it now"),
     )
 }
 """The problems that any route may have, for the OpenAPI document."""
@@ -69,12 +75,10 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 def add_handlers(app: FastAPI) -> None:
     """Answer every error with a problem."""
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(PricingError, _pricing_error)
-    app.add_exception_handler(DBAPIError, _database_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _fault)
+    for kind, handler in _HANDLERS.items():
+        # Whatever else goes wrong reaches the guard, which marks its answers.
+        if kind is not Exception:
+            app.add_exception_handler(kind, handler)
 
 
 def answer(
@@ -95,6 +99,12 @@ def answer(
 def request_id(request: Request) -> str:
     """The id of the request, which the guard has given it."""
     return str(request.scope.get("state", {}).get("request_id", ""))
+
+
+async def response_to(request: Request, error: Exception) -> JSONResponse:
+    """The problem that an error is, for whoever stands before the application."""
+    kind = next(kind for kind in type(error).__mro__ if kind in _HANDLERS)
+    return await _HANDLERS[kind](request, error)
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
@@ -145,12 +155,23 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
+    if isinstance(error.__cause__, Refused):  # while the body was read
+        return await _refused(request, error.__cause__)
+    if error.status_code == 400:  # FastAPI's word for a body that it cannot decode
+        return answer(request, 422, "invalid-request", "the body is no JSON in UTF-8")
     kinds = {
         404: ("no-such-path", "There is nothing at this path. /openapi.json lists what there is."),
         405: ("wrong-method", "This path takes another method. /openapi.json lists them."),
     }
     kind, detail = kinds.get(error.status_code, ("refused", str(error.detail)))
-    return answer(request, error.status_code, kind, detail, error.headers)
+    headers = {"Allow": ", ".join(_methods_of(request))} if error.status_code == 405 else error.headers
+    return answer(request, error.status_code, kind, detail, headers)
+
+
+def _methods_of(request: Request) -> list[str]:
+    """The methods that the path of a request takes. Routes have one each, and Starlette names only the first's."""
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
 
 
 async def _fault(request: Request, error: Exception) -> JSONResponse:
@@ -161,3 +182,13 @@ async def _fault(request: Request, error: Exception) -> JSONResponse:
         "fault",
         f"the server has a fault. Its log has more under request {request_id(request)}",
     )
+
+
+_HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[JSONResponse]]] = {
+    Refused: _refused,
+    PricingError: _pricing_error,
+    DBAPIError: _database_error,
+    RequestValidationError: _invalid,
+    HTTPException: _http_error,
+    Exception: _fault,
+}

@@ -11,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from pricing_pipeline.api.app import AT_ONCE, make_app
+from pricing_pipeline.api.connections import BoundedProtocol
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.errors import PricingError
@@ -29,7 +30,8 @@ def main() -> None:
         settings = load_settings()
         port = require_free_port(settings.api_port, "the HTTP API", "PRICING_API_PORT")
         engine = make_engine(worker_url(settings), pool_size=AT_ONCE)
-        app = make_app(engine, own_hosts(settings.api_address, port, settings.api_hosts))
+        hosts = own_hosts(settings.api_address, port, settings.api_hosts)
+        app = make_app(engine, hosts, settings.api_requests_per_second, settings)
         sockets = listen_for_browsers(settings.api_address.compressed, port, need_all=False)
     except PricingError as error:
         sys.exit(f"error: {error}")
@@ -43,7 +45,7 @@ def make_server(app: FastAPI) -> uvicorn.Server:
     """A server for the application, to be run with sockets that listen."""
     config = uvicorn.Config(
         app,
-        http="h11",  # the only one of uvicorn's that bounds the head
+        http=BoundedProtocol,
         h11_max_incomplete_event_size=_LONGEST_HEAD,
         lifespan="on",
         ws="none",

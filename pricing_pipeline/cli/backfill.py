@@ -8,11 +8,7 @@ from datetime import date
 from uuid import UUID
 
 import typer
-from psycopg import errors
-from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.backfill_start import checked
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import (
     duration,
@@ -26,10 +22,8 @@ from pricing_pipeline.cli.output import (
 )
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.cli.style import in_zone, zone
-from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import backfills
 from pricing_pipeline.demand.backfills import Estimate
-from pricing_pipeline.errors import InvalidRange
 from pricing_pipeline.settings import load_settings
 
 
@@ -39,7 +33,7 @@ def cost(data_type: str, first: date, last: date | None, symbols: list[str] | No
     False when it would be refused, or would leave out every instrument.
     """
     with open_connection(load_settings()) as connection:
-        request = checked(connection, data_type, first, last, symbols)
+        request = backfills.checked(connection, data_type, first, last, symbols)
         estimates = backfills.estimate(connection, data_type, request.window, symbols)
         left_out = backfills.left_out(connection, data_type, symbols)
         standing = backfills.standing(connection, data_type, request.window, symbols)
@@ -157,16 +151,12 @@ def list_(at_most: int, *, as_json: bool) -> None:
 
 
 def show(backfill_id: UUID, *, as_json: bool) -> None:
-    """Tell everything about one backfill. Raises InvalidRange when there is none of this id."""
+    """Tell everything about one backfill. Raises UnknownBackfill."""
     with open_connection(load_settings()) as connection:
-        backfill = backfills.one(connection, backfill_id)
-        if backfill is None:
-            raise InvalidRange(
-                f"there is no backfill {backfill_id}. `pricing-pipeline backfill list` shows them."
-            )
-        spent = reads.backfill_cost(connection, backfill_id)
-        failures = reads.backfill_failures(connection, backfill_id)
-        waits = reads.why_backfill_waits(connection, backfill_id)
+        backfill = backfills.find(connection, backfill_id)
+        spent = backfills.cost(connection, backfill_id)
+        failures = backfills.failures(connection, backfill_id)
+        waits = backfills.waits_for(connection, backfill_id)
     if as_json:
         more = {"failures": [asdict(failure) for failure in failures], "waits_for": waits}
         print_json(asdict(backfill) | {"state": backfill.state} | asdict(spent) | more)
@@ -200,16 +190,10 @@ def show(backfill_id: UUID, *, as_json: bool) -> None:
 
 
 def cancel(backfill_id: UUID, *, as_json: bool) -> None:
-    """Call a backfill off. Raises InvalidRange when there is none of this id."""
-    with open_engine(load_settings()) as engine:
-        try:
-            with engine.begin() as connection:
-                count = backfills.cancel(connection, backfill_id)
-                finished_at, cancelled_at = backfills.ended(connection, backfill_id)
-        except DBAPIError as error:
-            if not isinstance(error.orig, errors.InvalidParameterValue):
-                raise
-            raise InvalidRange(reason(error)) from error
+    """Call a backfill off. Raises UnknownBackfill."""
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        count = backfills.cancel(connection, backfill_id)
+        finished_at, cancelled_at = backfills.ended(connection, backfill_id)
     if as_json:
         print_json({"backfill_id": backfill_id, "cancelled": count})
     elif count or not finished_at:

@@ -8,24 +8,20 @@ from dataclasses import asdict, replace
 from datetime import date
 
 import typer
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
-from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.arguments import span
-from pricing_pipeline.cli.backfill_ways import Outcome, Request, Show, in_dagster, in_process
-from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Location, Webserver
+from pricing_pipeline.cli.backfill_ways import Outcome, Show, in_dagster, in_process
 from pricing_pipeline.cli.database import open_engine
 from pricing_pipeline.cli.output import console, listed, print_json, size
 from pricing_pipeline.cli.program import warn
-from pricing_pipeline.demand import backfills, instruments
-from pricing_pipeline.demand.backfills import Progress
-from pricing_pipeline.errors import InvalidRange
+from pricing_pipeline.demand import backfills
+from pricing_pipeline.demand.backfills import Progress, Request
+from pricing_pipeline.demand.dagster_runs import Location, Webserver
+from pricing_pipeline.errors import DagsterUnreachable
 from pricing_pipeline.processes.home import read_state
-from pricing_pipeline.processes.web_guard import ui_token
-from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import Settings, load_settings
 
-_NO_COST = reads.Cost(0, 0, 0, 0)
+_NO_COST = backfills.Cost(0, 0, 0, 0)
 
 
 def start(
@@ -37,17 +33,17 @@ def start(
     """
     settings = load_settings()
     urls: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
-    cost, failures, cancelled, left_out = _NO_COST, list[reads.Failure](), 0, dict[str, int]()
+    cost, failures, cancelled, left_out = _NO_COST, list[backfills.Failure](), 0, dict[str, int]()
     standing = dict[str, int]()
     with open_engine(settings, pool_size=7) as engine:
         with engine.connect() as connection:
-            request = checked(connection, data_type, first, last, symbols)
+            request = backfills.checked(connection, data_type, first, last, symbols)
         with _progress(data_type, quiet=as_json) as show:
             outcome = _fetch(settings, urls, engine, request, show)
         if outcome.backfill_id is not None:
             with engine.connect() as connection:
-                cost = reads.backfill_cost(connection, outcome.backfill_id)
-                failures = reads.backfill_failures(connection, outcome.backfill_id)
+                cost = backfills.cost(connection, outcome.backfill_id)
+                failures = backfills.failures(connection, outcome.backfill_id)
                 cancelled = backfills.cancelled(connection, outcome.backfill_id)
                 left_out = backfills.left_out_of(connection, outcome.backfill_id)
                 standing = backfills.standing(connection, data_type, request.window, request.symbols)
@@ -77,30 +73,12 @@ def start(
     return outcome.is_complete
 
 
-def checked(
-    connection: Connection, name: str, first: date, last: date | None, symbols: list[str] | None
-) -> Request:
-    """Refuse here, in a sentence, what a run would fail on a while later. Days without history are cut off."""
-    today = reads.today(connection)
-    asked = span(first, last or max(today, first))
-    kind = data_type_registry.active_data_type(connection, name)
-    if kind.history_from is None:
-        raise InvalidRange(
-            f"data type {name} keeps no history that could be backfilled. "
-            "Set history_from in the registry if its provider has history."
-        )
-    if asked.end < kind.history_from or asked.start > today:
-        raise InvalidRange(f"there is no history of {name} before {kind.history_from} or after {today}.")
-    if symbols is not None:
-        symbols = instruments.symbols_by_type(connection, [name], symbols)[name]
-    return Request(kind, span(max(asked.start, kind.history_from), min(asked.end, today)), symbols)
-
-
 def _fetch(
     settings: Settings, urls: Mapping[str, str], engine: Engine, request: Request, show: Show
 ) -> Outcome:
-    if "dagster" in urls:
-        with Webserver(urls["dagster"], ui_token(settings)) as webserver:
+    webserver = Webserver.of_home(settings)
+    if webserver is not None:
+        with webserver:
             where = _place_of(webserver, request)
             if isinstance(where, Location):
                 return in_dagster(webserver, where, engine, request, show)
@@ -146,7 +124,7 @@ def _progress(data_type: str, *, quiet: bool) -> Iterator[Show]:
         yield show
 
 
-def _say(request: Request, outcome: Outcome, cost: reads.Cost, standing: Mapping[str, int]) -> None:
+def _say(request: Request, outcome: Outcome, cost: backfills.Cost, standing: Mapping[str, int]) -> None:
     window, name = request.window, request.kind.data_type
     whose = "" if request.symbols is None else f" of {listed(request.symbols)}"
     if outcome.run_url is not None:
@@ -173,7 +151,7 @@ def _say_left_out(left_out: Mapping[str, int]) -> None:
         warn(f"{words}.")
 
 
-def _complain(outcome: Outcome, failures: Sequence[reads.Failure]) -> None:
+def _complain(outcome: Outcome, failures: Sequence[backfills.Failure]) -> None:
     for failure in failures:
         typer.echo(f"  {failure.symbol}: {failure.message or failure.kind}", err=True)
     if outcome.cancelled:

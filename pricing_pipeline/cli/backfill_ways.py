@@ -17,13 +17,11 @@ from uuid import UUID
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Location, Webserver
 from pricing_pipeline.cli.program import warn
-from pricing_pipeline.demand.backfills import Progress
-from pricing_pipeline.domain.data_types import DataType
-from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import DatabaseError, ProviderDown
+from pricing_pipeline.demand import backfills
+from pricing_pipeline.demand.backfills import Progress, Request
+from pricing_pipeline.demand.dagster_runs import Location, Webserver
+from pricing_pipeline.errors import DagsterUnreachable, DatabaseError, ProviderDown
 from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.providers.configured import sandbox_url
 from pricing_pipeline.refresh.refresher import Refresher
@@ -36,15 +34,6 @@ _NOTHING_YET = Progress(0, 0, 0)
 
 Show = Callable[[str, Progress], None]
 """Shows what goes on, and how far it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A backfill that makes sense: of a data type that has history, over days that may have some."""
-
-    kind: DataType
-    window: Window
-    symbols: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +76,7 @@ class Pauses:
         elif now - self._since >= _EXPLAINED_AFTER_SECONDS:
             self._since = now
             with self._engine.connect() as connection:
-                reasons = reads.why_backfill_waits(connection, backfill_id)
+                reasons = backfills.waits_for(connection, backfill_id)
             for reason in (reason for reason in reasons if reason not in self._told):
                 self._told.add(reason)
                 warn(f"it waits: {reason}.")
@@ -125,7 +114,7 @@ def in_process(settings: Settings, engine: Engine, request: Request, show: Show)
 def in_dagster(
     webserver: Webserver, where: Location, engine: Engine, request: Request, show: Show
 ) -> Outcome:
-    """Have Dagster do it, and follow until everything is fetched. Raises PricingError when it refuses."""
+    """Have Dagster do it, and follow until everything is fetched. Raises DagsterUnreachable when it refuses."""
     name = request.kind.data_type
     run_id = webserver.launch(where, name, request.window, request.symbols)
     show("starting", _NOTHING_YET)
@@ -151,9 +140,9 @@ def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, s
             status = webserver.status(run_id)
         try:
             with engine.begin() as connection:
-                backfill_id = backfill_id or reads.backfill_of_run(connection, run_id, data_type)
+                backfill_id = backfill_id or backfills.of_run(connection, run_id, data_type)
                 if backfill_id is not None:
-                    progress = reads.backfill_progress(connection, backfill_id)
+                    progress = backfills.progress(connection, backfill_id)
             if backfill_id is not None:
                 pauses.explain(backfill_id, progress)
         except (DatabaseError, OperationalError) as error:

@@ -11,6 +11,7 @@ import typer
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import duration, moment, print_json, print_lines, print_table, printable
 from pricing_pipeline.operations import operation_queue
+from pricing_pipeline.operations.operation_queue import Outcome
 from pricing_pipeline.settings import load_settings
 
 
@@ -105,47 +106,23 @@ def retry(ids: Sequence[int], *, all_failed: bool, as_json: bool) -> bool:
     """Queue dead side effects again; False when one of them could not be."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         wanted = operation_queue.dead(connection) if all_failed else ids
-        found = operation_queue.states(connection, wanted)
-        retried = operation_queue.retry(connection, wanted)
-    outcomes = {
-        id_: "pending again, with all its attempts"
-        if id_ in retried
-        else _why_not(found.get(id_), "not dead")
-        for id_ in wanted
-    }
-    return _report(outcomes, retried, as_json=as_json, nothing="no operation has failed.")
+        outcomes = operation_queue.retry(connection, wanted)
+    return _report(outcomes, as_json=as_json, nothing="no operation has failed.")
 
 
 def cancel(ids: Sequence[int], *, as_json: bool) -> bool:
     """Cancel side effects that have not ended; False when one of them had."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        found = operation_queue.states(connection, ids)
-        cancelled = operation_queue.cancel(connection, ids)
-    outcomes = {
-        id_: _cancelled(found[id_]) if id_ in cancelled else _why_not(found.get(id_), "over already")
-        for id_ in ids
-    }
-    return _report(outcomes, cancelled, as_json=as_json, nothing="no operation was named.")
+        outcomes = operation_queue.cancel(connection, ids)
+    return _report(outcomes, as_json=as_json, nothing="no operation was named.")
 
 
-def _cancelled(before: str) -> str:
-    return (
-        "cancelled, while it was under way: it may have happened" if before == "processing" else "cancelled"
-    )
-
-
-def _why_not(status_now: str | None, why: str) -> str:
-    return (
-        "there is no such operation" if status_now is None else f"nothing to do: it is {why} ({status_now})"
-    )
-
-
-def _report(outcomes: dict[int, str], changed: Sequence[int], *, as_json: bool, nothing: str) -> bool:
+def _report(outcomes: Sequence[Outcome], *, as_json: bool, nothing: str) -> bool:
     if as_json:
-        print_json({"operations": [{"id": id_, "outcome": words} for id_, words in outcomes.items()]})
+        print_json({"operations": [{"id": outcome.id, "outcome": outcome.words} for outcome in outcomes]})
     else:
-        for id_, words in outcomes.items():
-            typer.echo(f"operation {id_}: {words}.")
+        for outcome in outcomes:
+            typer.echo(f"operation {outcome.id}: {outcome.words}.")
         if not outcomes:
             typer.echo(nothing)
-    return set(outcomes) <= set(changed)
+    return all(outcome.is_changed for outcome in outcomes)

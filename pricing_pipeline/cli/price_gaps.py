@@ -44,7 +44,7 @@ def gaps(
     """
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
-        last_day = last_of(first, last, reads.today(connection))
+        last_day = last_of(first, last, calendars.today(connection))
         begins = {
             name: first or min(since or last_day, last_day)
             for name, since in _types(connection, symbol, data_type)

@@ -21,7 +21,7 @@ from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, price_reader
 from pricing_pipeline.prices.price_reader import Bar
-from pricing_pipeline.registry import data_type_registry
+from pricing_pipeline.registry import calendars, data_type_registry
 from pricing_pipeline.settings import load_settings
 
 _DEFAULT_DAYS = 30
@@ -50,7 +50,7 @@ def history(
     InvalidAdjustment, and InvalidRange when the days are upside down.
     """
     with open_connection(load_settings()) as connection:
-        today = reads.today(connection)
+        today = calendars.today(connection)
         last_day = last_of(first, last, today)
         days = span(first or last_day - timedelta(days=_DEFAULT_DAYS), last_day)
         kind = data_type_registry.active_data_type(connection, data_type)

@@ -28,7 +28,6 @@ _MANY = 20
 """Values on which is decided together, beyond which only their number is told."""
 _EXCERPT = 600
 """Characters of the answer that `show` prints around the value."""
-_REFUSALS = frozenset({"unknown", "unreadable", "retired"})
 _VERDICTS = {"agrees": "it agrees", "disagrees": "it disagrees"}
 _PLACES = {"before": "before it", "same": "at its time", "after": "after it", "other type": "elsewhere"}
 
@@ -163,7 +162,7 @@ def decide(
                 decisions += reviews.decide(engine, [value_id], decision, by_whom, why)
             elif value_id not in {decided.value_id for decided in decisions}:
                 decisions += reviews.decide_level(engine, value_id, decision, by_whom, why)
-    refused = [decided for decided in decisions if _is_refused(decided, release=release)]
+    refused = [decided for decided in decisions if decided.is_refused(decision)]
     if as_json:
         print_json(
             {
@@ -188,10 +187,6 @@ def decide(
         for decided in decisions:
             typer.echo(f"value {decided.value_id}: {_outcome_in_words(decided, release=release)}.")
     return not refused
-
-
-def _is_refused(decision: Decision, *, release: bool) -> bool:
-    return decision.outcome in _REFUSALS or (decision.outcome == "released_already" and not release)
 
 
 def _outcome_in_words(decision: Decision, *, release: bool) -> str:

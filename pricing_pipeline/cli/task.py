@@ -12,25 +12,11 @@ import typer
 
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import duration, moment, print_json, print_table, printable
-from pricing_pipeline.errors import UnknownTask
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.queue.task_queue import Outcome
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
-
-_OUTCOMES = {
-    "retried": "pending again, with all its attempts",
-    "live_already": "nothing to do: task {live_id} does the same work already",
-    "not_dead": "nothing to do: it is not dead",
-    "retired": "not retried: its data type is retired",
-    "removed": "not retried: its instrument is removed; watching it makes it known again",
-    "misconfigured": "not retried: no active provider serves it; add a route with `pricing-pipeline route add`",
-    "cancelled": "cancelled",
-    "finished": "nothing to do: it has finished already",
-    "unknown": "there is no such task",
-}
-_REFUSALS = frozenset({"retired", "removed", "misconfigured", "unknown"})
 
 
 def list_(statuses: Sequence[str], at_most: int, *, as_json: bool) -> None:
@@ -69,11 +55,7 @@ def list_(statuses: Sequence[str], at_most: int, *, as_json: bool) -> None:
 def show(task_id: int, *, as_json: bool) -> None:
     """Tell everything about one task. Raises UnknownTask."""
     with open_connection(load_settings()) as connection:
-        task = task_queue.task(connection, task_id)
-    if task is None:
-        raise UnknownTask(
-            f"there is no task {task_id}. Completed ones are kept a week or two; `task list` shows those there are."
-        )
+        task = task_queue.find(connection, task_id)
     if as_json:
         print_json({**task, "errors": list(task["errors"])})
     else:
@@ -110,12 +92,10 @@ def _report(outcomes: Sequence[Outcome], *, as_json: bool, nothing: str) -> bool
         print_json({"tasks": [asdict(outcome) for outcome in outcomes], "counts": dict(counts)})
     else:
         for outcome in outcomes:
-            typer.echo(
-                f"task {outcome.task_id}: {_OUTCOMES[outcome.outcome].format(live_id=outcome.live_id)}."
-            )
+            typer.echo(f"task {outcome.task_id}: {outcome.words}.")
         if not outcomes:
             typer.echo(nothing)
-    return not any(outcome.outcome in _REFUSALS for outcome in outcomes)
+    return not any(outcome.is_refused for outcome in outcomes)
 
 
 def _say(task: Mapping[str, Any]) -> None:

@@ -10,24 +10,30 @@ import typer
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.output import moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.cli.style import in_zone, zone
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.keys.api_tokens import ApiToken, Scope
 from pricing_pipeline.settings import load_settings
 
 
-def add(name: str, scopes: Sequence[str], user: str | None, *, any_user: bool, as_json: bool) -> None:
+def add(
+    name: str, scopes: Sequence[str], user: str | None, hours: float | None, *, any_user: bool, as_json: bool
+) -> None:
     """Make a token, and print it. Raises PricingError when the name is taken."""
     if (user is None) != any_user:
         raise typer.BadParameter(
             "say --user USER for whom it acts, or --any-user if it names a user in each request"
         )
     with open_owner(load_settings()) as engine, engine.begin() as connection:
-        token = api_tokens.add(connection, name, {Scope(scope) for scope in scopes}, user).get_secret_value()
+        allowed = {Scope(scope) for scope in scopes}
+        token = api_tokens.add(connection, name, allowed, user, hours).get_secret_value()
+        expires_at = next(one.expires_at for one in api_tokens.stored(connection) if one.name == name)
     if as_json:
-        print_json({"name": name, "token": token})
+        print_json({"name": name, "token": token, "expires_at": expires_at})
         return
     typer.echo(token)
+    if expires_at is not None:
+        hint(f"It expires at {moment(expires_at)} {zone()}.")
     hint("This is shown only now. Send it as: Authorization: Bearer TOKEN")
 
 
@@ -36,10 +42,10 @@ def list_(*, as_json: bool) -> None:
     with open_connection(load_settings()) as connection:
         found = api_tokens.stored(connection)
     if as_json:
-        print_json({"tokens": [asdict(token) | {"scopes": sorted(token.scopes)} for token in found]})
+        print_json({"tokens": [_content(token) for token in found]})
         return
     print_table(
-        ["token", "allows", "acts for", in_zone("made"), in_zone("last used")],
+        ["token", "allows", "acts for", in_zone("made"), in_zone("last used"), in_zone("expires")],
         [
             (
                 token.name,
@@ -47,9 +53,13 @@ def list_(*, as_json: bool) -> None:
                 token.user_id if token.user_id is not None else "any user",
                 moment(token.created_at),
                 moment(token.last_used_at) or "never",
+                f"{moment(token.expires_at)}{' (over)' if token.has_expired else ''}"
+                if token.expires_at
+                else "never",
             )
             for token in found
         ],
+        spare=[in_zone("made"), in_zone("last used")],
     )
     if not found:
         typer.echo(
@@ -65,3 +75,9 @@ def remove(name: str, *, as_json: bool) -> None:
         print_json({"name": name, "removed": True})
     else:
         typer.echo(f"{name} cannot use the HTTP API any more.")
+
+
+def _content(token: ApiToken) -> dict[str, object]:
+    content = asdict(token) | {"scopes": sorted(token.scopes), "has_expired": token.has_expired}
+    del content["seconds_left"]
+    return content

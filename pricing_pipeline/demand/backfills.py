@@ -10,10 +10,17 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
+from psycopg import errors
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import InvalidRange, UnknownBackfill
+from pricing_pipeline.registry import calendars, data_type_registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,58 @@ class Listed:
         if self.failed:
             return "failed"
         return "cancelled" if self.cancelled else "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A backfill that makes sense: of a data type that has history, over days that may have some."""
+
+    kind: DataType
+    window: Window
+    symbols: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a backfill has taken and brought. `units` are the provider's own; rows are new or revised ones."""
+
+    calls: int
+    units: int
+    wire_bytes: int
+    rows_stored: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a task of a backfill failed."""
+
+    symbol: str
+    kind: str
+    message: str | None
+
+
+def checked(
+    connection: Connection, name: str, first: date, last: date | None, symbols: list[str] | None
+) -> Request:
+    """Refuse here, in a sentence, what a run would fail on a while later. Days without history are cut off.
+
+    The last day None is today, by the database's clock in UTC. Raises UnknownDataType and InvalidRange.
+    """
+    today = calendars.today(connection)
+    last = last or max(today, first)
+    if first > last:
+        raise InvalidRange(f"the range {first} to {last} is upside down. Give the earlier day first.")
+    kind = data_type_registry.active_data_type(connection, name)
+    if kind.history_from is None:
+        raise InvalidRange(
+            f"data type {name} keeps no history that could be backfilled. "
+            "Set history_from in the registry if its provider has history."
+        )
+    if last < kind.history_from or first > today:
+        raise InvalidRange(f"there is no history of {name} before {kind.history_from} or after {today}.")
+    if symbols is not None:
+        symbols = instruments.symbols_by_type(connection, [name], symbols)[name]
+    return Request(kind, Window(max(first, kind.history_from), min(last, today)), symbols)
 
 
 def estimate(
@@ -232,17 +291,46 @@ def left_out_of(connection: Connection, backfill_id: UUID) -> dict[str, int]:
     return dict(connection.execute(query("backfill.left_out_of"), {"backfill_id": backfill_id}).scalar_one())
 
 
-def recent(connection: Connection, at_most: int) -> list[Listed]:
-    """The most recent backfills, newest first."""
-    parameters = {"backfill_id": None, "at_most": at_most}
+def recent(connection: Connection, at_most: int, after: tuple[datetime, UUID] | None = None) -> list[Listed]:
+    """The most recent backfills, newest first; `after` is the sort key of one: when it was requested, and its id."""
+    at, id_ = after or (None,) * 2
+    parameters = {"backfill_id": None, "at_most": at_most, "after_at": at, "after_id": id_}
     return [Listed(**row) for row in connection.execute(query("backfill.recent"), parameters).mappings()]
 
 
-def one(connection: Connection, backfill_id: UUID) -> Listed | None:
-    """A backfill and its progress; None if there is none with this id."""
-    parameters = {"backfill_id": backfill_id, "at_most": 1}
+def find(connection: Connection, backfill_id: UUID) -> Listed:
+    """A backfill and its progress. Raises UnknownBackfill."""
+    parameters = {"backfill_id": backfill_id, "at_most": 1, "after_at": None, "after_id": None}
     row = connection.execute(query("backfill.recent"), parameters).mappings().one_or_none()
-    return None if row is None else Listed(**row)
+    if row is None:
+        raise UnknownBackfill(
+            f"there is no backfill {backfill_id}. `pricing-pipeline backfill list` shows them."
+        )
+    return Listed(**row)
+
+
+def of_run(connection: Connection, run_id: str, data_type: str | None = None) -> UUID | None:
+    """The backfill that a run has planned, of one data type or any; None while it has not."""
+    parameters = {"run_id": run_id, "data_type": data_type}
+    found: UUID | None = connection.execute(query("backfill.of_run"), parameters).scalar_one_or_none()
+    return found
+
+
+def cost(connection: Connection, backfill_id: UUID) -> Cost:
+    """What a backfill has taken and brought so far."""
+    row = connection.execute(query("backfill.spent"), {"backfill_id": backfill_id}).one()
+    return Cost(row.calls, row.units, row.wire_bytes, row.rows_stored)
+
+
+def failures(connection: Connection, backfill_id: UUID) -> list[Failure]:
+    """Why tasks of a backfill failed; the first 20 by symbol."""
+    rows = connection.execute(query("backfill.failures"), {"backfill_id": backfill_id})
+    return [Failure(row.symbol, row.failure_kind, row.message) for row in rows]
+
+
+def waits_for(connection: Connection, backfill_id: UUID) -> list[str]:
+    """Why the providers of its tasks are not called now, a sentence for each; a rate limit is no reason to be told."""
+    return list(connection.execute(query("backfill.waits_for"), {"backfill_id": backfill_id}).scalars())
 
 
 def cancelled(connection: Connection, backfill_id: UUID) -> int:
@@ -250,9 +338,9 @@ def cancelled(connection: Connection, backfill_id: UUID) -> int:
     return int(connection.execute(query("backfill.cancelled"), {"backfill_id": backfill_id}).scalar_one())
 
 
-def progress(connection: Connection, backfill: Backfill) -> Progress:
-    """The progress of a backfill."""
-    row = connection.execute(query("backfill.progress"), {"backfill_id": backfill.id}).one()
+def progress(connection: Connection, backfill_id: UUID) -> Progress:
+    """The progress of a backfill; notes in its row when it has ended."""
+    row = connection.execute(query("backfill.progress"), {"backfill_id": backfill_id}).one()
     return Progress(row.tasks, row.open, row.failed)
 
 
@@ -270,6 +358,11 @@ def under_way(connection: Connection) -> dict[UUID, str]:
 def cancel(connection: Connection, backfill_id: UUID) -> int:
     """Cancel the unfinished tasks of a backfill; returns how many.
 
-    Stored values stay, and so do tasks that a later backfill waits for.
+    Stored values stay, and so do tasks that a later backfill waits for. Raises UnknownBackfill.
     """
-    return int(connection.execute(query("backfill.cancel"), {"backfill_id": backfill_id}).scalar_one())
+    try:
+        return int(connection.execute(query("backfill.cancel"), {"backfill_id": backfill_id}).scalar_one())
+    except DBAPIError as error:
+        if not isinstance(error.orig, errors.InvalidParameterValue):
+            raise
+        raise UnknownBackfill(reason(error)) from error

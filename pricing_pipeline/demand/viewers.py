@@ -89,9 +89,16 @@ def subscriptions(
     data_type: str | None,
     symbols: Sequence[str] | None,
     at_most: int,
+    after: tuple[str, str, str] | None = None,
 ) -> list[Subscription]:
-    """Who watches what, by user, data type and symbol; None does not choose."""
-    parameters = {"user_id": user_id, "data_type": data_type, "symbols": symbols, "at_most": at_most}
+    """Who watches what, by user, data type and symbol, after these three; None does not choose."""
+    parameters = {
+        "user_id": user_id,
+        "data_type": data_type,
+        "symbols": symbols,
+        "at_most": at_most,
+        **_after(after),
+    }
     rows = connection.execute(query("demand.subscriptions"), parameters).mappings()
     return [Subscription(**row) for row in rows]
 
@@ -104,14 +111,16 @@ def holdings(
     at_most: int,
     *,
     closed_too: bool,
+    after: tuple[str, str, str] | None = None,
 ) -> list[Holding]:
-    """Who holds what, by user, data type and symbol; None does not choose."""
+    """Who holds what, by user, data type and symbol, after these three; None does not choose."""
     parameters = {
         "user_id": user_id,
         "data_type": data_type,
         "symbols": symbols,
         "at_most": at_most,
         "closed_too": closed_too,
+        **_after(after),
     }
     return [Holding(**row) for row in connection.execute(query("demand.holdings"), parameters).mappings()]
 
@@ -136,6 +145,10 @@ def _admitted(connection: Connection, name: str, parameters: dict[str, object]) 
             room=room,
             retry_after=retry_after,
         ) from error
+
+
+def _after(key: tuple[str, str, str] | None) -> dict[str, str | None]:
+    return dict(zip(("after_user", "after_type", "after_symbol"), key or (None,) * 3, strict=True))
 
 
 def _pairs(user_id: str, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:

@@ -39,7 +39,8 @@ class Scope(StrEnum):
 class ApiToken:
     """A token without its secret. `user_id` is the user that it acts for; None = it names one in each request.
 
-    Times are UTC; `last_used_at` is exact to a minute, None = never used.
+    Times are UTC; `last_used_at` is exact to a minute, None = never used. `expires_at` None: it lasts until it is
+    removed; `seconds_left` until then, when it was read, are negative after it has expired.
     """
 
     token_id: int
@@ -48,20 +49,39 @@ class ApiToken:
     user_id: str | None
     created_at: datetime
     last_used_at: datetime | None
+    expires_at: datetime | None
+    seconds_left: float | None
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether it had expired when it was read."""
+        return self.seconds_left is not None and self.seconds_left <= 0
 
     def allows(self, scope: Scope) -> bool:
         """Whether it may do what needs this scope."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 
-def add(connection: Connection, name: str, scopes: Collection[Scope], user_id: str | None) -> SecretStr:
-    """Make a token, and return it: it cannot be shown again. Raises PricingError when the name is taken."""
+def add(
+    connection: Connection,
+    name: str,
+    scopes: Collection[Scope],
+    user_id: str | None,
+    hours: float | None = None,
+) -> SecretStr:
+    """Make a token that lasts so many hours, or until it is removed. Return it: it cannot be shown again.
+
+    It takes the place of one of the same name that has expired. Raises PricingError when the name is taken. Tokens that
+    expired 30 days ago are removed.
+    """
+    connection.execute(query("api_tokens.forget"))
     token = SecretStr(f"pp_{secrets.token_urlsafe(32)}")
     parameters = {
         "name": name,
-        "secret_hash": _hash(token.get_secret_value()),
+        "secret_hash": hash_of(token.get_secret_value()),
         "scopes": sorted(scopes),
         "user_id": user_id,
+        "seconds": None if hours is None else hours * 3600,
     }
     if connection.execute(query("api_tokens.add"), parameters).scalar_one_or_none() is None:
         raise PricingError(
@@ -71,17 +91,14 @@ def add(connection: Connection, name: str, scopes: Collection[Scope], user_id: s
     return token
 
 
-def find(connection: Connection, token: str) -> ApiToken | None:
-    """What a token allows; None if it is none of ours."""
-    if not _SHAPE.fullmatch(token):
-        return None
-    row = connection.execute(query("api_tokens.find"), {"secret_hash": _hash(token)}).one_or_none()
-    return None if row is None else _token(row)
+def by_hash(connection: Connection) -> dict[bytes, ApiToken]:
+    """All tokens, also expired ones, by name, under what `hash_of` gives for them."""
+    return {bytes(row.secret_hash): _token(row) for row in connection.execute(query("api_tokens.all"))}
 
 
 def stored(connection: Connection) -> list[ApiToken]:
-    """All tokens, by name."""
-    return [_token(row) for row in connection.execute(query("api_tokens.all"))]
+    """All tokens, also expired ones, by name."""
+    return list(by_hash(connection).values())
 
 
 def remove(connection: Connection, name: str) -> None:
@@ -96,10 +113,11 @@ def note_uses(connection: Connection, token_ids: Sequence[int]) -> None:
     connection.execute(query("api_tokens.note_uses"), {"token_ids": token_ids})
 
 
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
+def hash_of(token: str) -> bytes | None:
+    """Under what a token is stored; None for a text that can be no token."""
+    return hashlib.sha256(token.encode()).digest() if _SHAPE.fullmatch(token) else None
 
 
 def _token(row: Row[Any]) -> ApiToken:
-    facts = dict(row._mapping)
+    facts = {name: value for name, value in row._mapping.items() if name != "secret_hash"}
     return ApiToken(**facts | {"scopes": frozenset(map(Scope, facts["scopes"]))})

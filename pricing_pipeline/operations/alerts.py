@@ -131,9 +131,25 @@ def keep_looking(
         stop.wait(every_seconds)
 
 
-def listed(connection: Connection, most: int, *, with_past: bool = False) -> list[dict[str, Any]]:
-    """Alerts that were raised, open ones first; times are UTC."""
-    parameters = {"with_past": with_past, "most": most}
+def listed(
+    connection: Connection,
+    most: int,
+    *,
+    with_past: bool = False,
+    after: tuple[bool, str, int] | None = None,
+) -> list[dict[str, Any]]:
+    """Alerts that were raised, open ones first; times are UTC.
+
+    `after` is the sort key of an alert: whether it is over, its severity and id. Only alerts after it are told.
+    """
+    end, severity, id_ = after or (None,) * 3
+    parameters = {
+        "with_past": with_past,
+        "most": most,
+        "after_end": end,
+        "after_severity": severity,
+        "after_id": id_,
+    }
     return [dict(row) for row in connection.execute(query("alerts.list"), parameters).mappings()]
 
 

@@ -37,6 +37,35 @@ class Operation:
     claim_token: UUID
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome for one side effect that a person retried or cancelled, and its `status` before.
+
+    `outcome` is retried, not_dead, cancelled, cancelled_under_way (it may have happened), over or unknown.
+    """
+
+    id: int
+    outcome: str
+    status: str | None
+
+    @property
+    def words(self) -> str:
+        """The rest of a sentence that begins with the operation."""
+        return {
+            "retried": "pending again, with all its attempts",
+            "not_dead": f"nothing to do: it is not dead ({self.status})",
+            "cancelled": "cancelled",
+            "cancelled_under_way": "cancelled, while it was under way: it may have happened",
+            "over": f"nothing to do: it is over already ({self.status})",
+            "unknown": "there is no such operation",
+        }[self.outcome]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the person has changed it."""
+        return self.outcome in ("retried", "cancelled", "cancelled_under_way")
+
+
 def enqueue(
     connection: Connection, operation_type: str, payload: Mapping[str, Any], due_at: datetime | None = None
 ) -> int:
@@ -123,14 +152,33 @@ def recover(connection: Connection) -> int:
     return int(connection.execute(query("operations.recover")).scalar_one())
 
 
-def cancel(connection: Connection, ids: Sequence[int]) -> list[int]:
-    """Cancel operations that wait or are under way; returns their ids."""
-    return list(connection.execute(query("operations.cancel"), {"ids": list(ids)}).scalar_one())
+def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
+    """Cancel operations that wait or are under way."""
+    before = states(connection, ids)
+    cancelled = connection.execute(query("operations.cancel"), {"ids": list(ids)}).scalar_one()
+    done = {"processing": "cancelled_under_way"}
+    return [
+        Outcome(
+            id_,
+            _outcome(id_, before, cancelled, done.get(before.get(id_, ""), "cancelled"), "over"),
+            before.get(id_),
+        )
+        for id_ in dict.fromkeys(ids)
+    ]
 
 
-def retry(connection: Connection, ids: Sequence[int]) -> list[int]:
-    """Queue dead operations again, with all their attempts; returns their ids."""
-    return list(connection.execute(query("operations.retry"), {"ids": list(ids)}).scalar_one())
+def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
+    """Queue dead operations again, with all their attempts."""
+    before = states(connection, ids)
+    retried = connection.execute(query("operations.retry"), {"ids": list(ids)}).scalar_one()
+    return [
+        Outcome(id_, _outcome(id_, before, retried, "retried", "not_dead"), before.get(id_))
+        for id_ in dict.fromkeys(ids)
+    ]
+
+
+def _outcome(id_: int, known: Collection[int], changed: Collection[int], done: str, not_done: str) -> str:
+    return done if id_ in changed else not_done if id_ in known else "unknown"
 
 
 def find(connection: Connection, id_: int) -> dict[str, Any]:
@@ -144,10 +192,25 @@ def find(connection: Connection, id_: int) -> dict[str, Any]:
 
 
 def listed(
-    connection: Connection, statuses: Sequence[str], operation_type: str | None, most: int
+    connection: Connection,
+    statuses: Sequence[str],
+    operation_type: str | None,
+    most: int,
+    after: tuple[bool, datetime, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Side effects in some states: what waits in the order of claims, then the newest finished."""
-    parameters = {"statuses": list(statuses), "operation_type": operation_type, "most": most}
+    """Side effects in some states: what waits in the order of claims, then the newest finished.
+
+    `after` is the sort key of one: whether it has finished, when (or when it is due), and its id.
+    """
+    end, at, id_ = after or (None,) * 3
+    parameters = {
+        "statuses": list(statuses),
+        "operation_type": operation_type,
+        "most": most,
+        "after_end": end,
+        "after_at": at,
+        "after_id": id_,
+    }
     return [dict(row) for row in connection.execute(query("operations.list"), parameters).mappings()]
 
 

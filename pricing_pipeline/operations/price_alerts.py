@@ -74,9 +74,11 @@ def add(connection: Connection, wanted: Wanted, login: str) -> PriceAlert:
     return find(connection, added)
 
 
-def listed(connection: Connection, recipient: str | None, most: int) -> list[PriceAlert]:
-    """Price alerts of one recipient, or all, in the order in which they were added."""
-    parameters = {"recipient": recipient, "id": None, "most": most}
+def listed(
+    connection: Connection, recipient: str | None, most: int, after_id: int | None = None
+) -> list[PriceAlert]:
+    """Price alerts of one recipient, or all, in the order in which they were added, after the one of an id."""
+    parameters = {"recipient": recipient, "id": None, "most": most, "after_id": after_id}
     return [
         PriceAlert(**row) for row in connection.execute(query("price_alerts.list"), parameters).mappings()
     ]
@@ -84,7 +86,7 @@ def listed(connection: Connection, recipient: str | None, most: int) -> list[Pri
 
 def find(connection: Connection, id_: int) -> PriceAlert:
     """The price alert of this id. Raises UnknownPriceAlert."""
-    parameters = {"recipient": None, "id": id_, "most": 1}
+    parameters = {"recipient": None, "id": id_, "most": 1, "after_id": None}
     row = connection.execute(query("price_alerts.list"), parameters).mappings().one_or_none()
     if row is None:
         raise UnknownPriceAlert(

@@ -114,6 +114,12 @@ class Decision:
     is_latest: bool = False
     revised: bool = False
 
+    def is_refused(self, decision: str) -> bool:
+        """Whether the value is not what the person wants it to be: `released` or `rejected`."""
+        return self.outcome in ("unknown", "unreadable", "retired") or (
+            self.outcome == "released_already" and decision == "rejected"
+        )
+
 
 def quarantine(
     connection: Connection,
@@ -180,9 +186,21 @@ def listed(
     symbol: str | None,
     at_most: int,
     status: str | None = "quarantined",
+    after: tuple[datetime, int] | None = None,
 ) -> list[QuarantinedValue]:
-    """Values of one data type and symbol or of all, in one state or (None) in all states, the last ones first."""
-    parameters = {"data_type": data_type, "symbol": symbol, "at_most": at_most, "status": status}
+    """Values of one data type and symbol or of all, in one state or (None) in all states, the last ones first.
+
+    `after` is the sort key of a value: when it last came, and its id. Only values after it are told.
+    """
+    at, id_ = after or (None,) * 2
+    parameters = {
+        "data_type": data_type,
+        "symbol": symbol,
+        "at_most": at_most,
+        "status": status,
+        "after_at": at,
+        "after_id": id_,
+    }
     return [
         QuarantinedValue(**row) for row in connection.execute(query("quarantine.list"), parameters).mappings()
     ]

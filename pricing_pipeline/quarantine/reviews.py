@@ -22,6 +22,7 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Observations, Rows
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import PricingError, UnknownValue
 from pricing_pipeline.prices import actions, known_values, quarantined_values
 from pricing_pipeline.prices.quarantined_values import Decision, QuarantinedValue
 from pricing_pipeline.quarantine import judgement
@@ -66,6 +67,39 @@ def decide_level(
         )
 
     return transact(engine, work)
+
+
+def decide_all(
+    engine: Engine, ids: Sequence[int], decision: str, by: str, why: str | None, *, with_levels: bool
+) -> list[Decision]:
+    """Make values `released` or `rejected`, with all quarantined values on their levels if so wanted.
+
+    If one of them cannot be, none is: raises UnknownValue for one that is not there, PricingError for the others.
+    """
+
+    def work(connection: Connection) -> list[Decision]:
+        wanted = list(dict.fromkeys(ids))
+        if with_levels:
+            beside = (quarantined_values.level(connection, value_id) for value_id in wanted)
+            wanted = list(dict.fromkeys([*wanted, *(value_id for level in beside for value_id in level)]))
+        decisions = quarantined_values.decide(connection, wanted, decision, by, why)
+        for decided in decisions:
+            if decided.is_refused(decision):
+                kind = UnknownValue if decided.outcome == "unknown" else PricingError
+                raise kind(
+                    f"value {decided.value_id} cannot be {decision}: {_WHY_NOT[decided.outcome]}. Nothing has changed."
+                )
+        return decisions
+
+    return transact(engine, work)
+
+
+_WHY_NOT = {
+    "unknown": "there is none of this id",
+    "unreadable": "its answer gave no value that could be stored",
+    "retired": "its data type is retired",
+    "released_already": "it was released already, and is believed now",
+}
 
 
 def judge_anew(engine: Engine) -> list[Decision]:

@@ -16,6 +16,19 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call, Receipt, Task
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import UnknownTask
+
+_WORDS = {
+    "retried": "pending again, with all its attempts",
+    "live_already": "nothing to do: task {live_id} does the same work already",
+    "not_dead": "nothing to do: it is not dead",
+    "retired": "not retried: its data type is retired",
+    "removed": "not retried: its instrument is removed; watching it makes it known again",
+    "misconfigured": "not retried: no active provider serves it; add a route with `pricing-pipeline route add`",
+    "cancelled": "cancelled",
+    "finished": "nothing to do: it has finished already",
+    "unknown": "there is no such task",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +38,16 @@ class Outcome:
     task_id: int
     outcome: str
     live_id: int | None
+
+    @property
+    def words(self) -> str:
+        """The rest of a sentence that begins with the task."""
+        return _WORDS[self.outcome].format(live_id=self.live_id)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the task is not as the person wants it."""
+        return self.outcome in ("retired", "removed", "misconfigured", "unknown")
 
 
 def claim(
@@ -165,10 +188,14 @@ def limit_lock_wait(connection: Connection, *, milliseconds: int) -> None:
     connection.execute(query("queue.limit_lock_wait"), {"milliseconds": milliseconds})
 
 
-def task(connection: Connection, task_id: int) -> Mapping[str, Any] | None:
-    """All about one task: its row, its last call, and its pair's back-off; None when there is none."""
+def find(connection: Connection, task_id: int) -> Mapping[str, Any]:
+    """All about one task: its row, its last call, and its pair's back-off. Raises UnknownTask."""
     row = connection.execute(query("queue.show"), {"id": task_id}).mappings().one_or_none()
-    return None if row is None else dict(row)
+    if row is None:
+        raise UnknownTask(
+            f"there is no task {task_id}. Completed ones are kept a week or two; `task list` shows those there are."
+        )
+    return dict(row)
 
 
 def failed(connection: Connection, data_type: str | None, provider: str | None) -> list[int]:
@@ -232,9 +259,25 @@ def depth(connection: Connection) -> list[Mapping[str, Any]]:
     return [dict(row) for row in connection.execute(query("queue.depth")).mappings()]
 
 
-def tasks(connection: Connection, statuses: Sequence[str], at_most: int) -> list[Mapping[str, Any]]:
-    """Tasks in these states: live ones in claim order, then the newest finished ones."""
-    parameters = {"statuses": list(statuses), "at_most": at_most}
+def tasks(
+    connection: Connection,
+    statuses: Sequence[str],
+    at_most: int,
+    after: tuple[bool, datetime | None, int, int] | None = None,
+) -> list[Mapping[str, Any]]:
+    """Tasks in these states: live ones in claim order, then the newest finished ones.
+
+    `after` is the sort key of a task: whether it has finished, when, its priority and id. Only tasks after it are told.
+    """
+    end, at, priority, id_ = after or (None,) * 4
+    parameters = {
+        "statuses": list(statuses),
+        "at_most": at_most,
+        "after_end": end,
+        "after_at": at,
+        "after_priority": priority,
+        "after_id": id_,
+    }
     return [dict(row) for row in connection.execute(query("queue.list"), parameters).mappings()]
 
 

@@ -195,7 +195,7 @@ class Refresher:
 
     def backfill(self, backfill: Backfill, on_progress: OnProgress = lambda progress: None) -> Progress:
         """Work until every task of a backfill is finished, by this worker or another."""
-        return self.follow(lambda connection: backfills.progress(connection, backfill), on_progress)
+        return self.follow(lambda connection: backfills.progress(connection, backfill.id), on_progress)
 
     def fetch_now(
         self, data_type: str, symbols: Sequence[str] | None = None, on_progress: OnProgress = lambda _: None
@@ -228,7 +228,7 @@ class Refresher:
     def progress(self, backfill: Backfill) -> Progress:
         """How far a backfill is."""
         with self._engine.begin() as connection:
-            return backfills.progress(connection, backfill)
+            return backfills.progress(connection, backfill.id)
 
     def _work_until(self, is_over: Callable[[], bool]) -> None:
         if self._wake_up is None:

@@ -170,3 +170,9 @@ def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, l
         {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day},
     )
     return [Gap(row.first_day, row.last_day, row.sessions, GapKind(row.kind), row.detail) for row in rows]
+
+
+def today(connection: Connection) -> date:
+    """The current day in UTC, by the database's clock."""
+    day: date = connection.execute(query("calendars.today")).scalar_one()
+    return day

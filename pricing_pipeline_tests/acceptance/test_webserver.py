@@ -22,7 +22,7 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, expect, sync_playwright
 
-from pricing_pipeline.cli.dagster_runs import Webserver
+from pricing_pipeline.demand.dagster_runs import Webserver
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.processes.ports import require_free_port
 from pricing_pipeline_tests.support import chromium

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.cli import reads
+from pricing_pipeline.demand import backfills
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
@@ -128,8 +128,8 @@ def test_f1_the_cost_of_a_backfill_counts_calls_that_failed_and_no_others(core: 
     core.complete(second)
     core.settle(second, 2000)
     with core.engine.connect() as connection:
-        cost = reads.backfill_cost(connection, backfill_id)
-    assert cost == reads.Cost(calls=2, units=2, wire_bytes=2100, rows_stored=1)
+        cost = backfills.cost(connection, backfill_id)
+    assert cost == backfills.Cost(calls=2, units=2, wire_bytes=2100, rows_stored=1)
 
 
 def test_the_last_day_is_today_unless_told(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pytest
 
-from pricing_pipeline.cli.dagster_runs import Location, Webserver
+from pricing_pipeline.demand.dagster_runs import Location, Webserver
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline_tests.fixtures.cli import CommandLine

@@ -123,7 +123,8 @@ def test_e4_what_failed_for_good_is_retried_by_hand(core: Core, post: str) -> No
     first.close()
     assert states(core) == {only: "failed"}
     with core.engine.begin() as connection:
-        assert operation_queue.retry(connection, [only, only + 1]) == [only]
+        outcomes = operation_queue.retry(connection, [only, only + 1])
+        assert [outcome.outcome for outcome in outcomes] == ["retried", "unknown"]
     second = runner(core, lambda operation: operation.attempt)
     assert second.run_due() == 1
     second.close()
@@ -277,7 +278,8 @@ def test_e4_the_end_of_a_cancelled_operation_is_refused(core: Core, post: str) -
     thread.start()
     assert begun.wait(PATIENCE)
     with core.engine.begin() as connection:
-        assert operation_queue.cancel(connection, [only]) == [only]
+        (outcome,) = operation_queue.cancel(connection, [only])
+        assert outcome.outcome == "cancelled_under_way"
     go_on.set()
     thread.join()
     working.close()

@@ -194,8 +194,8 @@ class OperationsMachine(RuleBasedStateMachine):
         id_ = data.draw(st.sampled_from(sorted(self.known)))
         about = self.known[id_]
         is_live = about.status in ("pending", "processing")
-        cancelled = self.run(lambda connection: operation_queue.cancel(connection, [id_]))
-        assert cancelled == ([id_] if is_live else [])
+        (outcome,) = self.run(lambda connection: operation_queue.cancel(connection, [id_]))
+        assert outcome.is_changed == is_live
         if is_live:
             if about.status == "processing" and about.claim is not None:
                 self.late.append(about.claim)
@@ -208,9 +208,8 @@ class OperationsMachine(RuleBasedStateMachine):
         id_ = data.draw(st.sampled_from(sorted(self.known)))
         about = self.known[id_]
         is_dead = about.status in ("failed", "cancelled")
-        assert self.run(lambda connection: operation_queue.retry(connection, [id_])) == (
-            [id_] if is_dead else []
-        )
+        (outcome,) = self.run(lambda connection: operation_queue.retry(connection, [id_]))
+        assert outcome.is_changed == is_dead
         if is_dead:
             about.status, about.attempt, about.due_at = "pending", 0, self.now
 

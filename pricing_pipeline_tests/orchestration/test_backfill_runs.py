@@ -16,9 +16,9 @@ import dagster as dg
 import pytest
 from dagster._daemon.auto_run_reexecution.auto_run_reexecution import should_retry
 
-from pricing_pipeline.cli import dagster_runs
 from pricing_pipeline.defs import reports
 from pricing_pipeline.defs.reports import Observed, is_step
+from pricing_pipeline.demand import dagster_runs
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core

@@ -15,6 +15,7 @@ from pricing_pipeline.api.app import make_app
 from pricing_pipeline.api.server import make_server
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.support.patience import PATIENCE
 
 
@@ -62,7 +63,9 @@ class RunningApi:
         """A program with a new token; for any user if none is named."""
         self._callers += 1
         with self._owner.begin() as connection:
-            token = api_tokens.add(connection, f"caller-{self._callers}", scopes, user)
+            token = api_tokens.add(
+                connection, f"caller-{self.url.rpartition(':')[2]}-{self._callers}", scopes, user
+            )
         return Caller(self.client, token.get_secret_value())
 
     def stranger(self, token: str | None = None) -> Caller:
@@ -71,11 +74,13 @@ class RunningApi:
 
 
 @contextmanager
-def running_api(engine: Engine, owner: Engine) -> Iterator[RunningApi]:
-    """The API on a free port, stopped on leaving."""
+def running_api(
+    engine: Engine, owner: Engine, rate: float = 100_000, settings: Settings | None = None
+) -> Iterator[RunningApi]:
+    """The API on a free port, stopped on leaving; `rate` is the most requests a second of one token."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         place = f"127.0.0.1:{sock.getsockname()[1]}"
-        server = make_server(make_app(engine, {place}))
+        server = make_server(make_app(engine, {place}, rate, settings))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="api", daemon=True)
         thread.start()
         try:

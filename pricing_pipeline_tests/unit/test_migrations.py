@@ -27,6 +27,7 @@ RELEASED = {
     "0059_api_tokens.sql": "35b62a669ec71b3f",
     "0060_told_first.sql": "7c4123f5fd594fc4",
     "0061_ttl_stretches.sql": "884bbd89f3018fdc",
+    "0062_token_expiry.sql": "1249911d37d3d7f5",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import Json
-from pricing_pipeline.cli.style import listing
+from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Say which programs may use the HTTP API, and for what.")
 
@@ -26,6 +26,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A name for the token,
 
 
 @noun.command()
+@zoned
 def add(
     name: Name,
     scope: Annotated[
@@ -38,6 +39,16 @@ def add(
     any_user: Annotated[
         bool, typer.Option("--any-user", help="It names a user in each request, as an application does.")
     ] = False,
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            "--hours",
+            metavar="HOURS",
+            min=0.01,
+            max=87_600,
+            help="It lasts so long; else until it is removed.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a token, and print it. It is not shown again.
@@ -47,13 +58,13 @@ def add(
     """
     from pricing_pipeline.cli import token
 
-    token.add(name, [one.value for one in scope], user, any_user=any_user, as_json=as_json)
+    token.add(name, [one.value for one in scope], user, hours, any_user=any_user, as_json=as_json)
 
 
 @noun.command("list")
 @listing
 def list_(as_json: Json = False) -> None:
-    """List the tokens, what they allow and when they were last used.
+    """List the tokens, what they allow, when they were last used and when they expire.
 
     \b
     Example: pricing-pipeline token list

@@ -1,16 +1,21 @@
 -- name: add
--- Store the hash of a new token; no row if its name is taken.
-INSERT INTO pricing.api_tokens (name, secret_hash, scopes, user_id)
-VALUES (:name, :secret_hash, CAST(:scopes AS text[]), CAST(:user_id AS text))
-ON CONFLICT (name) DO NOTHING RETURNING token_id;
+-- Store the hash of a new token; no row if its name is that of a token that has not expired.
+INSERT INTO pricing.api_tokens AS t (name, secret_hash, scopes, user_id, expires_at)
+VALUES (:name, :secret_hash, CAST(:scopes AS text[]), CAST(:user_id AS text), pricing.clock() + make_interval(secs => CAST(:seconds AS float8)))
+ON CONFLICT (name) DO UPDATE
+SET secret_hash = EXCLUDED.secret_hash, scopes = EXCLUDED.scopes, user_id = EXCLUDED.user_id, expires_at = EXCLUDED.expires_at,
+    created_at = pricing.clock(), last_used_at = NULL
+WHERE t.expires_at <= pricing.clock() RETURNING t.token_id;
+
+-- name: forget
+-- Remove tokens that expired long ago.
+DELETE FROM pricing.api_tokens WHERE expires_at < pricing.clock() - interval '30 days';
 
 -- name: all
--- All tokens, without their hashes.
-SELECT token_id, name, scopes, user_id, created_at, last_used_at FROM pricing.api_tokens ORDER BY name;
-
--- name: find
--- The token with this hash.
-SELECT token_id, name, scopes, user_id, created_at, last_used_at FROM pricing.api_tokens WHERE secret_hash = :secret_hash;
+-- All tokens, with their hashes and the seconds until they expire.
+SELECT token_id, name, scopes, user_id, created_at, last_used_at, expires_at, secret_hash,
+       extract(epoch FROM expires_at - pricing.clock())::float8 AS seconds_left
+FROM pricing.api_tokens ORDER BY name;
 
 -- name: remove
 -- Remove a token; no row if there is none of this name.

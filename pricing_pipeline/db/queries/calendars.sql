@@ -48,3 +48,7 @@ WHERE d.day BETWEEN c.sessions_from AND c.sessions_to AND c.calendar <> 'FX'
 -- Data types of daily values that apply to a symbol.
 SELECT r.data_type, r.history_from FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
 WHERE i.symbol = :symbol AND r.is_active AND r.fetcher IN ('daily_bars', 'nav') ORDER BY 1;
+
+-- name: today
+-- The current day in UTC, by the database's clock.
+SELECT (pricing.clock() AT TIME ZONE 'UTC')::date;

@@ -1,7 +1,3 @@
--- name: today
--- The current day in UTC, by the database's clock.
-SELECT (pricing.clock() AT TIME ZONE 'UTC')::date;
-
 -- name: revision
 -- The migration that the database is at.
 SELECT version_num FROM pricing.alembic_version;
@@ -11,32 +7,6 @@ SELECT version_num FROM pricing.alembic_version;
 SELECT status, count(*) AS tasks FROM pricing.api_call_queue_live GROUP BY 1
 UNION ALL
 SELECT 'dead', count(*) FROM pricing.api_call_queue_dead;
-
--- name: backfill_of_run
--- The backfill that a run has planned.
-SELECT backfill_id FROM pricing.backfills WHERE run_id = :run_id AND data_type = :data_type
-ORDER BY requested_at DESC LIMIT 1;
-
--- name: backfill_cost
--- Calls made for a backfill's tasks, retries included, their units and wire bytes, and the rows those calls stored.
-WITH work AS MATERIALIZED (
-    SELECT q.data_type, q.symbol, q.window_start, q.window_end, q.provider, q.enqueued_at
-    FROM pricing.api_call_queue q WHERE q.backfill_id = CAST(:backfill_id AS uuid)),
-calls AS MATERIALIZED (
-    SELECT DISTINCT c.call_id, c.units, c.wire_bytes
-    FROM work w JOIN pricing.collector_call_log c
-        ON c.provider = w.provider AND c.started_at >= w.enqueued_at AND c.data_type = w.data_type
-       AND (c.window_start, c.window_end) = (w.window_start, w.window_end) AND w.symbol = ANY (c.symbols)),
-stored AS (
-    SELECT count(*) AS found
-    FROM work w JOIN pricing.price_history h
-        ON h.data_type = w.data_type AND h.symbol = w.symbol
-       AND h.observed_at >= w.window_start::timestamp AT TIME ZONE 'UTC'
-       AND h.observed_at < (w.window_end + 1)::timestamp AT TIME ZONE 'UTC'
-    WHERE h.call_id IN (SELECT call_id FROM calls))
-SELECT count(*) AS calls, coalesce(sum(units), 0)::bigint AS units, coalesce(sum(wire_bytes), 0)::bigint AS wire_bytes,
-       (SELECT found FROM stored) AS rows_stored
-FROM calls;
 
 -- name: warnings
 -- What went wrong in the last 24 hours without stopping anything else, by subject, the newest first.
@@ -49,14 +19,6 @@ SELECT DISTINCT v.observed_at FROM pricing.price_revisions v
 WHERE v.data_type = :data_type AND v.symbol = :symbol
   AND v.observed_at BETWEEN CAST(:first AS timestamptz) AND CAST(:last AS timestamptz)
   AND (CAST(:as_of AS timestamptz) IS NULL OR v.revised_at <= CAST(:as_of AS timestamptz));
-
--- name: why_backfill_waits
--- Why the providers of a backfill's open tasks may not be called now, but for rate limits, which pass.
-SELECT w.sentence
-FROM (SELECT q.provider, max(q.priority) AS priority, max(q.est_bytes) AS needed FROM pricing.api_call_queue_live q
-      WHERE q.backfill_id = CAST(:backfill_id AS uuid) GROUP BY 1) waiting
-CROSS JOIN LATERAL pricing.why_not_called(waiting.provider, waiting.priority, waiting.needed) w
-WHERE w.state <> 'rate_limited' ORDER BY 1;
 
 -- name: faults
 -- Symbols of a data type that back off because their last task failed, and why.

@@ -153,6 +153,7 @@ FROM pricing.active_subscriptions a GROUP BY GROUPING SETS ((a.data_type), (a.us
 SELECT user_id, data_type, symbol, subscribed_at, last_seen_at FROM pricing.active_subscriptions
 WHERE (CAST(:user_id AS text) IS NULL OR user_id = :user_id) AND (CAST(:data_type AS text) IS NULL OR data_type = :data_type)
   AND (CAST(:symbols AS text[]) IS NULL OR symbol = ANY (CAST(:symbols AS text[])))
+  AND (CAST(:after_user AS text) IS NULL OR (user_id, data_type, symbol) > (CAST(:after_user AS text), CAST(:after_type AS text), CAST(:after_symbol AS text)))
 ORDER BY user_id, data_type, symbol LIMIT :at_most;
 
 -- name: holdings
@@ -160,6 +161,7 @@ ORDER BY user_id, data_type, symbol LIMIT :at_most;
 SELECT user_id, data_type, symbol, status, since, closed_at FROM pricing.holdings
 WHERE (CAST(:user_id AS text) IS NULL OR user_id = :user_id) AND (CAST(:data_type AS text) IS NULL OR data_type = :data_type)
   AND (CAST(:symbols AS text[]) IS NULL OR symbol = ANY (CAST(:symbols AS text[]))) AND (:closed_too OR status = 'active')
+  AND (CAST(:after_user AS text) IS NULL OR (user_id, data_type, symbol) > (CAST(:after_user AS text), CAST(:after_type AS text), CAST(:after_symbol AS text)))
 ORDER BY user_id, data_type, symbol LIMIT :at_most;
 
 -- name: type_of_class

@@ -22,6 +22,7 @@ SELECT a.price_alert_id, a.recipient, r.is_active AS recipient_is_active, a.data
                    WHERE h.data_type = a.data_type AND h.status = 'active' AND coalesce(h.symbol = a.symbol, true))) AS is_fetched
 FROM pricing.price_alerts a JOIN pricing.recipients r USING (recipient) JOIN pricing.data_type_registry t USING (data_type)
 WHERE coalesce(a.recipient = CAST(:recipient AS text), true) AND coalesce(a.price_alert_id = CAST(:id AS bigint), true)
+  AND coalesce(a.price_alert_id > CAST(:after_id AS bigint), true)
 ORDER BY a.price_alert_id LIMIT :most;
 
 -- name: remove

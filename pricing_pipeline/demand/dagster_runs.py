@@ -16,13 +16,19 @@ from typing import Any, Self
 import httpx
 
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import PricingError, SettingsError
+from pricing_pipeline.errors import DagsterUnreachable, SettingsError
+from pricing_pipeline.processes.home import read_state
+from pricing_pipeline.processes.web_guard import ui_token
+from pricing_pipeline.settings import Settings
 
 ALL_ASSETS = "__ASSET_JOB"
 """Dagster's own job that holds every asset."""
 
 STEP = "refresh_prices"
 """The step that fetches; its configuration says what partitions cannot: some symbols only, and the exact days."""
+
+ASKED_BY = "pricing/asked-by"
+"""A tag of a run: the token of the HTTP API with which somebody asked for it."""
 
 FIND = """
 query Find($asset: AssetKeyInput!) {
@@ -85,10 +91,6 @@ class Location:
         return date.fromisoformat(self.partitions[0])
 
 
-class DagsterUnreachable(PricingError):
-    """The webserver does not answer, or not in its language."""
-
-
 class Webserver:
     """The webserver at `url`, with the token that it may ask for.
 
@@ -104,6 +106,12 @@ class Webserver:
             timeout=httpx.Timeout(60.0, connect=3.0),
             trust_env=False,
         )
+
+    @classmethod
+    def of_home(cls, settings: Settings) -> Self | None:
+        """The webserver of the pipeline that runs in the home of the settings; None when none does."""
+        urls: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
+        return cls(urls["dagster"], ui_token(settings)) if "dagster" in urls else None
 
     def __enter__(self) -> Self:
         return self
@@ -126,11 +134,16 @@ class Webserver:
         return Location(repository["name"], repository["location"]["name"], tuple(node["partitionKeys"]))
 
     def launch(
-        self, where: Location, data_type: str, window: Window, symbols: list[str] | None = None
+        self,
+        where: Location,
+        data_type: str,
+        window: Window,
+        symbols: list[str] | None = None,
+        asked_by: str | None = None,
     ) -> str:
         """Start one run over the months that `window` touches, none before the first partition; returns its id.
 
-        Raises PricingError when Dagster refuses.
+        `asked_by` becomes a tag of the run. Raises DagsterUnreachable when Dagster refuses.
         """
         config = {"from_day": str(window.start), "to_day": str(window.end), "symbols": symbols or []}
         selector = {
@@ -139,15 +152,14 @@ class Webserver:
             "jobName": ALL_ASSETS,
             "assetSelection": [{"path": ["price_history", data_type]}],
         }
-        metadata = {
-            "tags": [{"key": key, "value": value} for key, value in _month_tags(where, window).items()]
-        }
+        tags = _month_tags(where, window) | ({} if asked_by is None else {ASKED_BY: asked_by})
+        metadata = {"tags": [{"key": key, "value": value} for key, value in tags.items()]}
         run_config = {"ops": {STEP: {"config": config}}}
         params = {"selector": selector, "executionMetadata": metadata, "runConfigData": run_config}
         answer = self._ask(LAUNCH, {"params": params})["launchRun"]
         if answer["__typename"] != "LaunchRunSuccess":
             message = answer.get("message") or "; ".join(e["message"] for e in answer.get("errors", ()))
-            raise PricingError(
+            raise DagsterUnreachable(
                 f"Dagster refuses to start the backfill ({answer['__typename']}): {_first_line(message)} "
                 f"Its UI at {self.url} shows whether the code location is healthy."
             )

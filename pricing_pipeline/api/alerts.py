@@ -1,0 +1,189 @@
+"""`/v1/alerts`: trouble that was found, and what people say about it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from pricing_pipeline.api.access import Database, Operator, Reader
+from pricing_pipeline.api.ids import Id, Ids
+from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.errors import UnknownAlert
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.operations import alerts
+
+router = APIRouter(prefix="/alerts", tags=["alerts"])
+
+_LONGEST_SILENCE = 24 * 365
+_Rule = Annotated[str, Field(max_length=48, examples=["breaker_open"])]
+
+
+class Alert(BaseModel):
+    """Trouble that was found. Times are UTC; `resolved_at` is null while it lasts."""
+
+    alert_id: int
+    rule: str = Field(examples=["breaker_open"])
+    subject: str = Field(examples=["twelvedata"])
+    severity: str = Field(examples=["P1"])
+    says: str
+    since: datetime
+    last_seen_at: datetime
+    raised_at: datetime
+    told_at: datetime | None
+    resolved_at: datetime | None
+    acknowledged_at: datetime | None
+    acknowledged_by: str | None
+
+
+class ListedAlert(Alert):
+    """An alert, and until when it is silenced."""
+
+    silenced_until: datetime | None
+
+
+class Alerts(BaseModel):
+    """Trouble that was found."""
+
+    alerts: list[ListedAlert]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
+
+
+class Silence(BaseModel):
+    """Until when nobody is told of an alert, who said so, and why."""
+
+    until: datetime
+    silenced_by: str
+    because: str | None
+
+
+class Message(BaseModel):
+    """A message about an alert: the side effect `id`."""
+
+    id: int
+    recipient: str | None
+    channel: str
+    status: str
+    enqueued_at: datetime
+
+
+class WholeAlert(Alert):
+    """Everything about an alert."""
+
+    is_repeated: bool
+    end_told_at: datetime | None
+    runbook: str = Field(examples=["docs/runbook.md#breaker_open"])
+    silences: list[Silence]
+    messages: list[Message] | None
+    """Who was told; null for a token that does not allow `operate`."""
+
+
+class Acknowledged(BaseModel):
+    """The alerts that somebody looks after now."""
+
+    acknowledged: list[int]
+
+
+class SilenceRule(BaseModel):
+    """A kind of alert, or those about one subject, of which nobody is told for some hours."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    alert: _Rule
+    hours: float = Field(gt=0, le=_LONGEST_SILENCE, examples=[4])
+    subject: str | None = Field(None, min_length=1, max_length=200, examples=["twelvedata"])
+    because: str | None = Field(None, max_length=1000)
+
+
+class Silenced(BaseModel):
+    """Until when nobody is told. `is_open` says whether there is such an alert now."""
+
+    alert: str
+    subject: str | None
+    until: datetime
+    is_open: bool
+    open_subjects: list[str]
+
+
+class UnsilenceRule(BaseModel):
+    """A kind of alert that is told again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    alert: _Rule
+
+
+class Unsilenced(BaseModel):
+    """How many silences have ended."""
+
+    alert: str
+    ended: int
+
+
+_ALERTS: Keyset[dict[str, Any]] = Keyset(
+    "alerts",
+    (bool, str, int),
+    lambda row: (row["resolved_at"] is not None, row["severity"], row["alert_id"]),
+)
+
+
+@router.get("")
+def list_alerts(
+    database: Database,
+    _: Reader,
+    page: Annotated[Page, Depends(_ALERTS)],
+    past: Annotated[bool, Query(description="Those that are over, too.")] = False,
+) -> Alerts:
+    """Alerts: open ones first, the most urgent first."""
+    with database.connect() as connection:
+        rows = alerts.listed(connection, page.at_most, with_past=past, after=page.after)
+    shown, following = page.cut(rows)
+    return Alerts(alerts=[ListedAlert(**row) for row in shown], next=following)
+
+
+@router.get("/{alert_id:int}")
+def show_alert(database: Database, caller: Reader, alert_id: Id) -> WholeAlert:
+    """Everything about one alert, and where the runbook says what to do."""
+    with database.connect() as connection:
+        found = alerts.find(connection, alert_id)
+    if not caller.token.allows(Scope.OPERATE):
+        found["messages"] = None
+    return WholeAlert(**found, runbook=alerts.runbook_section(found["rule"]))
+
+
+@router.post("/acknowledge")
+def acknowledge(database: Database, caller: Operator, wanted: Ids) -> Acknowledged:
+    """Say that somebody looks after open alerts: they are not repeated. All of them must be open."""
+    with database.begin() as connection:
+        acknowledged = alerts.acknowledge(connection, wanted.ids, caller.token.name)
+        for alert_id in wanted.ids:
+            if alert_id not in acknowledged:
+                raise UnknownAlert(f"there is no open alert {alert_id}. Nothing has changed.")
+    return Acknowledged(acknowledged=sorted(acknowledged))
+
+
+@router.post("/silence")
+def silence(database: Database, caller: Operator, wanted: SilenceRule) -> Silenced:
+    """Have nobody told of a kind of alert for some hours."""
+    with database.begin() as connection:
+        until = alerts.silence(
+            connection, wanted.alert, wanted.subject, 3600 * wanted.hours, caller.token.name, wanted.because
+        )
+        open_subjects = alerts.open_subjects(connection, wanted.alert)
+    return Silenced(
+        alert=wanted.alert,
+        subject=wanted.subject,
+        until=until,
+        is_open=wanted.subject in open_subjects if wanted.subject else bool(open_subjects),
+        open_subjects=open_subjects,
+    )
+
+
+@router.post("/unsilence")
+def unsilence(database: Database, _: Operator, wanted: UnsilenceRule) -> Unsilenced:
+    """End the silences of a kind of alert."""
+    with database.begin() as connection:
+        return Unsilenced(alert=wanted.alert, ended=alerts.end_silences(connection, wanted.alert))

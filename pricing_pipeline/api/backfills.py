@@ -1,0 +1,309 @@
+"""`/v1/backfills`: what one costs, start one, follow it, cancel it.
+
+Only starting one and asking for its run need Dagster; everything else needs the database alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import date, datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from pricing_pipeline.api.access import Database, Operator, Reader
+from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.demand import backfills
+from pricing_pipeline.demand.backfills import Estimate, Listed
+from pricing_pipeline.demand.dagster_runs import Webserver
+from pricing_pipeline.errors import DagsterUnreachable, InvalidRange
+from pricing_pipeline.settings import Settings
+
+router = APIRouter(prefix="/backfills", tags=["backfills"])
+
+_MOST_SYMBOLS = 500
+
+
+class ProviderCost(BaseModel):
+    """What a backfill asks of one provider; null: no active one serves the symbols. `units` are the provider's own."""
+
+    provider: str | None
+    symbols: int
+    tasks: int
+    calls: int
+    units: int
+    wire_bytes: int
+    seconds: float
+    quota_bytes: int | None
+    used_bytes: int | None
+    left_bytes: int | None
+    """What the quota leaves for backfills."""
+    quota_share: float | None
+    fits: bool
+
+
+class BackfillCost(BaseModel):
+    """What a backfill would ask of providers; it is refused unless it `fits`."""
+
+    data_type: str
+    first_day: date
+    last_day: date
+    symbols: list[str] | None
+    tasks: int
+    calls: int
+    units: int
+    wire_bytes: int
+    minutes: float
+    fits: bool
+    left_out: dict[str, int]
+    """Instruments that are left out, by reason."""
+    standing: dict[str, int]
+    """The states of the others in these days."""
+    providers: list[ProviderCost]
+
+
+class NewBackfill(BaseModel):
+    """The days and instruments to fetch. Without a last day: until today; without symbols: all that are not paused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    data_type: str = Field(max_length=63, examples=["equity_daily"])
+    first_day: date = Field(examples=["2000-03-01"])
+    last_day: date | None = Field(None, examples=["2013-02-28"])
+    symbols: list[Annotated[str, Field(min_length=1, max_length=40)]] | None = Field(
+        None, min_length=1, max_length=_MOST_SYMBOLS, examples=[["AAPL"]]
+    )
+
+
+class BackfillRun(BaseModel):
+    """A run of Dagster that fetches a backfill. It plans the backfill when its turn comes."""
+
+    run_id: str
+    run_url: str
+    status: str | None = Field(examples=["QUEUED"])
+    """Dagster's status of the run."""
+    backfill_id: UUID | None
+    """The backfill, once it is planned."""
+    failure: str | None
+    """Why the run has failed before it planned the backfill."""
+
+
+class Backfill(BaseModel):
+    """A backfill and its progress, in tasks. Times are UTC."""
+
+    backfill_id: UUID
+    data_type: str
+    first_day: date
+    last_day: date
+    symbols: list[str] | None
+    run_id: str | None
+    requested_at: datetime
+    finished_at: datetime | None
+    cancelled_at: datetime | None
+    left_out: dict[str, int]
+    tasks: int
+    done: int
+    failed: int
+    cancelled: int
+    open: int
+    state: str = Field(examples=["running"])
+    """running, done, failed or cancelled."""
+
+
+class Backfills(BaseModel):
+    """Backfills, the newest first."""
+
+    backfills: list[Backfill]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
+
+
+class TaskFailure(BaseModel):
+    """Why a task of a backfill failed."""
+
+    symbol: str
+    kind: str
+    message: str | None
+
+
+class WholeBackfill(Backfill):
+    """A backfill, what it has taken and brought, what failed, and what it waits for."""
+
+    calls: int
+    units: int
+    wire_bytes: int
+    rows_stored: int
+    failures: list[TaskFailure]
+    waits_for: list[str]
+
+
+class CancelledBackfill(BaseModel):
+    """How many tasks were cancelled."""
+
+    backfill_id: UUID
+    cancelled: int
+
+
+_BACKFILLS: Keyset[Listed] = Keyset(
+    "backfills", (datetime, UUID), lambda row: (row.requested_at, row.backfill_id)
+)
+
+
+@router.get("/cost")
+def estimate_backfill(
+    database: Database,
+    _: Reader,
+    data_type: Annotated[str, Query(max_length=63, examples=["equity_daily"])],
+    first_day: date,
+    last_day: date | None = None,
+    symbols: Annotated[
+        str | None,
+        Query(min_length=1, max_length=41 * _MOST_SYMBOLS, description="Symbols with commas between them."),
+    ] = None,
+) -> BackfillCost:
+    """What a backfill would ask of each provider. It queues nothing."""
+    wanted = None if symbols is None else _parted(symbols)
+    with database.connect() as connection:
+        request = backfills.checked(connection, data_type, first_day, last_day, wanted)
+        estimates = backfills.estimate(connection, data_type, request.window, wanted)
+        left_out = backfills.left_out(connection, data_type, wanted)
+        standing = backfills.standing(connection, data_type, request.window, wanted)
+    return BackfillCost(
+        data_type=data_type,
+        first_day=request.window.start,
+        last_day=request.window.end,
+        symbols=request.symbols,
+        tasks=sum(estimate.tasks for estimate in estimates),
+        calls=sum(estimate.calls for estimate in estimates),
+        units=sum(estimate.units for estimate in estimates),
+        wire_bytes=sum(estimate.wire_bytes for estimate in estimates),
+        minutes=round(max((estimate.seconds for estimate in estimates), default=0.0) / 60, 2),
+        fits=all(estimate.fits for estimate in estimates) and bool(standing),
+        left_out=left_out,
+        standing=standing,
+        providers=[_provider_cost(estimate) for estimate in estimates],
+    )
+
+
+@router.post("", status_code=202)
+def start_backfill(
+    database: Database, request: Request, caller: Operator, wanted: NewBackfill
+) -> BackfillRun:
+    """Have Dagster fetch what is missing between two days. What is stored already costs no call.
+
+    The answer names the run; ask for it until it names the backfill, or has failed. 503 while Dagster does not run.
+    """
+    with database.connect() as connection:
+        asked = backfills.checked(
+            connection, wanted.data_type, wanted.first_day, wanted.last_day, wanted.symbols
+        )
+    name = asked.kind.data_type
+    with _webserver(request) as webserver:
+        where = webserver.find(name)
+        if where is None:
+            raise DagsterUnreachable(
+                f"Dagster at {webserver.url} has no asset price_history/{name} yet. Try again in a minute."
+            )
+        if asked.window.start < where.first_day:
+            raise InvalidRange(
+                f"Dagster's partitions of {name} begin on {where.first_day}. Ask for no day before."
+            )
+        run_id = webserver.launch(where, name, asked.window, asked.symbols, caller.token.name)
+        return BackfillRun(
+            run_id=run_id, run_url=webserver.run_url(run_id), status="QUEUED", backfill_id=None, failure=None
+        )
+
+
+@router.get("/runs/{run_id}")
+def show_run(
+    database: Database,
+    request: Request,
+    _: Reader,
+    run_id: Annotated[
+        str, Path(pattern="^[0-9a-f-]{8,64}$", examples=["0b5e2f7a-8a0f-4a51-9a5b-1d2e3f405162"])
+    ],
+) -> BackfillRun:
+    """How a run of Dagster fares, and which backfill it has planned. 503 while Dagster does not run."""
+    with _webserver(request) as webserver:
+        status = webserver.status(run_id)
+        if status is None:
+            raise Refused(404, "unknown-run", f"Dagster has no run {run_id}")
+        with database.connect() as connection:
+            backfill_id = backfills.of_run(connection, run_id)
+        failure = webserver.failure(run_id) if status == "FAILURE" and backfill_id is None else None
+        return BackfillRun(
+            run_id=run_id,
+            run_url=webserver.run_url(run_id),
+            status=status,
+            backfill_id=backfill_id,
+            failure=failure,
+        )
+
+
+@router.get("")
+def list_backfills(database: Database, _: Reader, page: Annotated[Page, Depends(_BACKFILLS)]) -> Backfills:
+    """Backfills and how far they are, the newest first; those of the Dagster UI too."""
+    with database.connect() as connection:
+        rows = backfills.recent(connection, page.at_most, page.after)
+    shown, following = page.cut(rows)
+    return Backfills(
+        backfills=[Backfill.model_validate(row, from_attributes=True) for row in shown], next=following
+    )
+
+
+@router.get("/{backfill_id:uuid}")
+def show_backfill(database: Database, _: Reader, backfill_id: UUID) -> WholeBackfill:
+    """One backfill: how far it is, what it cost, what failed, and what it waits for."""
+    with database.begin() as connection:
+        # Notes when it has ended.
+        backfills.find(connection, backfill_id)
+        backfills.progress(connection, backfill_id)
+        backfill = backfills.find(connection, backfill_id)
+        return WholeBackfill(
+            **asdict(backfill),
+            state=backfill.state,
+            **asdict(backfills.cost(connection, backfill_id)),
+            failures=[TaskFailure(**asdict(row)) for row in backfills.failures(connection, backfill_id)],
+            waits_for=backfills.waits_for(connection, backfill_id),
+        )
+
+
+@router.post("/{backfill_id:uuid}/cancel")
+def cancel_backfill(database: Database, _: Operator, backfill_id: UUID) -> CancelledBackfill:
+    """Call a backfill off: what it still waits for is not fetched. What is stored stays."""
+    with database.begin() as connection:
+        count = backfills.cancel(connection, backfill_id)
+    return CancelledBackfill(backfill_id=backfill_id, cancelled=count)
+
+
+def _webserver(request: Request) -> Webserver:
+    """Dagster's webserver of this home. Raises DagsterUnreachable when none runs."""
+    settings: Settings | None = request.app.state.settings
+    webserver = None if settings is None else Webserver.of_home(settings)
+    if webserver is None:
+        raise DagsterUnreachable(
+            "Dagster does not run on this home, so no backfill can be started here. Start it with "
+            "`pricing-pipeline up`, or have the command `pricing-pipeline backfill start` fetch it."
+        )
+    return webserver
+
+
+def _parted(symbols: str) -> list[str]:
+    given = list(dict.fromkeys(symbols.split(",")))
+    if len(given) > _MOST_SYMBOLS or not all(0 < len(symbol) <= 40 for symbol in given):
+        raise Refused(
+            422,
+            "invalid-request",
+            f"symbols are at most {_MOST_SYMBOLS}, each of 1 to 40 characters, with a comma between two",
+        )
+    return given
+
+
+def _provider_cost(estimate: Estimate) -> ProviderCost:
+    share = estimate.quota_share
+    return ProviderCost(
+        **asdict(estimate), quota_share=None if share is None else round(share, 6), fits=estimate.fits
+    )

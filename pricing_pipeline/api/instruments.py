@@ -1,0 +1,71 @@
+"""`/v1/instruments/pause` and `resume`: have instruments not fetched for a while."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from pricing_pipeline.api.access import Database, Operator
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.errors import UnknownSymbol
+
+router = APIRouter(prefix="/instruments", tags=["instruments"])
+
+_MOST_SYMBOLS = 500
+
+
+class PauseSymbols(BaseModel):
+    """The instruments that a request is about: those of these symbols, of one class or of all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    symbols: list[Annotated[str, Field(min_length=1, max_length=40)]] = Field(
+        min_length=1, max_length=_MOST_SYMBOLS, examples=[["AAPL"]]
+    )
+    asset_class: str | None = Field(None, max_length=63, examples=["equity"])
+
+
+class PausedInstrument(BaseModel):
+    """An instrument that is paused, or is not any more; `changed` is false if it was so already."""
+
+    asset_class: str
+    symbol: str
+    changed: bool
+
+
+class PausedInstruments(BaseModel):
+    """The instruments that are paused, or are not any more."""
+
+    instruments: list[PausedInstrument]
+
+
+@router.post("/pause")
+def pause(database: Database, _: Operator, wanted: PauseSymbols) -> PausedInstruments:
+    """Pause instruments: they are not fetched, and their tasks are cancelled. All of them must be known."""
+    return _pause(database, wanted, paused=True)
+
+
+@router.post("/resume")
+def resume(database: Database, _: Operator, wanted: PauseSymbols) -> PausedInstruments:
+    """Have paused instruments fetched again; their watched pairs are due at once. All of them must be known."""
+    return _pause(database, wanted, paused=False)
+
+
+def _pause(database: Database, wanted: PauseSymbols, *, paused: bool) -> PausedInstruments:
+    with database.begin() as connection:
+        symbols = instruments.all_spelled_anywhere(connection, wanted.symbols)
+        states = instruments.pause_instruments(
+            connection, symbols, paused=paused, asset_class=wanted.asset_class
+        )
+        known = {state.symbol for state in states}
+        unknown = [symbol for symbol in dict.fromkeys(symbols) if symbol not in known]
+        if unknown:
+            of_class = "" if wanted.asset_class is None else f" of class {wanted.asset_class!r}"
+            raise UnknownSymbol(
+                f"no instrument{of_class} is called {', '.join(map(repr, unknown[:5]))}. Nothing has changed."
+            )
+    return PausedInstruments(
+        instruments=[PausedInstrument.model_validate(state, from_attributes=True) for state in states]
+    )

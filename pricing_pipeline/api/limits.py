@@ -1,0 +1,106 @@
+"""How much one token may ask for at once, so that no caller keeps the others waiting.
+
+The limits are those of this process and hold as long as it runs; the caps of users are in the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pricing_pipeline.api.problems import Refused
+
+WRONG_TOKENS = 10.0
+"""So many wrong tokens a second are answered in this process, and ten times as many at once; the others are put off."""
+_MOST_UNDER_WAY = 32
+"""Requests of one token that are read or wait for their turn."""
+_MOST_BYTES_UNDER_WAY = 4_000_000
+"""Bytes of the bodies of these."""
+_BYTES_OF_ONE = 2_000
+"""A body counts as one more request for each of these bytes: they take about as long to read."""
+
+Clock = Callable[[], float]
+
+
+class Bucket:
+    """A token bucket: `rate` units a second come in, at most `burst` are there."""
+
+    def __init__(self, rate: float, burst: float, clock: Clock = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._units, self._at = burst, clock()
+
+    def take(self, units: float = 1.0) -> float:
+        """Take units if anything is there; returns 0, or the seconds until something is.
+
+        It may go below zero: a unit that is large is let through, and paid for by a longer wait.
+        """
+        now = self._clock()
+        self._units, self._at = min(self._burst, self._units + (now - self._at) * self._rate), now
+        if self._units < 1:
+            return (1 - self._units) / self._rate
+        self._units -= units
+        return 0.0
+
+
+class Share:
+    """What one token uses of this process: requests a second, requests under way, and threads."""
+
+    def __init__(self, rate: float, threads: int, clock: Clock) -> None:
+        self._bucket = Bucket(rate, max(rate, 1), clock)
+        self._requests = 0
+        self._bytes = 0
+        self.threads = asyncio.Semaphore(threads)
+
+    @contextmanager
+    def request(self, body_bytes: int) -> Iterator[Callable[[], None]]:
+        """Count a request until the function is called that this gives, or until it is over. Raises Refused."""
+        wait = self._bucket.take(1 + body_bytes / _BYTES_OF_ONE)
+        if wait:
+            raise _too_many("this token sends more requests than PRICING_API_REQUESTS_PER_SECOND", wait)
+        if self._requests >= _MOST_UNDER_WAY or (
+            self._bytes and self._bytes + body_bytes > _MOST_BYTES_UNDER_WAY
+        ):
+            raise _too_many(
+                f"{self._requests} requests of this token are under way. Send the next when one is answered",
+                1,
+            )
+        self._requests += 1
+        self._bytes += body_bytes
+        is_over = False
+
+        def end() -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
+                self._requests -= 1
+                self._bytes -= body_bytes
+
+        try:
+            yield end
+        finally:
+            end()
+
+
+class Shares:
+    """The share of each token: `rate` requests a second, and as many `threads` at most."""
+
+    def __init__(self, rate: float, threads: int, clock: Clock = time.monotonic) -> None:
+        self._of: defaultdict[int, Share] = defaultdict(lambda: Share(rate, threads, clock))
+        self._wrong = Bucket(WRONG_TOKENS, max(10 * WRONG_TOKENS, 1), clock)
+
+    def of(self, token_id: int) -> Share:
+        """The share of a token."""
+        return self._of[token_id]
+
+    def count_wrong_token(self) -> None:
+        """Count a wrong token. Raises Refused when too many come; right ones never wait for them."""
+        wait = self._wrong.take()
+        if wait:
+            raise _too_many("too many wrong tokens come", wait)
+
+
+def _too_many(detail: str, wait: float) -> Refused:
+    return Refused(429, "too-many-requests", detail, {"Retry-After": str(max(1, round(wait + 0.5)))})

@@ -1,0 +1,212 @@
+"""`/v1/operations`: side effects such as messages, and what a person does about single ones.
+
+Looking at them needs `operate`, too: they say who is told what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pricing_pipeline.api.access import Database, Operator
+from pricing_pipeline.api.ids import MOST_IDS, Id, Ids
+from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.errors import UnknownOperation
+from pricing_pipeline.operations import operation_queue
+from pricing_pipeline.operations.operation_queue import Outcome
+
+router = APIRouter(prefix="/operations", tags=["operations"])
+
+
+class OperationStatus(StrEnum):
+    """The states of a side effect."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+_LIVE_AND_FAILED = [OperationStatus.PENDING, OperationStatus.PROCESSING, OperationStatus.FAILED]
+
+
+class Operation(BaseModel):
+    """A side effect. Times are UTC."""
+
+    id: int
+    operation_type: str = Field(examples=["webhook"])
+    status: OperationStatus
+    payload: dict[str, Any]
+    due_at: datetime
+    attempt: int
+    max_attempts: int
+    enqueued_at: datetime
+    finished_at: datetime | None
+
+
+class ListedOperation(Operation):
+    """A side effect, and the message of its last failure."""
+
+    last_error: str | None
+
+
+class Operations(BaseModel):
+    """Side effects."""
+
+    operations: list[ListedOperation]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
+
+
+class FailedAttempt(BaseModel):
+    """A failed attempt at a side effect."""
+
+    at: datetime
+    attempt: int
+    message: str
+
+
+class WholeOperation(Operation):
+    """Everything about a side effect."""
+
+    idempotency_key: UUID
+    claimed_at: datetime | None
+    lease_until: datetime | None
+    worker: str | None
+    errors: list[FailedAttempt]
+    result: Any
+    """What its handler brought back, if anything."""
+
+
+class OperationCount(BaseModel):
+    """How many side effects of one type are in one state, since when, and how many attempts they took in the mean."""
+
+    operation_type: str
+    status: OperationStatus
+    operations: int
+    oldest_at: datetime | None
+    newest_at: datetime | None
+    average_attempts: float
+
+
+class OperationCounts(BaseModel):
+    """Side effects by type and state, and what was done since midnight UTC."""
+
+    operations: list[OperationCount]
+    done_today: int
+    failed_today: int
+
+
+class OperationRetry(BaseModel):
+    """Which dead side effects are queued again: those of `ids`, or all that have failed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: list[Annotated[int, Field(ge=1, le=2**63 - 1)]] | None = Field(
+        None, min_length=1, max_length=MOST_IDS, examples=[[17, 18]]
+    )
+    all_failed: bool = False
+
+    @model_validator(mode="after")
+    def _names_some(self) -> OperationRetry:
+        if bool(self.ids) == self.all_failed:
+            raise ValueError("name operations by ids, or set all_failed; not both")
+        return self
+
+
+class OperationOutcome(BaseModel):
+    """What has become of a side effect."""
+
+    id: int
+    outcome: str = Field(examples=["retried"])
+    """retried, not_dead; or cancelled, cancelled_under_way, over."""
+    sentence: str
+
+
+class OperationOutcomes(BaseModel):
+    """What has become of side effects."""
+
+    operations: list[OperationOutcome]
+
+
+_OPERATIONS: Keyset[dict[str, Any]] = Keyset(
+    "operations",
+    (bool, datetime, int),
+    lambda row: (row["finished_at"] is not None, row["finished_at"] or row["due_at"], row["id"]),
+)
+
+
+@router.get("")
+def list_operations(
+    database: Database,
+    _: Operator,
+    page: Annotated[Page, Depends(_OPERATIONS)],
+    status: Annotated[
+        list[OperationStatus], Query(description="Only these states; may be repeated.")
+    ] = _LIVE_AND_FAILED,
+    operation_type: Annotated[str | None, Query(max_length=63, description="Only this type.")] = None,
+) -> Operations:
+    """Side effects: those that wait in the order they are claimed, then the newest finished ones."""
+    with database.connect() as connection:
+        rows = operation_queue.listed(connection, status, operation_type, page.at_most, page.after)
+    shown, following = page.cut(rows)
+    return Operations(operations=[ListedOperation(**row) for row in shown], next=following)
+
+
+@router.get("/status")
+def count_operations(database: Database, _: Operator) -> OperationCounts:
+    """Side effects by type and state, and what was done today."""
+    with database.connect() as connection:
+        counts = operation_queue.counts(connection)
+        done, failed = operation_queue.today(connection)
+    return OperationCounts(
+        operations=[OperationCount(**count) for count in counts], done_today=done, failed_today=failed
+    )
+
+
+@router.get("/{operation_id:int}")
+def show_operation(database: Database, _: Operator, operation_id: Id) -> WholeOperation:
+    """One side effect: what it is to do, where it stands, and every failure it has had."""
+    with database.connect() as connection:
+        return WholeOperation(**operation_queue.find(connection, operation_id))
+
+
+@router.post("/retry")
+def retry_operations(database: Database, _: Operator, wanted: OperationRetry) -> OperationOutcomes:
+    """Queue dead side effects again, with all their attempts and the same idempotency key."""
+    with database.begin() as connection:
+        outcomes = operation_queue.retry(connection, wanted.ids or operation_queue.dead(connection))
+        _require_all(outcomes)
+    return _told(outcomes)
+
+
+@router.post("/cancel")
+def cancel_operations(database: Database, _: Operator, wanted: Ids) -> OperationOutcomes:
+    """Cancel side effects that wait or are under way. One that is under way may have happened already."""
+    with database.begin() as connection:
+        outcomes = operation_queue.cancel(connection, wanted.ids)
+        _require_all(outcomes)
+    return _told(outcomes)
+
+
+def _require_all(outcomes: Sequence[Outcome]) -> None:
+    """Raise UnknownOperation, so that nothing changes, for the first that there is not."""
+    for outcome in outcomes:
+        if outcome.outcome == "unknown":
+            raise UnknownOperation(f"operation {outcome.id}: {outcome.words}. Nothing has changed.")
+
+
+def _told(outcomes: Sequence[Outcome]) -> OperationOutcomes:
+    return OperationOutcomes(
+        operations=[
+            OperationOutcome(id=outcome.id, outcome=outcome.outcome, sentence=f"{outcome.words}.")
+            for outcome in outcomes
+        ]
+    )

@@ -1,0 +1,218 @@
+"""`/v1/quarantine`: values that are not believed, for people to look at and decide on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection
+
+from pricing_pipeline.api.access import Caller, Database, Operator, Reader
+from pricing_pipeline.api.ids import Id, Ids
+from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.errors import UnknownValue
+from pricing_pipeline.prices import quarantined_values
+from pricing_pipeline.prices.quarantined_values import QuarantinedValue
+from pricing_pipeline.quarantine import opinions, reviews
+
+router = APIRouter(prefix="/quarantine", tags=["quarantine"])
+
+
+class Decided(StrEnum):
+    """The states of a quarantined value."""
+
+    QUARANTINED = "quarantined"
+    RELEASED = "released"
+    REJECTED = "rejected"
+    ALL = "all"
+
+
+class Opinion(BaseModel):
+    """What another provider says about a quarantined value; `ratio` is that value divided by this one."""
+
+    provider: str
+    call_id: int
+    asked_at: datetime
+    answered_at: datetime | None
+    observed_at: datetime | None
+    value: Decimal | None
+    currency: str | None
+    adjustment: str | None
+    ratio: Decimal | None
+    verdict: str | None = Field(examples=["agrees"])
+    failure: str | None
+
+
+class Value(BaseModel):
+    """A value that is not believed. `value` is the source's own spelling; times are UTC."""
+
+    value_id: int
+    data_type: str = Field(examples=["equity_quote"])
+    symbol: str = Field(examples=["AAPL"])
+    provider: str
+    observed_at: datetime | None
+    """The source's time; null if it names none that can be."""
+    kind: str = Field(examples=["unit"])
+    value: str
+    reason: str
+    times: int
+    """In how many answers it came."""
+    recorded_at: datetime
+    last_seen_at: datetime
+    call_id: int
+    has_body: bool
+    """Whether the answer that brought it is kept."""
+    status: str = Field(examples=["quarantined"])
+    resolved_at: datetime | None
+    resolved_by: str | None
+    resolution: str | None
+    bar: dict[str, str] | None
+    """All parts of the value; null if it could not be read."""
+    opinions: list[Opinion]
+
+
+class Values(BaseModel):
+    """Values that are not believed."""
+
+    values: list[Value]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
+
+
+class Neighbour(BaseModel):
+    """A believed value to compare with; `place` is before, same, after or other type."""
+
+    place: str
+    data_type: str
+    observed_at: datetime
+    price: Decimal
+    currency: str | None
+    provider: str
+
+
+class WholeValue(Value):
+    """A value that is not believed, and what helps to decide on it."""
+
+    level: list[int]
+    """The values on its level: mostly only itself."""
+    around: list[Neighbour]
+    body: str | None
+    """The answer that brought it; null if it is not kept any more."""
+
+
+class Decision(Ids):
+    """The values on which somebody decides, and why."""
+
+    level: bool = False
+    """Also all quarantined values beside each: in a row, on the same level."""
+    reason: str | None = Field(None, max_length=1000)
+
+
+class ValueOutcome(BaseModel):
+    """What has become of a value: `outcome` is released, rejected, released_already or rejected_already.
+
+    `is_latest`: it is the pair's newest price now. `revised`: it took the place of another value.
+    """
+
+    value_id: int
+    outcome: str
+    is_latest: bool
+    revised: bool
+
+
+class ValueOutcomes(BaseModel):
+    """What has become of values, and how many of each outcome there are."""
+
+    values: list[ValueOutcome]
+    counts: dict[str, int]
+
+
+_VALUES: Keyset[QuarantinedValue] = Keyset(
+    "values", (datetime, int), lambda row: (row.last_seen_at, row.value_id)
+)
+
+
+@router.get("")
+def list_values(
+    database: Database,
+    _: Reader,
+    page: Annotated[Page, Depends(_VALUES)],
+    data_type: Annotated[str | None, Query(max_length=63)] = None,
+    symbol: Annotated[str | None, Query(max_length=40)] = None,
+    status: Decided = Decided.QUARANTINED,
+) -> Values:
+    """Values that a provider sent and that are not believed, the latest first.
+
+    A value that comes again between two pages moves to the top.
+    """
+    state = None if status is Decided.ALL else status.value
+    with database.connect() as connection:
+        rows = quarantined_values.listed(
+            connection,
+            data_type,
+            symbol,
+            page.at_most,
+            state,
+            page.after,
+        )
+        shown, following = page.cut(rows)
+        return Values(values=[Value(**content) for content in _contents(connection, shown)], next=following)
+
+
+@router.get("/{value_id:int}")
+def show_value(database: Database, _: Reader, value_id: Id) -> WholeValue:
+    """One value: why it is not believed, what is stored around it, what others say, and its answer."""
+    with database.connect() as connection:
+        value = quarantined_values.show(connection, value_id)
+        if value is None:
+            raise UnknownValue(
+                f"there is no quarantined value {value_id}. The list with status=all shows those there are."
+            )
+        body = quarantined_values.body(connection, value_id)
+        (content,) = _contents(connection, [value])
+        return WholeValue(
+            **content,
+            level=quarantined_values.level(connection, value_id),
+            around=[
+                Neighbour(**asdict(near)) for near in quarantined_values.neighbours(connection, value_id)
+            ],
+            body=None if body is None else body.decode("utf-8", "replace"),
+        )
+
+
+@router.post("/release")
+def release(database: Database, caller: Operator, wanted: Decision) -> ValueOutcomes:
+    """Believe values after all: each is stored exactly as its provider sent it. All of them, or none."""
+    return _decide(database, caller, wanted, "released")
+
+
+@router.post("/reject")
+def reject(database: Database, caller: Operator, wanted: Decision) -> ValueOutcomes:
+    """Keep values out for good. All of them, or none."""
+    return _decide(database, caller, wanted, "rejected")
+
+
+def _decide(database: Database, caller: Caller, wanted: Decision, decision: str) -> ValueOutcomes:
+    decisions = reviews.decide_all(
+        database, wanted.ids, decision, caller.token.name, wanted.reason, with_levels=wanted.level
+    )
+    return ValueOutcomes(
+        values=[ValueOutcome.model_validate(decided, from_attributes=True) for decided in decisions],
+        counts=dict(Counter(decided.outcome for decided in decisions)),
+    )
+
+
+def _contents(connection: Connection, values: Sequence[QuarantinedValue]) -> list[dict[str, Any]]:
+    """The values with what other providers say about them."""
+    said = opinions.of(connection, [value.value_id for value in values])
+    return [
+        {**asdict(value), "opinions": [asdict(opinion) for opinion in said.get(value.value_id, [])]}
+        for value in values
+    ]

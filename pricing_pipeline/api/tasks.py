@@ -1,0 +1,213 @@
+"""`/v1/tasks`: the fetch queue, and what a person does about single tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pricing_pipeline.api.access import Database, Operator, Reader
+from pricing_pipeline.api.ids import MOST_IDS, Id, Ids
+from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.errors import PricingError, UnknownTask
+from pricing_pipeline.keys import credentials
+from pricing_pipeline.queue import task_queue
+from pricing_pipeline.queue.task_queue import Outcome
+from pricing_pipeline.registry import data_type_registry
+
+router = APIRouter(prefix="/tasks", tags=["tasks"])
+
+
+class Status(StrEnum):
+    """The states of a task."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    SCHEDULED = "scheduled"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+_LIVE_AND_FAILED = [Status.PENDING, Status.PROCESSING, Status.SCHEDULED, Status.FAILED]
+
+
+class Task(BaseModel):
+    """A task of the fetch queue. Without a window it fetches the latest price. Times are UTC."""
+
+    id: int
+    data_type: str = Field(examples=["equity_quote"])
+    symbol: str = Field(examples=["AAPL"])
+    window_start: date | None
+    window_end: date | None
+    provider: str | None
+    status: Status
+    priority: int
+    """The number of viewers; 0 for held, -1 for scheduled, -2 for backfills."""
+    attempt: int
+    max_attempts: int
+    enqueued_at: datetime
+    run_after: datetime | None
+    finished_at: datetime | None
+    failure_kind: str | None
+
+
+class ListedTask(Task):
+    """A task, and the message of its last failure."""
+
+    last_error: str | None
+
+
+class Tasks(BaseModel):
+    """Tasks of the fetch queue."""
+
+    tasks: list[ListedTask]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
+
+
+class Attempt(BaseModel):
+    """A failed attempt."""
+
+    at: datetime
+    attempt: int
+    kind: str
+    message: str
+
+
+class WholeTask(Task):
+    """Everything about a task: its claim, its last call, and every failure."""
+
+    claimed_at: datetime | None
+    lease_until: datetime | None
+    worker: str | None
+    backfill_id: UUID | None
+    resolved_at: datetime | None
+    backoff_until: datetime | None
+    """Until when its pair is not asked for by itself."""
+    call_id: int | None
+    call_outcome: str | None
+    http_status: int | None
+    wire_bytes: int | None
+    run_id: str | None
+    errors: list[Attempt]
+
+
+class Retry(BaseModel):
+    """Which dead tasks are pending again: those of `ids`, or all failed ones of a data type and a provider."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: list[Annotated[int, Field(ge=1, le=2**63 - 1)]] | None = Field(
+        None, min_length=1, max_length=MOST_IDS, examples=[[17, 18]]
+    )
+    all_failed: bool = False
+    data_type: str | None = Field(None, max_length=63)
+    provider: str | None = Field(None, max_length=63)
+
+    @model_validator(mode="after")
+    def _names_some(self) -> Retry:
+        if bool(self.ids) == self.all_failed:
+            raise ValueError("name tasks by ids, or set all_failed; not both")
+        if (self.data_type or self.provider) and not self.all_failed:
+            raise ValueError("data_type and provider choose among all_failed; leave them out with ids")
+        return self
+
+
+class TaskOutcome(BaseModel):
+    """What has become of a task. The task `live_id` does the same work now."""
+
+    task_id: int
+    outcome: str = Field(examples=["retried"])
+    """retried, live_already, not_dead; or cancelled, finished."""
+    live_id: int | None
+    sentence: str
+
+
+class TaskOutcomes(BaseModel):
+    """What has become of tasks, and how many of each outcome there are."""
+
+    tasks: list[TaskOutcome]
+    counts: dict[str, int]
+
+
+_TASKS: Keyset[Mapping[str, Any]] = Keyset(
+    "tasks",
+    (bool, datetime | None, int, int),
+    lambda row: (row["finished_at"] is not None, row["finished_at"], row["priority"], row["id"]),
+)
+
+
+@router.get("")
+def list_tasks(
+    database: Database,
+    _: Reader,
+    page: Annotated[Page, Depends(_TASKS)],
+    status: Annotated[
+        list[Status], Query(description="Only these states; may be repeated.")
+    ] = _LIVE_AND_FAILED,
+) -> Tasks:
+    """Tasks: live ones in the order they are taken, then the newest finished ones.
+
+    A task whose priority or state changes between two pages may be told twice, or not at all.
+    """
+    with database.connect() as connection:
+        rows = task_queue.tasks(connection, status, page.at_most, page.after)
+    shown, following = page.cut(rows)
+    return Tasks(tasks=[ListedTask(**row) for row in shown], next=following)
+
+
+@router.get("/{task_id:int}")
+def show_task(database: Database, _: Reader, task_id: Id) -> WholeTask:
+    """One task: what it is for, where it stands, and every failure it has had."""
+    with database.connect() as connection:
+        return WholeTask(**task_queue.find(connection, task_id))
+
+
+@router.post("/retry")
+def retry_tasks(database: Database, _: Operator, wanted: Retry) -> TaskOutcomes:
+    """Make dead tasks pending again, with all their attempts, and end their pairs' back-off.
+
+    A task whose work is queued already is left as it is. If a task cannot be retried, none is.
+    """
+    with database.begin() as connection:
+        if wanted.data_type is not None:
+            data_type_registry.active_data_type(connection, wanted.data_type)
+        if wanted.provider is not None:
+            credentials.require_provider(connection, wanted.provider)
+        ids = wanted.ids or task_queue.failed(connection, wanted.data_type, wanted.provider)
+        outcomes = task_queue.retry(connection, ids)
+        if not wanted.all_failed:
+            _require_all(outcomes)
+    return _told(outcomes)
+
+
+@router.post("/cancel")
+def cancel_tasks(database: Database, _: Operator, wanted: Ids) -> TaskOutcomes:
+    """Cancel tasks that wait or run. What a running one brings is refused; its pair rests for an hour."""
+    with database.begin() as connection:
+        outcomes = task_queue.cancel(connection, wanted.ids)
+        _require_all(outcomes)
+    return _told(outcomes)
+
+
+def _require_all(outcomes: Sequence[Outcome]) -> None:
+    """Raise UnknownTask or PricingError, so that nothing changes, for the first task that is refused."""
+    for outcome in outcomes:
+        if outcome.is_refused:
+            kind = UnknownTask if outcome.outcome == "unknown" else PricingError
+            raise kind(f"task {outcome.task_id}: {outcome.words}. Nothing has changed.")
+
+
+def _told(outcomes: Sequence[Outcome]) -> TaskOutcomes:
+    return TaskOutcomes(
+        tasks=[TaskOutcome(**asdict(outcome), sentence=f"{outcome.words}.") for outcome in outcomes],
+        counts=dict(Counter(outcome.outcome for outcome in outcomes)),
+    )

@@ -1,0 +1,70 @@
+"""Whatever is sent to the running API, right or wrong, it answers as its OpenAPI document says, and never with a fault.
+
+PRICING_TEST_FUZZ_SECONDS=600 lets Schemathesis try for longer.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.settings import Settings
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation
+from pricing_pipeline_tests.support.api_server import running_api
+from pricing_pipeline_tests.support.fake_dagster import fake_dagster
+from pricing_pipeline_tests.support.quarantining import bring, one_call
+
+SECONDS = int(os.environ.get("PRICING_TEST_FUZZ_SECONDS", "0"))
+UNTRIED = "positive_data_acceptance,unsupported_method"
+"""What fits the document may still be refused: a symbol that is none, a range that is upside down. Other methods are
+tried in test_api_permissions.py."""
+
+
+@pytest.fixture
+def busy(core: Core) -> None:
+    """Something of everything that lists show."""
+    core.rows("UPDATE pricing.user_caps SET pairs_per_user = 1000000, new_pairs_per_minute = 1000000")
+    core.enqueue(QUOTE, "AAPL", "MSFT")
+    core.enqueue(DAILY, "AAPL")
+    bring(core, one_call(core, QUOTE, "IBM"), observation("IBM", "72.50", core.clock()))
+    bring(core, one_call(core, QUOTE, "IBM"), observation("IBM", "7250", core.clock()))
+    core.rows(
+        "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at)"
+        " SELECT 'breaker_open', 'twelvedata', 'P1', 'x', t, t, t FROM pricing.clock() t"
+    )
+    core.rows(
+        "INSERT INTO pricing.async_operations (operation_type, payload, due_at, max_attempts, enqueued_at)"
+        " SELECT 'log', '{\"title\": \"x\"}', t, 3, t FROM pricing.clock() t"
+    )
+    core.rows(
+        "INSERT INTO pricing.backfills (data_type, window_start, window_end, symbols)"
+        " VALUES ('equity_daily', '2020-01-01', '2020-01-02', '{AAPL}')"
+    )
+
+
+@pytest.mark.usefixtures("busy", "still")
+def test_b7_the_api_answers_as_documented_whatever_is_sent(
+    engine: Engine, owner_engine: Engine, cli: CommandLine, tmp_path: Path
+) -> None:
+    program = Path(sys.executable).parent / "schemathesis"
+    long = ["--max-time", str(SECONDS)] if SECONDS else ["--max-examples", "3", "--no-shrink"]
+    with (
+        fake_dagster() as dagster,
+        cli.running(urls={"dagster": dagster.url}),
+        running_api(engine, owner_engine, settings=Settings(home=cli.home)) as api,
+    ):
+        token = api.caller(Scope.ADMIN, user="ann").token
+        given = [
+            *(str(program), "run", f"{api.url}/openapi.json", "--header", f"Authorization: Bearer {token}"),
+            *("--checks", "all", "--exclude-checks", UNTRIED, "--suppress-health-check", "all"),
+            *("--request-timeout", "30", "--warnings", "off", "--no-color", "--continue-on-failure", *long),
+        ]
+        found = subprocess.run(given, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS + 600)
+    assert found.returncode == 0, found.stdout[-20_000:] + found.stderr[-2000:]

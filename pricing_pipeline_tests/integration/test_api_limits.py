@@ -1,0 +1,424 @@
+"""What one caller can take of the HTTP API: no wrong token and no slow or busy caller keeps the others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Engine, event, text
+
+from pricing_pipeline.api import access, connections, guard, limits
+from pricing_pipeline.api.access import Reader, Watcher
+from pricing_pipeline.api.app import AT_ONCE, AT_ONCE_OF_ONE, make_app
+from pricing_pipeline.api.limits import Bucket
+from pricing_pipeline.keys import api_tokens
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+
+pytestmark = pytest.mark.usefixtures("still")
+
+PAIR = {"pairs": [{"data_type": QUOTE, "symbol": "AAPL"}]}
+
+
+def place(api: RunningApi) -> tuple[str, int]:
+    host, _, port = api.url.removeprefix("http://").partition(":")
+    return host, int(port)
+
+
+@contextmanager
+def connected(api: RunningApi) -> Iterator[socket.socket]:
+    with socket.create_connection(place(api), timeout=PATIENCE) as sock:
+        yield sock
+
+
+def answer_of(sock: socket.socket) -> bytes:
+    """Everything until the server closes the connection."""
+    received = b""
+    try:
+        while part := sock.recv(65536):
+            received += part
+    except ConnectionResetError:
+        pass
+    return received
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 3), st.floats(1, 5)), max_size=60), st.integers(1, 20), st.integers(5, 30)
+)
+def test_b7_a_bucket_gives_no_more_than_its_rate_and_its_burst(
+    asks: list[tuple[float, float]], rate: int, burst: int
+) -> None:
+    """Over each span: at most the burst, what came in, and the one unit that may overdraw it."""
+    now = 0.0
+    bucket = Bucket(rate, burst, lambda: now)
+    taken: list[tuple[float, float]] = []
+    for pause, units in asks:
+        now += pause
+        wait = bucket.take(units)
+        if wait:
+            now += wait + 1e-6
+            assert bucket.take(units) == 0, "Retry-After is enough"
+        taken.append((now, units))
+    for first, (began, _) in enumerate(taken):
+        for last in range(first, len(taken)):
+            total = sum(units for _, units in taken[first:last])
+            assert total <= burst + rate * (taken[last][0] - began) + 5
+
+
+def test_b7_a_token_sends_so_many_requests_a_second_and_others_go_on(
+    engine: Engine, owner_engine: Engine
+) -> None:
+    with running_api(engine, owner_engine, rate=0.1) as api:
+        busy, other = api.caller(Scope.WATCH, user="ann"), api.caller(Scope.WATCH, user="bob")
+        statuses = [busy.ask("GET", "subscriptions") for _ in range(30)]
+        refused = [answer for answer in statuses if answer.status_code == 429]
+        assert 1 <= len(refused) < 30
+        assert refused[0].json()["type"] == "urn:pricing-pipeline:too-many-requests"
+        assert "PRICING_API_REQUESTS_PER_SECOND" in refused[0].json()["detail"]
+        assert int(refused[0].headers["retry-after"]) >= 1
+        assert other.get("subscriptions")["subscriptions"] == []
+
+
+def test_b7_a_long_body_counts_as_many_requests(engine: Engine, owner_engine: Engine) -> None:
+    with running_api(engine, owner_engine, rate=1) as api:
+        busy = api.caller(Scope.WATCH, user="ann")
+        assert busy.ask("POST", "heartbeat", content=b" " * 100_000).status_code == 422
+        assert busy.ask("GET", "subscriptions").status_code == 429
+
+
+def test_b7_wrong_tokens_cost_their_sender_and_nobody_else(
+    engine: Engine, owner_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flood of guesses is put off, asks the database for none of them alone, and holds up no right token."""
+    monkeypatch.setattr(limits, "WRONG_TOKENS", 0.2)
+    with running_api(engine, owner_engine) as api:
+        _flood(api, engine)
+
+
+def _flood(api: RunningApi, engine: Engine) -> None:
+    reader = api.caller(Scope.READ)
+    reader.get("tasks")
+    asked = []
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    began = time.monotonic()
+    statuses = [api.stranger(f"pp_{number:043d}").ask("GET", "tasks").status_code for number in range(100)]
+    took = time.monotonic() - began
+    assert statuses.count(401) <= 2 + 0.2 * (took + 1)
+    assert statuses.count(429) == len(statuses) - statuses.count(401) > 0
+    assert len([sql for sql in asked if "api_tokens" in sql]) <= took / access._PAUSE_SECONDS + 2
+    assert reader.get("tasks")["tasks"] == []
+    newcomer = api.caller(Scope.READ)
+    assert newcomer.get("tasks")["tasks"] == []
+
+
+def test_b7_one_slow_caller_leaves_threads_for_the_others(api: RunningApi, core: Core) -> None:
+    """More requests of one token than there are threads wait for a lock; another token is answered meanwhile."""
+    slow, other = api.caller(Scope.WATCH, user="ann"), api.caller(Scope.READ)
+    other.get("tasks")
+    slow.get("subscriptions")
+    with core.owner.begin() as lock, ThreadPoolExecutor(2 * AT_ONCE) as pool:
+        lock.execute(text("LOCK TABLE pricing.user_allowances IN ACCESS EXCLUSIVE MODE"))
+        waiting = [pool.submit(slow.ask, "POST", "heartbeat", json=PAIR) for _ in range(2 * AT_ONCE)]
+        wait_until(lambda: _waiting_for_locks(core) == AT_ONCE_OF_ONE)
+        for _ in range(20):
+            assert other.get("tasks")["tasks"] == []
+        assert sum(future.done() for future in waiting) <= 2 * AT_ONCE - AT_ONCE_OF_ONE
+        assert _waiting_for_locks(core) <= AT_ONCE_OF_ONE
+        lock.rollback()
+        for future in waiting:
+            assert future.result().status_code in (200, 503)
+    assert slow.get("subscriptions")["subscriptions"] is not None
+
+
+def _waiting_for_locks(core: Core) -> int:
+    count: int = core.one(
+        "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    return count
+
+
+def test_b7_requests_under_way_of_one_token_are_bounded(api: RunningApi) -> None:
+    """Bodies that do not come: 32 are waited for, further requests of this token are refused, others answered."""
+    slow, other = api.caller(Scope.WATCH, user="ann"), api.caller(Scope.READ)
+    head = _head(api, slow, 10)
+    socks = [socket.create_connection(place(api), timeout=PATIENCE) for _ in range(32)]
+    try:
+        for sock in socks:
+            sock.sendall(head)
+        wait_until(lambda: slow.ask("GET", "subscriptions").status_code == 429)
+        assert slow.refusal("GET", "subscriptions")["type"] == "urn:pricing-pipeline:too-many-requests"
+        assert other.get("tasks")["tasks"] == []
+    finally:
+        for sock in socks:
+            sock.close()
+    wait_until(lambda: slow.ask("GET", "subscriptions").status_code == 200)
+
+
+def _head(api: RunningApi, caller: Caller, length: int, path: str = "/v1/heartbeat") -> bytes:
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: {api.url.removeprefix('http://')}\r\nAuthorization: Bearer {caller.token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+def test_b7_a_body_that_does_not_come_ends_its_request(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.2)
+    with connected(api) as sock:
+        sock.sendall(_head(api, api.caller(Scope.WATCH, user="ann"), 100) + b'{"pairs"')
+        assert b"408" in sock.recv(65536).split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize("begin", [b"", b"GET /livez HTTP/1.1\r\n", b"GET /livez HTTP/1.1\r\nX: "])
+def test_b7_a_head_that_does_not_end_is_not_waited_for(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch, begin: bytes
+) -> None:
+    """However many bytes of it come."""
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+    with connected(api) as sock:
+        stop = threading.Event()
+
+        def dribble() -> None:
+            sock.sendall(begin)
+            while begin and not stop.wait(0.05):
+                try:
+                    sock.sendall(b"x")
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        assert answer_of(sock) == b""
+        stop.set()
+        thread.join()
+    assert api.client.get("/livez").text == "ok\n"
+
+
+def test_b7_a_body_that_nobody_reads_is_not_waited_for(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+    with connected(api) as sock:
+        sock.sendall(_head(api, api.stranger("x"), 1_000_000))
+        assert b"401" in sock.recv(65536).split(b"\r\n")[0], "before the body is there"
+        try:
+            for _ in range(1000):
+                sock.sendall(b" ")
+                time.sleep(0.01)
+        except OSError:
+            pass
+        else:
+            pytest.fail("the connection stays open")
+
+
+def test_b7_a_peer_that_does_not_read_is_not_waited_for(
+    api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "READ_SECONDS", 0.3)
+    core.rows(
+        "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at)"
+        " SELECT 'breaker_open', 'S' || n, 'P1', repeat('x', 20000), t, t, t"
+        " FROM pricing.clock() t, generate_series(1, 500) n"
+    )
+    request = (
+        f"GET /v1/alerts?limit=1000 HTTP/1.1\r\nHost: {api.url.removeprefix('http://')}\r\n"
+        f"Authorization: Bearer {api.caller(Scope.READ).token}\r\n\r\n"
+    ).encode()
+    with connected(api) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.sendall(request)
+        time.sleep(1.5)
+        assert len(answer_of(sock)) < 10_000_000, "it is cut off"
+
+
+def test_b7_connections_are_bounded(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 5)
+    socks = [socket.create_connection(place(api), timeout=PATIENCE) for _ in range(10)]
+    try:
+        ended = [sock for sock in socks if _is_closed(sock)]
+        assert 4 <= len(ended) <= 6
+    finally:
+        for sock in socks:
+            sock.close()
+    wait_until(lambda: _answers(api))
+
+
+def _is_closed(sock: socket.socket) -> bool:
+    sock.settimeout(0.2)
+    try:
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
+    except TimeoutError:
+        return False
+
+
+def _answers(api: RunningApi) -> bool:
+    try:
+        return httpx.get(f"{api.url}/livez").text == "ok\n"
+    except httpx.HTTPError:
+        return False
+
+
+def test_b7_a_token_expires(
+    api: RunningApi, owner_engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "REMEMBERED_SECONDS", 0.0)
+    with owner_engine.begin() as connection:
+        token = api_tokens.add(connection, "short", [Scope.READ], None, hours=0.5).get_secret_value()
+    short = api.stranger(token)
+    assert short.get("tasks")["tasks"] == []
+    clock.advance(29 * 60)
+    assert short.get("tasks")["tasks"] == []
+    clock.advance(61)
+    problem = short.refusal("GET", "tasks")
+    assert (problem["status"], problem["type"]) == (401, "urn:pricing-pipeline:expired-token")
+    with owner_engine.begin() as connection:
+        assert [one.has_expired for one in api_tokens.stored(connection)] == [True]
+        again = api_tokens.add(connection, "short", [Scope.READ], "ann").get_secret_value()
+    assert short.refusal("GET", "tasks")["type"] == "urn:pricing-pipeline:wrong-token"
+    assert api.stranger(again).get("tasks")["tasks"] == []
+
+
+def test_b7_a_token_expires_also_while_it_is_remembered(api: RunningApi, owner_engine: Engine) -> None:
+    with owner_engine.begin() as connection:
+        token = api_tokens.add(connection, "short", [Scope.READ], None, hours=0.5 / 3600).get_secret_value()
+    short = api.stranger(token)
+    assert short.ask("GET", "tasks").status_code in (200, 401)
+    wait_until(lambda: short.ask("GET", "tasks").status_code == 401)
+
+
+def test_b7_long_expired_tokens_are_forgotten(owner_engine: Engine, clock: Clock) -> None:
+    with owner_engine.begin() as connection:
+        api_tokens.add(connection, "old", [Scope.READ], None, hours=1)
+        api_tokens.add(connection, "lasting", [Scope.READ], None)
+    clock.advance(31 * 86_400)
+    with owner_engine.begin() as connection:
+        api_tokens.add(connection, "new", [Scope.READ], None, hours=1)
+        assert [token.name for token in api_tokens.stored(connection)] == ["lasting", "new"]
+
+
+SMUGGLED: list[tuple[str, Callable[[str], str]]] = [
+    (
+        "two tokens, the wrong one first",
+        lambda token: f"Authorization: Bearer x\r\nAuthorization: Bearer {token}\r\n",
+    ),
+    (
+        "two tokens, the right one first",
+        lambda token: f"Authorization: Bearer {token}\r\nAuthorization: Bearer x\r\n",
+    ),
+    ("another scheme", lambda token: f"Authorization: Basic {token}\r\n"),
+    ("no scheme", lambda token: f"Authorization: {token}\r\n"),
+    ("two in one", lambda token: f"Authorization: Bearer {token}, Bearer {token}\r\n"),
+    ("another header", lambda token: f"X-Authorization: Bearer {token}\r\n"),
+    ("a cookie", lambda token: f"Cookie: authorization={token}\r\n"),
+    ("another case", lambda token: f"Authorization: Bearer {token.swapcase()}\r\n"),
+    ("a longer one", lambda token: f"Authorization: Bearer {token}A\r\n"),
+    ("a shorter one", lambda token: f"Authorization: Bearer {token[:-1]}\r\n"),
+]
+
+
+@pytest.mark.parametrize("header", [header for _, header in SMUGGLED], ids=[name for name, _ in SMUGGLED])
+def test_b7_only_one_plain_token_opens(api: RunningApi, header: Callable[[str], str]) -> None:
+    reader = api.caller(Scope.READ)
+    assert reader.get("tasks")["tasks"] == []
+    host = f"Host: {api.url.removeprefix('http://')}\r\nConnection: close\r\n"
+    with connected(api) as sock:
+        sock.sendall(f"GET /v1/tasks HTTP/1.1\r\n{host}{header(str(reader.token))}\r\n".encode())
+        assert b" 401 " in answer_of(sock).split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: identity\r\n",
+        "Content-Length: -1\r\n",
+        "Content-Length: +5\r\n",
+        "Content-Length: 5_0\r\n",
+        f"Content-Length: {'9' * 5000}\r\n",
+        "Content-Length : 5\r\n",
+        "X: 1\r\n Y: 2\r\nHost: evil.example\r\n",
+        "Host: evil.example\r\n",
+        "Origin: https://evil.example\r\n",
+        f"X: {'x' * 600_000}\r\n",
+    ],
+)
+def test_b7_what_two_servers_could_read_in_two_ways_is_refused(api: RunningApi, headers: str) -> None:
+    """Once, and the connection is at its end or takes the next request as one: nothing is smuggled behind it."""
+    watcher = api.caller(Scope.WATCH, user="ann")
+    head = f"Host: {api.url.removeprefix('http://')}\r\nAuthorization: Bearer {watcher.token}\r\n"
+    with connected(api) as sock:
+        sock.sendall(
+            f"POST /v1/heartbeat HTTP/1.1\r\n{head}{headers}\r\n0\r\n\r\n"
+            f"GET /v1/subscriptions HTTP/1.1\r\n{head}Connection: close\r\n\r\n".encode()
+        )
+        statuses = [
+            int(line.split()[1]) for line in answer_of(sock).split(b"\r\n") if line.startswith(b"HTTP/1.1 ")
+        ]
+    assert statuses
+    assert statuses[0] in (400, 403, 411, 413, 421, 431)
+    assert api.client.get("/livez").text == "ok\n"
+
+
+def test_b7_answers_are_kept_by_no_cache(api: RunningApi) -> None:
+    reader = api.caller(Scope.READ)
+    for answer in (
+        reader.ask("GET", "tasks"),
+        api.stranger().ask("GET", "tasks"),
+        reader.ask("GET", "nosuch"),
+    ):
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-request-id"]
+        assert "set-cookie" not in answer.headers
+
+
+def test_b7_a_fault_of_ours_says_nothing_of_itself(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the secret hunter2")
+
+    reader = api.caller(Scope.READ)
+    monkeypatch.setattr("pricing_pipeline.queue.task_queue.tasks", fail)
+    problem = reader.refusal("GET", "tasks")
+    assert (problem["status"], problem["type"]) == (500, "urn:pricing-pipeline:fault")
+    assert "hunter2" not in str(problem)
+
+
+def test_b7_a_route_that_needs_two_scopes_takes_one_turn(engine: Engine, owner_engine: Engine) -> None:
+    """If it took two, as many at once as there are turns would wait for each other for ever."""
+    app = make_app(engine, {"test"})
+    turns = []
+
+    @app.get("/v1/both")
+    async def both(caller: Watcher, _: Reader) -> None:
+        turns.append(app.state.shares.of(caller.token.token_id).threads._value)
+
+    with owner_engine.begin() as connection:
+        token = api_tokens.add(connection, "both", [Scope.ADMIN], "ann").get_secret_value()
+
+    async def ask() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            headers = {"Authorization": f"Bearer {token}"}
+            return [await client.get("/v1/both", headers=headers) for _ in range(2)]
+
+    assert [answer.status_code for answer in asyncio.run(ask())] == [200, 200]
+    assert turns == [AT_ONCE_OF_ONE - 1] * 2

@@ -1,0 +1,160 @@
+"""Lists in pages: whatever comes and goes between two pages, a row that stays is told once."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.examples import examples
+
+pytestmark = pytest.mark.usefixtures("still")
+
+ROWS = st.integers(0, 14)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list of the API, and how its rows come and go. Row n is called S<n>; its other keys repeat."""
+
+    path: str
+    insert: str
+    """Ends before the FROM, which gives each n of the new rows."""
+    table: str
+    params: dict[str, Any] = field(default_factory=dict)
+    column: str = "symbol"
+    name: Callable[[dict[str, Any]], str] = lambda row: str(row["symbol"])
+    noun: str = ""
+
+    @property
+    def plural(self) -> str:
+        return self.noun or self.path.replace("-", "_")
+
+    def add(self, core: Core, numbers: set[int]) -> None:
+        core.rows(f"{self.insert} FROM unnest(CAST(:numbers AS integer[])) n", numbers=sorted(numbers))
+
+    def remove(self, core: Core, numbers: set[int]) -> None:
+        names = [f"S{n}" for n in numbers]
+        core.rows(f"DELETE FROM {self.table} WHERE {self.column} = ANY (:names)", names=names)
+
+
+_TYPE = "CASE n % 2 WHEN 0 THEN 'equity_quote' ELSE 'equity_daily' END"
+_AT = "pricing.clock() - make_interval(secs => n % 3)"
+LISTINGS = (
+    Listing(
+        "subscriptions",
+        "INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol, subscribed_at, last_seen_at)"
+        f" SELECT 'ann', {_TYPE}, 'S' || n, {_AT}, {_AT}",
+        "pricing.active_subscriptions",
+    ),
+    Listing(
+        "holdings",
+        "INSERT INTO pricing.holdings (user_id, data_type, symbol, status, closed_at)"
+        f" SELECT 'ann', {_TYPE}, 'S' || n, CASE n % 3 WHEN 0 THEN 'closed' ELSE 'active' END,"
+        " CASE n % 3 WHEN 0 THEN pricing.clock() END",
+        "pricing.holdings",
+        {"closed_too": True},
+    ),
+    Listing(
+        "tasks",
+        "INSERT INTO pricing.api_call_queue (data_type, symbol, provider, status, priority, finished_at, failure_kind)"
+        f" SELECT {_TYPE}, 'S' || n, 'twelvedata', CASE n % 4 WHEN 0 THEN 'failed' ELSE 'pending' END, n % 2,"
+        f" CASE n % 4 WHEN 0 THEN {_AT} END, CASE n % 4 WHEN 0 THEN 'provider_error' END",
+        "pricing.api_call_queue",
+    ),
+    Listing(
+        "operations",
+        "INSERT INTO pricing.async_operations (operation_type, payload, status, due_at, max_attempts, enqueued_at,"
+        " finished_at) SELECT 'log', jsonb_build_object('title', 'S' || n),"
+        f" CASE n % 4 WHEN 0 THEN 'failed' ELSE 'pending' END, {_AT}, 3, {_AT}, CASE n % 4 WHEN 0 THEN {_AT} END",
+        "pricing.async_operations",
+        column="payload ->> 'title'",
+        name=lambda row: str(row["payload"]["title"]),
+    ),
+    Listing(
+        "quarantine",
+        "INSERT INTO pricing.quarantined_values (data_type, symbol, provider, kind, value, reason, call_id,"
+        f" recorded_at, last_seen_at, last_call_id)"
+        f" SELECT {_TYPE}, 'S' || n, 'twelvedata', 'unit', '1', 'x', 1, {_AT}, {_AT}, 1",
+        "pricing.quarantined_values",
+        noun="values",
+    ),
+    Listing(
+        "backfills",
+        "INSERT INTO pricing.backfills (data_type, window_start, window_end, symbols, requested_at)"
+        f" SELECT 'equity_daily', '2020-01-01', '2020-01-02', ARRAY['S' || n], {_AT}",
+        "pricing.backfills",
+        column="symbols[1]",
+        name=lambda row: str(row["symbols"][0]),
+    ),
+    Listing(
+        "alerts",
+        "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at, resolved_at)"
+        f" SELECT 'breaker_open', 'S' || n, 'P' || n % 3, 'x', {_AT}, {_AT}, {_AT}, CASE n % 4 WHEN 0 THEN {_AT} END",
+        "pricing.alerts",
+        {"past": True},
+        column="subject",
+        name=lambda row: str(row["subject"]),
+    ),
+)
+
+
+@pytest.mark.parametrize("listing", LISTINGS, ids=lambda listing: listing.plural)
+def test_b7_paging_neither_repeats_nor_skips_a_row_that_stays(
+    api: RunningApi, core: Core, listing: Listing
+) -> None:
+    caller = api.caller(Scope.ADMIN, user="ann")
+
+    @settings(max_examples=examples(30), deadline=None)
+    @given(
+        at_first=st.sets(ROWS, max_size=15),
+        changes=st.lists(st.sets(ROWS, max_size=4), min_size=1),
+        limits=st.lists(st.integers(1, 5), min_size=1),
+    )
+    def page_through(at_first: set[int], changes: list[set[int]], limits: list[int]) -> None:
+        rows, stayed = set(at_first), set(at_first)
+        listing.add(core, rows)
+        told: list[str] = []
+        params, cursor = dict(listing.params), None
+        for page in range(100):
+            limit = limits[page % len(limits)]
+            found = caller.get(listing.path, **(params | {"limit": limit}))
+            assert len(found[listing.plural]) <= limit
+            told += map(listing.name, found[listing.plural])
+            cursor = found["next"]
+            if cursor is None:
+                break
+            assert len(found[listing.plural]) == limit
+            params["cursor"] = cursor
+            changed = changes[page % len(changes)]
+            listing.remove(core, rows & changed)
+            listing.add(core, changed - rows)
+            rows ^= changed
+            stayed -= changed
+        listing.remove(core, rows)
+        assert cursor is None, "the list never ends"
+        assert {name for name in told if told.count(name) > 1 and int(name[1:]) in stayed} == set()
+        assert {f"S{n}" for n in stayed} <= set(told)
+
+    page_through()
+
+
+@pytest.mark.parametrize("listing", LISTINGS, ids=lambda listing: listing.plural)
+@pytest.mark.parametrize(
+    "cursor",
+    ["x", "!!!", "e30", base64.urlsafe_b64encode(json.dumps(["other", "a", "b", "c"]).encode()).decode()],
+)
+def test_b7_a_cursor_of_no_page_is_refused(api: RunningApi, listing: Listing, cursor: str) -> None:
+    caller = api.caller(Scope.ADMIN, user="ann")
+    problem = caller.refusal("GET", listing.path, params={"cursor": cursor})
+    assert (problem["status"], problem["type"]) == (422, "urn:pricing-pipeline:invalid-cursor")
+    assert listing.plural in problem["detail"]

@@ -1,0 +1,198 @@
+"""Who may do what over HTTP: every route with every kind of token, and nothing of other users."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import httpx
+import pytest
+
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.support.api_routes import ROUTES, request_of
+from pricing_pipeline_tests.support.api_server import RunningApi
+
+pytestmark = pytest.mark.usefixtures("still")
+
+
+@pytest.fixture(autouse=True)
+def _known(core: Core) -> None:
+    """Bob watches AAPL and holds MSFT."""
+    core.rows(
+        "INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol, subscribed_at, last_seen_at)"
+        " VALUES ('bob', 'equity_quote', 'AAPL', pricing.clock(), pricing.clock())"
+    )
+    core.rows(
+        "INSERT INTO pricing.holdings (user_id, data_type, symbol) VALUES ('bob', 'equity_quote', 'MSFT')"
+    )
+
+
+def documented(api: RunningApi) -> dict[str, dict[str, Any]]:
+    """The operations of the OpenAPI document, by method and path."""
+    paths = api.client.get("/openapi.json").json()["paths"]
+    return {
+        f"{method.upper()} {path}": operation
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+    }
+
+
+def ask(api: RunningApi, name: str, token: str | None, **params: str) -> httpx.Response:
+    method, path, request = request_of(name)
+    request["params"] |= params
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return api.client.request(method, path, headers=headers, **request)
+
+
+def test_b7_every_route_has_its_row(api: RunningApi) -> None:
+    assert documented(api).keys() == ROUTES.keys()
+
+
+def test_b7_every_route_opens_to_the_tokens_of_its_scope_and_to_no_others(api: RunningApi) -> None:
+    tokens: dict[str, str | None] = {"none": None, "wrong": f"pp_{'A' * 43}", "garbage": "x"}
+    applications = {scope: api.caller(scope).token for scope in Scope}
+    anns = {scope: api.caller(scope, user="ann").token for scope in Scope}
+    found, wanted = {}, {}
+    for name, route in ROUTES.items():
+        for kind, token in tokens.items():
+            found[name, kind] = ask(api, name, token).status_code
+            wanted[name, kind] = route.status if route.needs is None else 401
+        for scope in Scope:
+            granted = route.status if route.allows(scope) else 403
+            found[name, "application", scope] = ask(
+                api, name, applications[scope], **({"user": "cleo"} if route.of_user else {})
+            ).status_code
+            found[name, "ann", scope] = ask(api, name, anns[scope]).status_code
+            wanted[name, "application", scope] = wanted[name, "ann", scope] = granted
+            if route.of_user and route.allows(scope):
+                found[name, "nobody", scope] = ask(api, name, applications[scope]).status_code
+                wanted[name, "nobody", scope] = 422
+    assert {key: status for key, status in found.items() if wanted[key] != status} == {}
+
+
+def test_b7_every_answer_is_documented(api: RunningApi) -> None:
+    operations = documented(api)
+    admin = api.caller(Scope.ADMIN, user="ann").token
+    for name in ROUTES:
+        for token in (None, admin):
+            answer = ask(api, name, token)
+            contents = operations[name]["responses"][str(answer.status_code)]["content"]
+            assert answer.headers["content-type"].partition(";")[0] in contents, name
+
+
+def test_b5_a_token_of_ann_changes_and_sees_nothing_of_bob(api: RunningApi, core: Core) -> None:
+    ann = api.caller(*Scope, user="ann").token
+    before = rows_of_bob(core)
+    assert len(before) == 2
+    for name, route in ROUTES.items():
+        answer = ask(api, name, ann)
+        assert "bob" not in answer.text, name
+        if route.needs is not None:
+            refused = ask(api, name, ann, user="bob")
+            assert (refused.status_code, refused.json()["type"]) == (403, "urn:pricing-pipeline:other-user")
+            assert ask(api, name, ann, user="ann").status_code == route.status, name
+            smuggled = {"user": ["ann", "bob"]}
+            method, path, request = request_of(name)
+            both = api.client.request(
+                method,
+                path,
+                headers={"Authorization": f"Bearer {ann}"},
+                **request | {"params": {**request["params"], **smuggled}},
+            )
+            assert both.status_code in (403, route.status), name
+            assert '"bob"' not in both.text
+        assert rows_of_bob(core) == before, name
+
+
+def rows_of_bob(core: Core) -> list[Any]:
+    return [
+        tuple(row)
+        for table in ("active_subscriptions", "holdings")
+        for row in core.rows(f"SELECT * FROM pricing.{table} WHERE user_id = 'bob' ORDER BY 1, 2, 3")
+    ]
+
+
+def test_b5_a_body_names_no_user(api: RunningApi, core: Core) -> None:
+    ann = api.caller(*Scope, user="ann")
+    before = rows_of_bob(core)
+    for name in ROUTES:
+        method, path, request = request_of(name)
+        if isinstance(request.get("json"), dict):
+            body = {**request["json"], "user": "bob", "user_id": "bob"}
+            answer = ann.ask(method, path.removeprefix("/v1/"), json=body, params=request["params"])
+            assert answer.status_code == 422, name
+    assert rows_of_bob(core) == before
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
+def test_b7_no_other_method_does_anything(api: RunningApi, core: Core, method: str) -> None:
+    admin = api.caller(Scope.ADMIN, user="ann").token
+    before = rows_of_bob(core)
+    for path in {name.partition(" ")[2] for name in ROUTES}:
+        methods = {name.partition(" ")[0] for name in ROUTES if name.endswith(f" {path}")}
+        if method in methods:
+            continue
+        name = f"{next(iter(methods))} {path}"
+        _, place, _ = request_of(name)
+        for token in (None, admin):
+            answer = api.client.request(
+                method, place, headers={"Authorization": f"Bearer {token}"} if token else {}
+            )
+
+            wanted = (405,) if token or not path.startswith("/v1") else (401,)
+            assert answer.status_code in wanted, (method, place, answer.status_code)
+            assert not {h for h in answer.headers if h.startswith("access-control")}
+    assert rows_of_bob(core) == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "/v1/subscriptions/",
+            "//v1/subscriptions",
+            "/v1//subscriptions",
+            "/V1/subscriptions",
+            "/v1",
+            "/v1/",
+        ),
+        *("/v1/./subscriptions", "/livez/../v1/subscriptions", "/v1/subscriptions%00", "/v1%2Fsubscriptions"),
+        *("/v1/%73ubscriptions", "/v1/subscriptions?user=bob", "/v1/subscriptions%3Fuser=bob"),
+        "/v1/subscriptions;user=bob",
+    ],
+)
+def test_b7_no_spelling_of_a_path_gets_round_the_token(api: RunningApi, path: str) -> None:
+    """Raw, because httpx would tidy the path."""
+    status, text = raw(api, f"GET {path} HTTP/1.1\r\nHost: {api.url.removeprefix('http://')}\r\n\r\n")
+    assert status in (401, 404), text
+    assert "AAPL" not in text
+    ann = api.caller(*Scope, user="ann").token
+    head = f"Host: {api.url.removeprefix('http://')}\r\nAuthorization: Bearer {ann}\r\n\r\n"
+    status, text = raw(api, f"GET {path} HTTP/1.1\r\n{head}")
+    assert status in (200, 403, 404), text
+    assert "bob" not in json.dumps(text) or status == 403
+    assert QUOTE not in text
+
+
+def raw(api: RunningApi, request: str) -> tuple[int, str]:
+    """Status and text of the answer to a request, byte for byte as it is written here."""
+    host, _, port = api.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as sock:
+        sock.sendall(request.encode("latin-1"))
+        received = b""
+        while b"\r\n\r\n" not in received and (part := sock.recv(65536)):
+            received += part
+        head, _, body = received.partition(b"\r\n\r\n")
+        length = next(
+            (
+                int(line.split(b":")[1])
+                for line in head.split(b"\r\n")
+                if line.lower().startswith(b"content-length")
+            ),
+            0,
+        )
+        while len(body) < length and (part := sock.recv(65536)):
+            body += part
+    return int(head.split()[1]), body.decode()

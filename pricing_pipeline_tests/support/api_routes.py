@@ -1,0 +1,87 @@
+"""Every route of the HTTP API with the scope that it needs and a request that it takes: one line for each.
+
+A route without a line fails tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
+
+PAIR = {"pairs": [{"data_type": QUOTE, "symbol": "AAPL"}]}
+NOWHERE = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a route needs (None: no token), a request, and the status of its answer in an empty pipeline."""
+
+    needs: Scope | None
+    status: int = 200
+    params: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    of_user: bool = False
+    """Whether it is about one user, who must be named."""
+
+    def allows(self, scope: Scope) -> bool:
+        return self.needs in (scope, None) or scope is Scope.ADMIN
+
+
+READ, WATCH, OPERATE = Scope.READ, Scope.WATCH, Scope.OPERATE
+NONE_SUCH = 999_999_999
+IDS = {"ids": [NONE_SUCH]}
+
+ROUTES: Mapping[str, Route] = {
+    "GET /livez": Route(None),
+    "GET /v1/prices": Route(READ, params={"symbols": "AAPL"}),
+    "GET /v1/why": Route(READ, params={"symbols": "AAPL"}),
+    "POST /v1/heartbeat": Route(WATCH, body=PAIR, of_user=True),
+    "POST /v1/unsubscribe": Route(WATCH, body=PAIR, of_user=True),
+    "POST /v1/hold": Route(WATCH, body=PAIR, of_user=True),
+    "POST /v1/release": Route(WATCH, body=PAIR, of_user=True),
+    "GET /v1/subscriptions": Route(WATCH, of_user=True),
+    "GET /v1/holdings": Route(WATCH, of_user=True),
+    "GET /v1/tasks": Route(READ),
+    "GET /v1/tasks/{task_id}": Route(READ, 404),
+    "POST /v1/tasks/retry": Route(OPERATE, 404, body=IDS),
+    "POST /v1/tasks/cancel": Route(OPERATE, 404, body=IDS),
+    "GET /v1/operations": Route(OPERATE),
+    "GET /v1/operations/status": Route(OPERATE),
+    "GET /v1/operations/{operation_id}": Route(OPERATE, 404),
+    "POST /v1/operations/retry": Route(OPERATE, 404, body=IDS),
+    "POST /v1/operations/cancel": Route(OPERATE, 404, body=IDS),
+    "GET /v1/quarantine": Route(READ),
+    "GET /v1/quarantine/{value_id}": Route(READ, 404),
+    "POST /v1/quarantine/release": Route(OPERATE, 404, body=IDS),
+    "POST /v1/quarantine/reject": Route(OPERATE, 404, body=IDS),
+    "GET /v1/backfills": Route(READ),
+    "POST /v1/backfills": Route(OPERATE, 503, body={"data_type": DAILY, "first_day": "2013-01-10"}),
+    "GET /v1/backfills/cost": Route(READ, params={"data_type": DAILY, "first_day": "2013-01-10"}),
+    "GET /v1/backfills/runs/{run_id}": Route(READ, 503),
+    "GET /v1/backfills/{backfill_id}": Route(READ, 404),
+    "POST /v1/backfills/{backfill_id}/cancel": Route(OPERATE, 404),
+    "GET /v1/alerts": Route(READ),
+    "GET /v1/alerts/{alert_id}": Route(READ, 404),
+    "POST /v1/alerts/acknowledge": Route(OPERATE, 404, body=IDS),
+    "POST /v1/alerts/silence": Route(OPERATE, body={"alert": "breaker_open", "hours": 1}),
+    "POST /v1/alerts/unsilence": Route(OPERATE, body={"alert": "breaker_open"}),
+    "POST /v1/instruments/pause": Route(OPERATE, body={"symbols": ["AAPL"]}),
+    "POST /v1/instruments/resume": Route(OPERATE, body={"symbols": ["AAPL"]}),
+}
+
+_PLACES = {"{backfill_id}": NOWHERE, "{run_id}": NOWHERE}
+
+
+def request_of(name: str) -> tuple[str, str, dict[str, Any]]:
+    """Method, path and request of a route."""
+    method, _, path = name.partition(" ")
+    parts = [_PLACES.get(part, str(NONE_SUCH)) if part.startswith("{") else part for part in path.split("/")]
+    route = ROUTES[name]
+    request: dict[str, Any] = {"params": dict(route.params)}
+    if route.body is not None:
+        request["json"] = route.body
+    return method, "/".join(parts), request
