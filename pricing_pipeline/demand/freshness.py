@@ -87,7 +87,14 @@ def measure(connection: Connection, data_types: Sequence[str] | None = None) -> 
 
 def why(connection: Connection, symbol: str, data_type: str | None = None) -> list[Why]:
     """Why the prices of a symbol are as old as they are, in one data type or in each that has it."""
-    parameters = {"symbol": symbol, "data_type": data_type}
+    return why_symbols(connection, [symbol], data_type)
+
+
+def why_symbols(
+    connection: Connection, symbols: Sequence[str], data_type: str | None = None
+) -> list[Why]:
+    """The same of several symbols, in the order in which they are named, and by data type."""
+    parameters = {"symbols": list(symbols), "data_type": data_type}
     return [Why(**row) for row in connection.execute(query("demand.why"), parameters).mappings()]
 
 

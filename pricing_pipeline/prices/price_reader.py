@@ -97,6 +97,19 @@ def read(connection: Connection, symbol: str, data_type: str | None = None) -> R
     return Reading(latest(connection, symbol, data_type=data_type), request(connection, [symbol], data_type))
 
 
+def read_as_json(
+    connection: Connection, symbols: Sequence[str], data_type: str | None = None, user_id: str | None = None
+) -> str | None:
+    """The latest prices of symbols, pairs without one, and why what is not fresh is old, as `/v1/prices` answers them.
+
+    What is missing or stale is asked for, for a user within the user's caps; with None as for one viewer. It is one
+    statement, which writes nothing where all is fresh. None if `data_type` is no active type of prices.
+    """
+    parameters = {"symbols": list(symbols), "data_type": data_type, "user_id": user_id}
+    ((answer,),) = driver_rows(connection, driver_query("prices.read"), parameters)
+    return None if answer is None else str(answer)
+
+
 def request(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> int:
     """Ask for missing or stale prices of symbols, as for one viewer; returns how many pairs are queued.
 

@@ -93,17 +93,20 @@ WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY 
 GROUP BY 1, 2 ORDER BY 1;
 
 -- name: why
--- Why the prices of a symbol are as old as they are: of one data type, or of each that applies to it.
-SELECT r.data_type, CAST(:symbol AS text) AS symbol, w.state,
+-- Why the prices of symbols are as old as they are: of one data type, or of each that applies to them.
+SELECT r.data_type, r.symbol, w.state,
        w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.format_time(late.owed_since) || ', so it counts as late', '') AS sentence,
        w.observed_at, w.fetched_at, w.since, w.next_at
-FROM (SELECT CAST(:data_type AS text) AS data_type WHERE CAST(:data_type AS text) IS NOT NULL
+FROM (SELECT CAST(:data_type AS text) AS data_type, u.symbol, u.place
+      FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place) WHERE CAST(:data_type AS text) IS NOT NULL
       UNION ALL
-      SELECT k.data_type FROM pricing.data_type_registry k JOIN pricing.instruments i USING (asset_class)
-      WHERE CAST(:data_type AS text) IS NULL AND i.symbol = :symbol AND k.is_active) r
-CROSS JOIN LATERAL pricing.why_old(r.data_type, :symbol) w
-LEFT JOIN LATERAL (SELECT x.owed_since FROM pricing.watched_pairs(ARRAY[r.data_type]) x
-                   WHERE x.symbol = :symbol AND x.state = 'late') late ON true ORDER BY 1;
+      SELECT k.data_type, u.symbol, u.place FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place)
+      JOIN pricing.instruments i USING (symbol) JOIN pricing.data_type_registry k USING (asset_class)
+      WHERE CAST(:data_type AS text) IS NULL AND k.is_active) r
+CROSS JOIN LATERAL pricing.why_old(r.data_type, r.symbol) w
+LEFT JOIN (SELECT x.data_type, x.symbol, x.owed_since FROM pricing.watched_pairs(CASE WHEN CAST(:data_type AS text) IS NOT NULL THEN ARRAY[CAST(:data_type AS text)] END) x
+           WHERE x.state = 'late' AND x.symbol = ANY (CAST(:symbols AS text[]))) late USING (data_type, symbol)
+ORDER BY r.place, 1;
 
 -- name: why_late
 -- Why watched pairs of a data type are late, those that are owed longest first.

@@ -60,6 +60,10 @@ FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
 WHERE l.symbol = ANY (CAST(:symbols AS text[])) AND (CAST(:data_type AS text) IS NULL OR l.data_type = CAST(:data_type AS text))
 ORDER BY l.data_type, l.symbol;
 
+-- name: read
+-- The whole of a read over HTTP, as JSON; NULL where the named data type is none of prices.
+SELECT pricing.read_prices(CAST(:symbols AS text[]), CAST(:data_type AS text), CAST(:user_id AS text));
+
 -- name: request
 -- A read asks for what is missing or stale of symbols, in every type of prices that applies; returns how many are queued.
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
