@@ -15,6 +15,7 @@ from pricing_pipeline.api import demand, health, prices
 from pricing_pipeline.api.access import Tokens
 from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
+from pricing_pipeline.db.engine import KeptSessions
 
 AT_ONCE = 8
 """So many requests are worked on at once, each with a session of the database. The others wait for their turn."""
@@ -40,6 +41,7 @@ def make_app(engine: Engine, hosts: Iterable[str]) -> FastAPI:
         lifespan=_limited,
     )
     app.state.engine = engine
+    app.state.sessions = KeptSessions(engine)
     app.state.tokens = Tokens(engine)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
     for module in (prices, demand):
@@ -53,6 +55,7 @@ def make_app(engine: Engine, hosts: Iterable[str]) -> FastAPI:
 
 
 @asynccontextmanager
-async def _limited(_: FastAPI) -> AsyncIterator[None]:
+async def _limited(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = AT_ONCE
     yield
+    app.state.sessions.close()

@@ -10,9 +10,8 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.access import Database, Reader, Sessions
 from pricing_pipeline.api.problems import Refused
-from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
 from pricing_pipeline.prices import price_reader
@@ -105,19 +104,23 @@ class Reasons(BaseModel):
 
 @router.get("/prices", response_model=Prices)
 def read_prices(
-    database: Database, caller: Reader, symbols: Symbols, data_type: DataType = None
+    sessions: Sessions, caller: Reader, symbols: Symbols, data_type: DataType = None
 ) -> Response:
     """The latest prices of symbols, at once: what is missing or stale is asked for, and comes a moment later.
 
     A price that is not fresh says why. A symbol that is no instrument is listed as missing.
     """
     wanted = _listed(symbols)
-    with autocommitting(database).connect() as connection:
-        answer = price_reader.read_as_json(connection, wanted, data_type, caller.user_or_none)
+    user = caller.user_or_none
+
+    def read(connection: Connection) -> str:
+        answer = price_reader.read_as_json(connection, wanted, data_type, user)
         if answer is None:
             raise _no_prices(connection, data_type or "")
-    # The database writes it: a model of each price would take longer than all the rest.
-    return Response(answer, media_type="application/json")
+        return answer
+
+    # The database writes the answer: a model of each price would take longer than all the rest.
+    return Response(sessions.run(read), media_type="application/json")
 
 
 @router.get("/why")

@@ -94,17 +94,18 @@ GROUP BY 1, 2 ORDER BY 1;
 
 -- name: why
 -- Why the prices of symbols are as old as they are: of one data type, or of each that applies to them.
+WITH pairs AS MATERIALIZED (
+    SELECT CAST(:data_type AS text) AS data_type, u.symbol, u.place
+    FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place) WHERE CAST(:data_type AS text) IS NOT NULL
+    UNION ALL
+    SELECT k.data_type, u.symbol, u.place FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place)
+    JOIN pricing.instruments i USING (symbol) JOIN pricing.data_type_registry k USING (asset_class)
+    WHERE CAST(:data_type AS text) IS NULL AND k.is_active)
 SELECT r.data_type, r.symbol, w.state,
        w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.format_time(late.owed_since) || ', so it counts as late', '') AS sentence,
        w.observed_at, w.fetched_at, w.since, w.next_at
-FROM (SELECT CAST(:data_type AS text) AS data_type, u.symbol, u.place
-      FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place) WHERE CAST(:data_type AS text) IS NOT NULL
-      UNION ALL
-      SELECT k.data_type, u.symbol, u.place FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place)
-      JOIN pricing.instruments i USING (symbol) JOIN pricing.data_type_registry k USING (asset_class)
-      WHERE CAST(:data_type AS text) IS NULL AND k.is_active) r
-CROSS JOIN LATERAL pricing.why_old(r.data_type, r.symbol) w
-LEFT JOIN (SELECT x.data_type, x.symbol, x.owed_since FROM pricing.watched_pairs(CASE WHEN CAST(:data_type AS text) IS NOT NULL THEN ARRAY[CAST(:data_type AS text)] END) x
+FROM pairs r CROSS JOIN LATERAL pricing.why_old(r.data_type, r.symbol) w
+LEFT JOIN (SELECT x.data_type, x.symbol, x.owed_since FROM pricing.watched_pairs(ARRAY(SELECT DISTINCT p.data_type FROM pairs p)) x
            WHERE x.state = 'late' AND x.symbol = ANY (CAST(:symbols AS text[]))) late USING (data_type, symbol)
 ORDER BY r.place, 1;
 
