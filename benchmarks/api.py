@@ -176,7 +176,7 @@ def _load(place: _Place, path: str, token: str, size: Size) -> Load:
 
 
 def _arrow_ms(port: int, token: str, reads: int) -> float:
-    request = urllib.request.Request(  # noqa: S310 - of ours
+    request = urllib.request.Request(
         f"http://127.0.0.1:{port}{_HISTORY}",
         headers={"Authorization": f"Bearer {token}", "Accept": "application/vnd.apache.arrow.stream"},
     )
@@ -281,7 +281,9 @@ async def _send(port: int, path: str, symbols: int, per_second: int, seconds: fl
 
     async def ask(due: float) -> None:
         names = ",".join(f"R{number}" for number in dice.sample(range(symbols), SYMBOLS_READ))
-        head = f"GET {path}{names} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        head = (
+            f"GET {path}{names} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        )
         connection = await free.get()
         await connection.ask(head.encode())
         free.put_nowait(connection)
@@ -300,9 +302,7 @@ async def _send(port: int, path: str, symbols: int, per_second: int, seconds: fl
 
 def _load_work(port: str, path: str, symbols: str, per_second: str, seconds: str) -> Callable[[], Any]:
     host = urlsplit(f"//127.0.0.1:{port}")
-    return lambda: asyncio.run(
-        _send(host.port or 0, path, int(symbols), int(per_second), float(seconds))
-    )
+    return lambda: asyncio.run(_send(host.port or 0, path, int(symbols), int(per_second), float(seconds)))
 
 
 if __name__ == "__main__":

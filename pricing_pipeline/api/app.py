@@ -8,10 +8,10 @@ from importlib.metadata import version
 
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI
-from fastapi.middleware.gzip import GZipMiddleware
 from sqlalchemy import Engine
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
-from pricing_pipeline.api import demand, health, prices
+from pricing_pipeline.api import demand, health, history, prices
 from pricing_pipeline.api.access import Tokens
 from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
@@ -21,6 +21,8 @@ AT_ONCE = 8
 """So many requests are worked on at once, each with a session of the database. The others wait for their turn."""
 _GZIP_FROM = 1000
 """Bytes; a shorter body is sent in one packet anyway."""
+_GZIP_LEVEL = 5
+"""The highest one takes thrice as long for a few percent."""
 
 _ABOUT = """Prices, who watches them, and where they come from.
 
@@ -44,12 +46,17 @@ def make_app(engine: Engine, hosts: Iterable[str]) -> FastAPI:
     app.state.sessions = KeptSessions(engine)
     app.state.tokens = Tokens(engine)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
-    for module in (prices, demand):
+    for module in (prices, history, demand):
         routes.include_router(module.router)
     app.include_router(routes)
     app.include_router(health.router)
     add_handlers(app)
-    app.add_middleware(GZipMiddleware, minimum_size=_GZIP_FROM)
+    app.add_middleware(
+        GZipMiddleware,
+        minimum_size=_GZIP_FROM,
+        compresslevel=_GZIP_LEVEL,
+        exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, *history.BINARY),
+    )
     app.add_middleware(Guard, hosts=list(hosts))
     return app
 

@@ -11,9 +11,10 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Database, Reader, Sessions
+from pricing_pipeline.api.parameters import type_of_prices
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.demand import freshness, instruments
-from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
+from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import data_type_registry
 
@@ -103,9 +104,7 @@ class Reasons(BaseModel):
 
 
 @router.get("/prices", response_model=Prices)
-def read_prices(
-    sessions: Sessions, caller: Reader, symbols: Symbols, data_type: DataType = None
-) -> Response:
+def read_prices(sessions: Sessions, caller: Reader, symbols: Symbols, data_type: DataType = None) -> Response:
     """The latest prices of symbols, at once: what is missing or stale is asked for, and comes a moment later.
 
     A price that is not fresh says why. A symbol that is no instrument is listed as missing.
@@ -113,10 +112,10 @@ def read_prices(
     wanted = _listed(symbols)
     user = caller.user_or_none
 
-    def read(connection: Connection) -> str:
+    def read(connection: Connection) -> str | None:
         answer = price_reader.read_as_json(connection, wanted, data_type, user)
         if answer is None:
-            raise _no_prices(connection, data_type or "")
+            type_of_prices(connection, data_type or "")  # which it is not, and says why
         return answer
 
     # The database writes the answer: a model of each price would take longer than all the rest.
@@ -151,10 +150,3 @@ def _listed(symbols: str) -> list[str]:
             422, "invalid-request", f"symbols has {len(given)} of them, and a request at most {_MOST_SYMBOLS}"
         )
     return given
-
-
-def _no_prices(connection: Connection, data_type: str) -> UnknownDataType:
-    kind = data_type_registry.active_data_type(connection, data_type)
-    return UnknownDataType(
-        f"{kind.data_type} is a type of documents: GET /v1/documents/{kind.data_type}/SYMBOL reads them."
-    )

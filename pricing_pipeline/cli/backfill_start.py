@@ -11,7 +11,6 @@ import typer
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.arguments import span
 from pricing_pipeline.cli.backfill_ways import Outcome, Request, Show, in_dagster, in_process
 from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Location, Webserver
 from pricing_pipeline.cli.database import open_engine
@@ -19,6 +18,7 @@ from pricing_pipeline.cli.output import console, listed, print_json, size
 from pricing_pipeline.cli.program import warn
 from pricing_pipeline.demand import backfills, instruments
 from pricing_pipeline.demand.backfills import Progress
+from pricing_pipeline.domain.windows import span
 from pricing_pipeline.errors import InvalidRange
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.processes.web_guard import ui_token

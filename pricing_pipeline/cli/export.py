@@ -10,6 +10,7 @@ from typing import Any
 
 from pricing_pipeline.cli.output import plain
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.domain import cells
 from pricing_pipeline.errors import PricingError
 
 _STANDARD_OUTPUT = Path("-")
@@ -33,13 +34,17 @@ def _write_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], path: 
     def write_to(file: Any) -> None:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(columns)
-        table.writerows([plain(row[name]) for name in columns] for row in rows)
+        table.writerows([_cell(row[name]) for name in columns] for row in rows)
 
     if path == _STANDARD_OUTPUT:
         write_to(sys.stdout)
         return
     with path.open("w", encoding="utf-8", newline="") as file:
         write_to(file)
+
+
+def _cell(value: object) -> object:
+    return cells.safe(value) if isinstance(value, str) else plain(value)
 
 
 def _write_parquet(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], path: Path) -> None:

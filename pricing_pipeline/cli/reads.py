@@ -60,7 +60,7 @@ class Warned:
 
 def today(connection: Connection) -> date:
     """The current day in UTC, by the database's clock."""
-    day: date = connection.execute(query("cli.today")).scalar_one()
+    day: date = connection.execute(query("prices.today")).scalar_one()
     return day
 
 

@@ -90,9 +90,7 @@ def why(connection: Connection, symbol: str, data_type: str | None = None) -> li
     return why_symbols(connection, [symbol], data_type)
 
 
-def why_symbols(
-    connection: Connection, symbols: Sequence[str], data_type: str | None = None
-) -> list[Why]:
+def why_symbols(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> list[Why]:
     """The same of several symbols, in the order in which they are named, and by data type."""
     parameters = {"symbols": list(symbols), "data_type": data_type}
     return [Why(**row) for row in connection.execute(query("demand.why"), parameters).mappings()]

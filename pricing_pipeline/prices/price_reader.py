@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.domain.windows import Window, last_of, span
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
 from pricing_pipeline.prices import frames
 
@@ -237,6 +238,16 @@ def _span(
     }
 
 
+def days(connection: Connection, first: date | None, last: date | None, default_days: int) -> Window:
+    """The UTC days that are meant: the last is today if None, the first so many days before it.
+
+    Raises InvalidRange if they are in the wrong order, or the first has not come yet.
+    """
+    last_day = last_of(first, last, connection.execute(query("prices.today")).scalar_one())
+    earliest = date.min + timedelta(days=default_days)
+    return span(first or max(last_day, earliest) - timedelta(days=default_days), last_day)
+
+
 def history(
     connection: Connection,
     symbol: str,
@@ -265,6 +276,37 @@ def history(
             is_binary=True,
         )
     return frames.make_frame(*row)
+
+
+def history_parts(
+    connection: Connection,
+    symbol: str,
+    data_type: str,
+    first_day: date,
+    last_day: date,
+    *,
+    as_of: datetime | None = None,
+    adjust: Adjust | str | None = None,
+    in_digits: bool,
+) -> Iterator[frames.Columns]:
+    """The values of `bars` as columns, oldest first, some ten thousand rows at a time: what arrow.py and lines.py take.
+
+    With `in_digits` prices are text, else integers with scales where they are not adjusted. All parts are of one
+    moment if the connection's transactions are REPEATABLE READ. Raises what `bars` raises.
+    """
+    parameters = _span(symbol, data_type, first_day, last_day, as_of)
+    basis = None if adjust is None else _basis(adjust)
+    name = "history.adjusted_columns" if in_digits or basis is not None else "history.columns"
+    parts = driver_rows(connection, driver_query("history.parts"), {**parameters, "rows": _ROWS_OF_A_PART})
+    for first, last in parts:
+        span = parameters | {"first_day": first, "last_day": last, "adjust": basis}
+        with _refusals(symbol, data_type):
+            (row,) = driver_rows(connection, driver_query(name), span, is_binary=True)
+        if row[0] is not None:  # of what was believed, none may be left
+            yield frames.Columns(*row)
+
+
+_ROWS_OF_A_PART = 10_000
 
 
 def months(

@@ -1,7 +1,3 @@
--- name: today
--- The current day in UTC, by the database's clock.
-SELECT (pricing.clock() AT TIME ZONE 'UTC')::date;
-
 -- name: revision
 -- The migration that the database is at.
 SELECT version_num FROM pricing.alembic_version;

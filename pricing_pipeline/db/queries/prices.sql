@@ -97,6 +97,10 @@ FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:l
 SELECT observed_at, open, high, low, close, volume, currency, adjustment, provider, call_id, recorded_at, quality
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust);
 
+-- name: today
+-- The current day in UTC.
+SELECT (pricing.clock() AT TIME ZONE 'UTC')::date;
+
 -- name: is_known
 -- True when a symbol is an instrument of any class.
 SELECT EXISTS (SELECT FROM pricing.instruments WHERE symbol = :symbol);
