@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI
 from sqlalchemy import Engine
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
-from pricing_pipeline.api import demand, health, history, prices
+from pricing_pipeline.api import actions, catalog, demand, documents, gaps, health, history, prices
 from pricing_pipeline.api.access import Tokens
 from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
@@ -46,7 +46,7 @@ def make_app(engine: Engine, hosts: Iterable[str]) -> FastAPI:
     app.state.sessions = KeptSessions(engine)
     app.state.tokens = Tokens(engine)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
-    for module in (prices, history, demand):
+    for module in (prices, history, documents, actions, gaps, catalog, demand):
         routes.include_router(module.router)
     app.include_router(routes)
     app.include_router(health.router)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import IO, Annotated, Any
+from typing import IO, Annotated
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request, Response

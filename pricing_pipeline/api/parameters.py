@@ -6,7 +6,7 @@ import re
 from datetime import date, datetime
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Query
 from pydantic import AfterValidator, BeforeValidator
 from sqlalchemy import Connection
 
@@ -47,6 +47,9 @@ Moment = Annotated[datetime, BeforeValidator(_moment), AfterValidator(_has_zone)
 TypeName = Annotated[str, Path(max_length=63, examples=["equity_daily"])]
 SymbolName = Annotated[str, Path(max_length=40, examples=["AAPL", "BTC/USD"])]
 """The rest of its path, because a symbol may have a slash."""
+AssetClass = Annotated[
+    str | None, Query(max_length=48, description="Instruments of this class only.", examples=["equity"])
+]
 
 
 def type_of_prices(connection: Connection, name: str) -> DataType:

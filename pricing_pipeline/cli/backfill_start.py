@@ -20,6 +20,7 @@ from pricing_pipeline.demand import backfills, instruments
 from pricing_pipeline.demand.backfills import Progress
 from pricing_pipeline.domain.windows import span
 from pricing_pipeline.errors import InvalidRange
+from pricing_pipeline.prices import price_reader
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.processes.web_guard import ui_token
 from pricing_pipeline.registry import data_type_registry
@@ -81,7 +82,7 @@ def checked(
     connection: Connection, name: str, first: date, last: date | None, symbols: list[str] | None
 ) -> Request:
     """Refuse here, in a sentence, what a run would fail on a while later. Days without history are cut off."""
-    today = reads.today(connection)
+    today = price_reader.today(connection)
     asked = span(first, last or max(today, first))
     kind = data_type_registry.active_data_type(connection, name)
     if kind.history_from is None:

@@ -17,6 +17,7 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import backfills, instruments
 from pricing_pipeline.domain.windows import last_of
 from pricing_pipeline.errors import UnknownSymbol
+from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import calendars, data_type_registry
 from pricing_pipeline.registry.calendars import Gap, GapKind
 from pricing_pipeline.settings import load_settings
@@ -41,7 +42,7 @@ def gaps(
     """
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
-        last_day = last_of(first, last, reads.today(connection))
+        last_day = last_of(first, last, price_reader.today(connection))
         begins = {
             name: first or min(since or last_day, last_day)
             for name, since in _types(connection, symbol, data_type)

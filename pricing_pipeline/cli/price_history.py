@@ -49,7 +49,7 @@ def history(
     InvalidAdjustment, and InvalidRange when the days are upside down.
     """
     with open_connection(load_settings()) as connection:
-        today = reads.today(connection)
+        today = price_reader.today(connection)
         days = price_reader.days(connection, first, last, _DEFAULT_DAYS)
         kind = data_type_registry.active_data_type(connection, data_type)
         symbol = instruments.spelled_anywhere(connection, symbol)

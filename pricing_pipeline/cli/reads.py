@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -56,12 +56,6 @@ class Warned:
     last_at: datetime
     sqlstate: str | None
     message: str
-
-
-def today(connection: Connection) -> date:
-    """The current day in UTC, by the database's clock."""
-    day: date = connection.execute(query("prices.today")).scalar_one()
-    return day
 
 
 def revision(connection: Connection) -> str:

@@ -238,12 +238,18 @@ def _span(
     }
 
 
+def today(connection: Connection) -> date:
+    """The current day in UTC, by the database's clock."""
+    day: date = connection.execute(query("prices.today")).scalar_one()
+    return day
+
+
 def days(connection: Connection, first: date | None, last: date | None, default_days: int) -> Window:
     """The UTC days that are meant: the last is today if None, the first so many days before it.
 
     Raises InvalidRange if they are in the wrong order, or the first has not come yet.
     """
-    last_day = last_of(first, last, connection.execute(query("prices.today")).scalar_one())
+    last_day = last_of(first, last, today(connection))
     earliest = date.min + timedelta(days=default_days)
     return span(first or max(last_day, earliest) - timedelta(days=default_days), last_day)
 

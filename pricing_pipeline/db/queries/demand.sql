@@ -56,6 +56,7 @@ SELECT i.asset_class, i.symbol, i.name, i.currency, i.verified_at,
 FROM pricing.instruments i
 WHERE (CAST(:asset_class AS text) IS NULL OR i.asset_class = :asset_class)
   AND (CAST(:symbols AS text[]) IS NULL OR i.symbol = ANY (CAST(:symbols AS text[])))
+  AND (CAST(:after_class AS text) IS NULL OR (i.asset_class, i.symbol) > (CAST(:after_class AS text), CAST(:after_symbol AS text)))
 ORDER BY i.asset_class, i.symbol LIMIT :at_most;
 
 -- name: spelled
