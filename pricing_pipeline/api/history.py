@@ -11,7 +11,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import IO, Annotated
 
@@ -34,7 +34,7 @@ from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.api.tags import is_known, not_modified, tag_of
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import Adjust
-from pricing_pipeline.prices import lines, price_reader
+from pricing_pipeline.prices import arrow, lines, price_reader
 from pricing_pipeline.prices.frames import Columns
 
 router = APIRouter(tags=["history"])
@@ -225,7 +225,7 @@ def _about(connection: Connection, asked: _Asked) -> History:
             "data_type": kind.data_type,
             "from": days.start,
             "to": days.end,
-            "as_of": asked.as_of and asked.as_of.astimezone(UTC),
+            "as_of": asked.as_of,
             "adjust": asked.adjust,
             "rows": [],
         }
@@ -241,28 +241,24 @@ def _write_json(file: IO[bytes], about: History, parts: Parts) -> None:
 
 
 def _write_csv(file: IO[bytes], _: History, parts: Parts) -> None:
-    file.write(f"{','.join(lines.COLUMNS)}\n".encode())
+    file.write(f"{','.join(lines.COLUMNS)}\r\n".encode())
     for columns in parts:
         file.write(lines.as_csv(columns).encode())
 
 
 def _write_arrow(file: IO[bytes], about: History, parts: Parts) -> None:
+    columns = arrow.schema(_metadata(about))
     import pyarrow as pa
 
-    from pricing_pipeline.prices import arrow
-
-    columns = arrow.schema(_metadata(about))
     with pa.ipc.new_stream(file, columns) as writer:
         for part in parts:
             writer.write_batch(arrow.make_batch(columns, part))
 
 
 def _write_parquet(file: IO[bytes], about: History, parts: Parts) -> None:
+    columns = arrow.schema(_metadata(about))
     from pyarrow import parquet
 
-    from pricing_pipeline.prices import arrow
-
-    columns = arrow.schema(_metadata(about))
     with parquet.ParquetWriter(file, columns) as writer:
         for part in parts:
             writer.write_batch(arrow.make_batch(columns, part))

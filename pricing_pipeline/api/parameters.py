@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated
 
 from fastapi import Path, Query
@@ -32,18 +32,21 @@ def _moment(given: object) -> object:
     return given
 
 
-def _has_zone(given: datetime) -> datetime:
+def _in_utc(given: datetime) -> datetime:
     if given.tzinfo is None:
         raise ValueError(
             "give the time its zone, such as the Z of 2026-11-20T15:00:00Z; in a URL a plus is %2B"
         )
-    return given
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("give a time of the years 1 to 9999 in UTC") from None
 
 
 Day = Annotated[date, BeforeValidator(_day)]
 """A UTC day."""
-Moment = Annotated[datetime, BeforeValidator(_moment), AfterValidator(_has_zone)]
-"""A time with its zone."""
+Moment = Annotated[datetime, BeforeValidator(_moment), AfterValidator(_in_utc)]
+"""A time, which is given with its zone; in UTC."""
 TypeName = Annotated[str, Path(max_length=63, examples=["equity_daily"])]
 SymbolName = Annotated[str, Path(max_length=40, examples=["AAPL", "BTC/USD"])]
 """The rest of its path, because a symbol may have a slash."""

@@ -12,6 +12,7 @@ from pricing_pipeline.cli.output import plain
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.domain import cells
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.prices import arrow
 
 _STANDARD_OUTPUT = Path("-")
 
@@ -57,7 +58,4 @@ def _write_parquet(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], pa
     try:
         frame.to_parquet(path, engine="pyarrow", index=False)
     except ImportError as error:
-        raise PricingError(
-            "Parquet needs pyarrow, which is not installed. The extra parquet brings it: in the folder of the clone, "
-            ".venv/bin/python -m pip install -e '.[parquet]'. --csv needs nothing."
-        ) from error
+        raise PricingError(arrow.NOT_INSTALLED) from error

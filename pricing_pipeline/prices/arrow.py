@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 
     from pricing_pipeline.domain.bars import Column
 
+NOT_INSTALLED = (
+    "Arrow and Parquet need pyarrow, which is not installed. The extra parquet brings it: in the folder of the clone, "
+    ".venv/bin/python -m pip install -e '.[parquet]'. CSV needs nothing."
+)
 _DIGITS, _DECIMALS = 38, 18
 """Of a price or volume: enough for any amount of 18 digits at any scale."""
 
 
 def schema(about: Mapping[str, str]) -> Schema:
-    """The columns of a history; `about` says of what it is one."""
-    import pyarrow as pa
+    """The columns of a history; `about` says of what it is one. Raises PricingError without pyarrow."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise PricingError(NOT_INSTALLED) from error
 
     number, time = pa.decimal128(_DIGITS, _DECIMALS), pa.timestamp("us", tz="UTC")
     return pa.schema(

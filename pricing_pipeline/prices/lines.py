@@ -50,9 +50,10 @@ def as_json(sent: Columns) -> str:
 
 
 def as_csv(sent: Columns) -> str:
-    """Rows as lines of CSV, without a head; what is missing is empty."""
+    """Rows as lines of CSV (RFC 4180), without a head; what is missing is empty."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(_rows(sent, cells.safe))
+    # It quotes only what is part of its own line ends.
+    csv.writer(file, lineterminator="\r\n").writerows(_rows(sent, cells.safe))
     return file.getvalue()
 
 
