@@ -1,5 +1,5 @@
 -- name: instruments
--- Symbols that are priced by three data types of the sample: two that follow the exchange, and one that is asked for each minute.
+-- Symbols of shares, which two data types of the sample apply to.
 INSERT INTO pricing.instruments (asset_class, symbol, scale, currency, calendar)
 SELECT 'equity', 'R' || n, 2, 'USD', 'XNYS' FROM generate_series(0, %(symbols)s::integer - 1) n ON CONFLICT DO NOTHING;
 

@@ -207,6 +207,14 @@ def _write(database: Engine, asked: _Asked) -> tuple[IO[bytes], int, str]:
         file.seek(0)
         tag = tag_of(hashlib.file_digest(file, "sha256").digest())
         file.seek(0)
+    except OSError as error:
+        file.close()
+        raise Refused(
+            503,
+            "no-room",
+            f"this history cannot be kept in {tempfile.gettempdir()} until it is sent: {error.strerror or error}. Make "
+            "room there, or read fewer years",
+        ) from error
     except BaseException:
         file.close()
         raise

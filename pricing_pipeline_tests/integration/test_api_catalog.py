@@ -115,7 +115,7 @@ def test_the_catalog_is_what_the_commands_tell(
     api: RunningApi, core: Core, cli: CommandLine, path: str, command: tuple[str, ...]
 ) -> None:
     core.rows(f"UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = '{QUOTE}'")
-    told, said = api.caller(Scope.READ).get(path), cli(*command, "--json").json
+    told, said = api.caller(Scope.READ).ask("GET", path).json(), cli(*command, "--json").json
     assert has_all(told, said), (told, said)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tempfile
 import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -263,9 +264,17 @@ def test_f3_a_database_that_is_lost_in_the_middle_is_a_problem(
     caller = api.caller(Scope.READ)
     for format_ in Format:
         problem = caller.refusal("GET", f"history/{DAILY}/AAPL", params={**SPAN, "format": format_.value})
-        assert problem["status"] == 503, problem
+        assert (problem["status"], problem["type"]) == (503, "urn:pricing-pipeline:database-error"), problem
     monkeypatch.setattr(price_reader, "history_parts", parts)
     assert len(read(caller, Format.JSON)) == 20
+
+
+def test_f3_a_full_disk_is_a_problem(api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    insert(core, [{"at": datetime(2010, 3, 1, tzinfo=UTC)}])
+    monkeypatch.setattr(history, "IN_MEMORY", 10)
+    monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
+    problem = api.caller(Scope.READ).refusal("GET", f"history/{DAILY}/AAPL", params=SPAN)
+    assert (problem["status"], "/nonexistent" in problem["detail"]) == (503, True), problem
 
 
 def test_f3_a_slow_reader_keeps_no_session(api: RunningApi, core: Core) -> None:
