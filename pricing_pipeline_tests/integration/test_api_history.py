@@ -255,10 +255,8 @@ def test_f3_a_database_that_is_lost_in_the_middle_is_a_problem(
     def interrupted(connection: Any, *args: Any, **kwargs: Any) -> Iterator[Columns]:
         for part in parts(connection, *args, **kwargs):
             yield part
-            core.rows(
-                "SELECT pg_terminate_backend(:pid)",
-                pid=connection.connection.driver_connection.info.backend_pid,
-            )
+            lost = connection.connection.driver_connection.info.backend_pid
+            assert core.call("SELECT pg_terminate_backend(:pid)", pid=lost)
 
     monkeypatch.setattr(price_reader, "history_parts", interrupted)
     caller = api.caller(Scope.READ)
