@@ -96,12 +96,6 @@ def why_symbols(connection: Connection, symbols: Sequence[str], data_type: str |
     return [Why(**row) for row in connection.execute(query("demand.why"), parameters).mappings()]
 
 
-def why_pairs(connection: Connection, pairs: Sequence[tuple[str, str]]) -> list[Why]:
-    """Why the prices of (data type, symbol) pairs are as old as they are."""
-    parameters = {"data_types": [pair[0] for pair in pairs], "symbols": [pair[1] for pair in pairs]}
-    return [Why(**row) for row in connection.execute(query("demand.why_pairs"), parameters).mappings()]
-
-
 def why_late(connection: Connection, data_type: str, at_most: int) -> list[Why]:
     """Why watched pairs of a data type are late; those that are late for longest."""
     parameters = {"data_type": data_type, "at_most": at_most}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -118,35 +118,15 @@ def request(connection: Connection, symbols: Sequence[str], data_type: str | Non
     not possible (on a read replica, by a role that only reads), nothing happens.
     """
     parameters = {"symbols": list(symbols), "data_type": data_type}
-    return int(_try_to_ask(connection, "prices.request", parameters) or 0)
-
-
-def request_for(
-    connection: Connection, user_id: str, symbols: Sequence[str], data_type: str | None = None
-) -> None:
-    """The same for one user, within the user's caps; a worker serves it a moment later."""
-    parameters = {"symbols": list(symbols), "data_type": data_type, "user_id": user_id}
-    _try_to_ask(connection, "prices.request_for", parameters)
-
-
-def _try_to_ask(connection: Connection, name: str, parameters: Mapping[str, object]) -> Any:
     try:
         with connection.begin_nested():
-            return connection.execute(query(name), parameters).scalar_one_or_none()
+            return int(connection.execute(query("prices.request"), parameters).scalar_one() or 0)
     except DBAPIError as error:
         if not isinstance(error.orig, errors.InsufficientPrivilege):
             raise
     except ReadReplica:
         pass
-    return None
-
-
-def unpriced(
-    connection: Connection, symbols: Sequence[str], data_type: str | None = None
-) -> list[tuple[str, str]]:
-    """Pairs (data type, symbol) of these symbols that have no price yet, in each active type of prices or in one."""
-    parameters = {"symbols": list(symbols), "data_type": data_type}
-    return [(row.data_type, row.symbol) for row in connection.execute(query("prices.unpriced"), parameters)]
+    return 0
 
 
 def is_known(connection: Connection, symbol: str) -> bool:

@@ -71,12 +71,6 @@ SELECT data_type, symbol FROM pricing.symbols_by_type(CAST(:data_types AS text[]
 -- Symbols as their instruments are spelled, in whatever class they are.
 SELECT array_agg(pricing.spelled(u.symbol) ORDER BY u.place) FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place);
 
--- name: why_pairs
--- Why the prices of some pairs are as old as they are.
-SELECT u.data_type, u.symbol, w.state, w.sentence, w.observed_at, w.fetched_at, w.since, w.next_at
-FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[])) AS u (data_type, symbol)
-CROSS JOIN LATERAL pricing.why_old(u.data_type, u.symbol) w ORDER BY 1, 2;
-
 -- name: run_duties
 -- Recover, expire, clean, repair, prune: whatever is overdue.
 SELECT pricing.run_duties();
