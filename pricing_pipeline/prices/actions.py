@@ -406,12 +406,10 @@ def classes(connection: Connection, symbol: str) -> list[str]:
 
 def class_of(connection: Connection, symbol: str, wanted: str | None) -> str:
     """The asset class that is meant. Raises UnknownSymbol if there is none, or are several and none is wanted."""
-    known = classes(connection, symbol)
-    if wanted is not None and wanted in known:
-        return wanted
-    if wanted is None and len(known) == 1:
+    known = [one for one in classes(connection, symbol) if wanted in (None, one)]
+    if len(known) == 1:
         return known[0]
-    if wanted is None and known:
+    if known:
         raise UnknownSymbol(
             f"{symbol} names instruments of several classes: {', '.join(known)}. Say which by --asset-class, over HTTP "
             f"by ?asset_class={known[0]}."
