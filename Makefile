@@ -113,7 +113,7 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-st
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
 lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade raises versions)
-	$(LOCK) $(ARGS) --extra dagster --group build pyproject.toml --output-file requirements.lock
+	$(LOCK) $(ARGS) --extra dagster --extra parquet --group build pyproject.toml --output-file requirements.lock
 	$(LOCK) $(ARGS) --group test --constraints requirements.lock --output-file requirements-test.lock
 
 clean: ## Remove the virtual environment and all caches; data in .pricing stays

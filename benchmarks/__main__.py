@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import (
+    api,
     backfill,
     heartbeats,
     history_write,
@@ -31,6 +32,7 @@ _QUESTIONS: dict[str, Any] = {
     "refresh": refresh,
     "history_write": history_write,
     "backfill": backfill,
+    "api": api,
 }
 
 

@@ -2099,6 +2099,10 @@ TRIGGER FUNCTION pricing.forget_shown_limit() RETURNS trigger LANGUAGE plpgsql S
 CREATE FUNCTION pricing.forget_views() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_views() TO pricing_worker;
 
+-- A time for programs: ISO 8601 in UTC, with microseconds.
+CREATE FUNCTION pricing.format_iso(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.format_iso(timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- A place in a row for people: 1st, 2nd, 3rd, 4th.
 CREATE FUNCTION pricing.format_ordinal(place integer) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.format_ordinal(integer) TO pricing_reader, pricing_worker;
@@ -2237,6 +2241,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_outage(text) TO pricing_reader, pricing_wor
 -- Whether the pair's price is missing or stale for a viewer, by the table and function that the registry names.
 CREATE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_reader, pricing_worker;
+
+-- Whether the TTL has passed at a moment, or there is no time at all, or one more than a minute ahead of it.
+CREATE FUNCTION pricing.is_past_ttl(stamp timestamp with time zone, ttl_minutes integer, now_ timestamp with time zone) RETURNS boolean LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.is_past_ttl(timestamp with time zone,integer,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Whether a failed call counts against its provider. Not: a wrong key, symbol, plan or request, which are ours, and single values that cannot be true.
 CREATE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -2722,6 +2730,10 @@ GRANT EXECUTE ON FUNCTION pricing.price_of_kin(text,text,text,boolean) TO pricin
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- The prices of symbols in every data type of prices or in one, and the pairs without one, as the HTTP API answers them; the symbols that are instruments; what is to be asked for; and of which pairs no view was noted in the last ten minutes. Writes nothing.
+CREATE FUNCTION pricing.prices_to_read(symbols text[], wanted_type text, OUT prices json, OUT missing json, OUT known text[], OUT stale_types text[], OUT stale_symbols text[], OUT unseen_types text[], OUT unseen_symbols text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.prices_to_read(text[],text) TO pricing_reader, pricing_worker;
+
 -- Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be: what was asked for longest ago, so that no bad symbol stands for all; by chance among equals, because bad symbols come together.
 CREATE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.probe_outage(pricing.outages) TO pricing_worker;
@@ -2816,6 +2828,10 @@ GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 -- When used bytes reach a step of a quota if so many come in an hour, to the hour; NULL = never, for after 721 hours all that is used now has left.
 CREATE FUNCTION pricing.reached_at(leaving bigint[], used bigint, per_hour double precision, step bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[],bigint,double precision,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- The whole of a read, as JSON: prices that are stored, pairs without one, and why what is not fresh is old. Asks for what is missing or stale: for a user within the user's caps, for nobody (NULL) as a worker's read does. NULL where the named data type is no active one of prices.
+CREATE FUNCTION pricing.read_prices(symbols text[], wanted_type text, user_id text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.read_prices(text[],text,text) TO pricing_worker;
 
 -- Warnings of the last time, by source and subject: how often at least, when last, and what was said then. Those that were rolled back are among them if a program of ours heard them.
 CREATE FUNCTION pricing.recent_warnings(back interval) RETURNS TABLE(source text, subject text, times bigint, last_at timestamp with time zone, sqlstate text, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3070,6 +3086,10 @@ GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worke
 CREATE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text[],text[]) TO pricing_reader, pricing_worker;
 
+-- Symbols as their instruments are spelled, of any class, each once.
+CREATE FUNCTION pricing.spelled_once(symbols text[]) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.spelled_once(text[]) TO pricing_reader, pricing_worker;
+
 -- A provider may know under the new spelling what it did not know: ends the back-off of the instrument's pairs, as a change of their route does.
 TRIGGER FUNCTION pricing.spelling_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -3286,6 +3306,10 @@ GRANT EXECUTE ON FUNCTION pricing.watched_calendars_of(text) TO pricing_reader, 
 -- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.
 CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone, is_outdated boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.watched_pairs(text[]) TO pricing_reader, pricing_worker;
+
+-- Why a pair's price is as old as it is, as the HTTP API answers it.
+CREATE FUNCTION pricing.why_as_json(data_type text, symbol text) RETURNS json LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_as_json(text,text) TO pricing_reader, pricing_worker;
 
 -- Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.
 CREATE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, OUT state text, OUT sentence text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;

@@ -8,14 +8,19 @@ from importlib.metadata import version
 
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI
-from fastapi.middleware.gzip import GZipMiddleware
 from sqlalchemy import Engine
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from pricing_pipeline.api import (
+    actions,
     alerts,
     backfills,
+    catalog,
     demand,
+    documents,
+    gaps,
     health,
+    history,
     instruments,
     operations,
     prices,
@@ -26,6 +31,7 @@ from pricing_pipeline.api.access import Gate, Tokens
 from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
+from pricing_pipeline.db.engine import KeptSessions
 from pricing_pipeline.settings import Settings
 
 AT_ONCE = 8
@@ -36,7 +42,24 @@ USUAL_RATE = 1000
 """Requests a second of one token."""
 _GZIP_FROM = 1000
 """Bytes; a shorter body is sent in one packet anyway."""
+_GZIP_LEVEL = 5
+"""The highest one takes thrice as long for a few percent."""
 
+_SUBJECTS = (
+    prices,
+    history,
+    documents,
+    actions,
+    gaps,
+    catalog,
+    demand,
+    tasks,
+    operations,
+    quarantine,
+    backfills,
+    alerts,
+    instruments,
+)
 _ABOUT = """Prices, who watches them, and where they come from.
 
 Send a token as `Authorization: Bearer`; `pricing-pipeline token add` makes one. Numbers that must be exact are strings.
@@ -65,15 +88,21 @@ def make_app(
     )
     app.state.engine = engine
     app.state.settings = settings
+    app.state.sessions = KeptSessions(engine)
     app.state.tokens = Tokens(engine)
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
-    for module in (prices, demand, tasks, operations, quarantine, backfills, alerts, instruments):
+    for module in _SUBJECTS:
         routes.include_router(module.router)
     app.include_router(routes)
     app.include_router(health.router)
     add_handlers(app)
-    app.add_middleware(GZipMiddleware, minimum_size=_GZIP_FROM)
+    app.add_middleware(
+        GZipMiddleware,
+        minimum_size=_GZIP_FROM,
+        compresslevel=_GZIP_LEVEL,
+        exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, *history.BINARY),
+    )
     app.add_middleware(
         Guard, hosts=list(hosts), gate=Gate(app.state.tokens, app.state.shares), shares=app.state.shares
     )
@@ -81,6 +110,7 @@ def make_app(
 
 
 @asynccontextmanager
-async def _limited(_: FastAPI) -> AsyncIterator[None]:
+async def _limited(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = AT_ONCE
     yield
+    app.state.sessions.close()

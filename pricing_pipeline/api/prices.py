@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from pricing_pipeline.api.access import Caller, Database, Reader
+from pricing_pipeline.api.access import Database, Reader, Sessions
+from pricing_pipeline.api.parameters import type_of_prices
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import price_reader
-from pricing_pipeline.prices.price_reader import LatestPrice
 from pricing_pipeline.registry import data_type_registry
 
 router = APIRouter(tags=["prices"])
@@ -104,31 +103,23 @@ class Reasons(BaseModel):
     reasons: list[PairReason]
 
 
-@router.get("/prices")
-def read_prices(database: Database, caller: Reader, symbols: Symbols, data_type: DataType = None) -> Prices:
+@router.get("/prices", response_model=Prices)
+def read_prices(sessions: Sessions, caller: Reader, symbols: Symbols, data_type: DataType = None) -> Response:
     """The latest prices of symbols, at once: what is missing or stale is asked for, and comes a moment later.
 
     A price that is not fresh says why. A symbol that is no instrument is listed as missing.
     """
-    with database.connect() as connection:
-        wanted = _spelled(connection, symbols)
-        if data_type is not None:
-            data_type_registry.active_data_type(connection, data_type)
-        missing = price_reader.unpriced(connection, wanted, data_type)
-        found = price_reader.latest(connection, *wanted, data_type=data_type)
-        stale = [(price.data_type, price.symbol) for price in found if not price.fresh]
-        # Asked before anything is asked for: what has failed is known to fail.
-        reasons = _reasons(connection, [*missing, *stale])
-        _ask(connection, caller, wanted, data_type)
-        connection.commit()
-    known = {symbol for _, symbol in missing} | {price.symbol for price in found}
-    return Prices(
-        prices=[_price(price, reasons.get((price.data_type, price.symbol))) for price in found],
-        missing=[
-            *(MissingPrice(data_type=pair[0], symbol=pair[1], why=reasons[pair]) for pair in missing),
-            *(_unknown(symbol, data_type) for symbol in wanted if symbol not in known),
-        ],
-    )
+    wanted = _listed(symbols)
+    user = caller.user_or_none
+
+    def read(connection: Connection) -> str | None:
+        answer = price_reader.read_as_json(connection, wanted, data_type, user)
+        if answer is None:
+            type_of_prices(connection, data_type or "")  # which it is not, and says why
+        return answer
+
+    # The database writes the answer: a model of each price would take longer than all the rest.
+    return Response(sessions.run(read), media_type="application/json")
 
 
 @router.get("/why")
@@ -137,17 +128,16 @@ def explain(database: Database, caller: Reader, symbols: Symbols, data_type: Dat
     with database.connect() as connection:
         if data_type is not None:
             data_type_registry.active_data_type(connection, data_type)
-        found = []
-        for symbol in _spelled(connection, symbols):
-            reasons = freshness.why(connection, symbol, data_type)
-            if not reasons:
-                raise UnknownSymbol(f"no instrument is called {symbol!r}. Watching it makes it known.")
-            found += reasons
-    return Reasons(reasons=[PairReason.model_validate(reason, from_attributes=True) for reason in found])
+        wanted = dict.fromkeys(instruments.all_spelled_anywhere(connection, _listed(symbols)))
+        reasons = freshness.why_symbols(connection, list(wanted), data_type)
+    unknown = sorted(wanted.keys() - {reason.symbol for reason in reasons})
+    if unknown:
+        raise UnknownSymbol(f"no instrument is called {unknown[0]!r}. Watching it makes it known.")
+    return Reasons(reasons=[PairReason.model_validate(reason, from_attributes=True) for reason in reasons])
 
 
-def _spelled(connection: Connection, symbols: str) -> list[str]:
-    """The symbols of a request, each once, in the spelling of their instruments. Raises Refused."""
+def _listed(symbols: str) -> list[str]:
+    """The symbols of a request, each once. Raises Refused."""
     given = list(dict.fromkeys(symbols.split(",")))
     if not all(0 < len(symbol) <= _LONGEST_SYMBOL for symbol in given):
         raise Refused(
@@ -159,35 +149,4 @@ def _spelled(connection: Connection, symbols: str) -> list[str]:
         raise Refused(
             422, "invalid-request", f"symbols has {len(given)} of them, and a request at most {_MOST_SYMBOLS}"
         )
-    if all(symbol == symbol.upper() for symbol in given):
-        return given
-    return list(dict.fromkeys(instruments.all_spelled_anywhere(connection, given)))
-
-
-def _ask(connection: Connection, caller: Caller, symbols: Sequence[str], data_type: str | None) -> None:
-    user = caller.user_or_none
-    if user is None:
-        price_reader.request(connection, symbols, data_type)
-    else:
-        price_reader.request_for(connection, user, symbols, data_type)
-
-
-def _reasons(connection: Connection, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Reason]:
-    return {
-        (why.data_type, why.symbol): Reason.model_validate(why, from_attributes=True)
-        for why in (freshness.why_pairs(connection, pairs) if pairs else [])
-    }
-
-
-def _price(price: LatestPrice, why: Reason | None) -> Price:
-    return Price(**{name: getattr(price, name) for name in price.__slots__}, why=why)
-
-
-def _unknown(symbol: str, data_type: str | None) -> MissingPrice:
-    kind = "instrument of this data type" if data_type else "instrument"
-    sentence = f"no {kind} is called {symbol!r}; watching it makes it known"
-    return MissingPrice(
-        data_type=data_type,
-        symbol=symbol,
-        why=Reason(state="unknown_symbol", sentence=sentence, since=None, next_at=None),
-    )
+    return given

@@ -13,15 +13,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import typer
-from sqlalchemy import Connection
 
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import decimal, login, moment, print_json, print_lines, print_table
+from pricing_pipeline.cli.output import login, moment, print_json, print_lines, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import CorporateAction, Dividend, Split
-from pricing_pipeline.errors import UnknownAction, UnknownSymbol
+from pricing_pipeline.errors import UnknownAction
 from pricing_pipeline.prices import actions
 from pricing_pipeline.prices.actions import Revision, StoredAction
 from pricing_pipeline.quarantine import reviews
@@ -57,7 +56,7 @@ def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_js
     """Tell the splits and dividends of an instrument, the newest first. Raises UnknownSymbol."""
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
-        of_class = _class(connection, symbol, asset_class)
+        of_class = actions.class_of(connection, symbol, asset_class)
         known = actions.read(connection, of_class, symbol, as_of)
     if as_json:
         print_json(
@@ -65,7 +64,7 @@ def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_js
                 "symbol": symbol,
                 "asset_class": of_class,
                 "as_of": as_of,
-                "actions": [_row(stored) for stored in known],
+                "actions": [actions.told(stored) for stored in known],
             }
         )
     elif known:
@@ -74,7 +73,7 @@ def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_js
             [
                 (
                     stored.action.ex_on,
-                    _kind(stored.action),
+                    actions.kind_of(stored.action),
                     _in_words(stored.action),
                     stored.entered_by or stored.provider,
                     moment(stored.recorded_at),
@@ -93,13 +92,15 @@ def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *,
     """Tell the splits and dividends of a day, and what was believed before. Raises UnknownSymbol and UnknownAction."""
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
-        of_class = _class(connection, symbol, asset_class)
+        of_class = actions.class_of(connection, symbol, asset_class)
         known = [
             stored for stored in actions.read(connection, of_class, symbol) if stored.action.ex_on == ex_on
         ]
         revisions = actions.revisions(connection, of_class, symbol, ex_on)
-    known = [stored for stored in known if kind in (None, _kind(stored.action))]
-    revisions = [revision for revision in revisions if kind in (None, _kind(revision.stored.action))]
+    known = [stored for stored in known if kind in (None, actions.kind_of(stored.action))]
+    revisions = [
+        revision for revision in revisions if kind in (None, actions.kind_of(revision.stored.action))
+    ]
     if not (known or revisions):
         raise UnknownAction(
             f"no {kind or 'split or dividend'} of {symbol} on {ex_on} was ever known. "
@@ -110,8 +111,8 @@ def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *,
             {
                 "symbol": symbol,
                 "asset_class": of_class,
-                "actions": [_row(stored) for stored in known],
-                "revisions": [_row(revision.stored) | _ending(revision) for revision in revisions],
+                "actions": [actions.told(stored) for stored in known],
+                "revisions": [actions.told(revision.stored) | _ending(revision) for revision in revisions],
             }
         )
         return
@@ -157,7 +158,7 @@ def add(
     with open_owner(load_settings()) as engine:
         with engine.begin() as connection:
             action = replace(action, symbol=instruments.spelled_anywhere(connection, action.symbol))
-            of_class = _class(connection, action.symbol, asset_class)
+            of_class = actions.class_of(connection, action.symbol, asset_class)
             outcome = actions.enter(connection, of_class, action, by_whom, why)
         outcomes = Counter(decision.outcome for decision in reviews.judge_anew(engine))
     if as_json:
@@ -167,7 +168,7 @@ def add(
                 "symbol": action.symbol,
                 "asset_class": of_class,
                 "ex_on": action.ex_on,
-                "kind": _kind(action),
+                "kind": actions.kind_of(action),
                 "by": by_whom,
                 "judged_anew": dict(outcomes),
             }
@@ -208,11 +209,11 @@ def remove(
     by_whom = by or login()
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
-        of_class = _class(connection, symbol, asset_class)
+        of_class = actions.class_of(connection, symbol, asset_class)
         kinds = [
-            _kind(stored.action)
+            actions.kind_of(stored.action)
             for stored in actions.read(connection, of_class, symbol)
-            if stored.action.ex_on == ex_on and kind in (None, _kind(stored.action))
+            if stored.action.ex_on == ex_on and kind in (None, actions.kind_of(stored.action))
         ]
         if len(kinds) != 1:
             known = "a split and a dividend" if kinds else f"no {kind or 'split or dividend'}"
@@ -241,50 +242,9 @@ def remove(
         )
 
 
-def _class(connection: Connection, symbol: str, wanted: str | None) -> str:
-    known = actions.classes(connection, symbol)
-    if wanted is not None and wanted in known:
-        return wanted
-    if wanted is None and len(known) == 1:
-        return known[0]
-    if wanted is None and known:
-        raise UnknownSymbol(
-            f"{symbol} names instruments of several classes: {', '.join(known)}. Say which by --asset-class."
-        )
-    of = "" if wanted is None else f"{wanted} "
-    raise UnknownSymbol(
-        f"no {of}instrument is called {symbol}. Watching it makes it known: pricing-pipeline subscription watch."
-    )
-
-
-def _kind(action: CorporateAction) -> str:
-    return "split" if isinstance(action, Split) else "dividend"
-
-
 def _in_words(action: CorporateAction) -> str:
     match action:
         case Split():
-            return f"split {_plain(action.new_shares)}:{_plain(action.old_shares)}"
+            return f"split {actions.digits(action.new_shares)}:{actions.digits(action.old_shares)}"
         case Dividend():
-            return f"dividend {_plain(action.amount)} {action.currency or ''}".strip()
-
-
-def _plain(number: Decimal) -> str:
-    return decimal(number.normalize())
-
-
-def _row(stored: StoredAction) -> dict[str, Any]:
-    action = stored.action
-    told: dict[str, Any] = {"ex_on": action.ex_on, "kind": _kind(action)}
-    match action:
-        case Split():
-            told |= {"new_shares": _plain(action.new_shares), "old_shares": _plain(action.old_shares)}
-        case Dividend():
-            told |= {"amount": _plain(action.amount), "currency": action.currency}
-    return told | {
-        "provider": stored.provider,
-        "call_id": stored.call_id or None,
-        "recorded_at": stored.recorded_at,
-        "entered_by": stored.entered_by,
-        "reason": stored.reason,
-    }
+            return f"dividend {actions.digits(action.amount)} {action.currency or ''}".strip()

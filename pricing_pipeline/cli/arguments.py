@@ -10,8 +10,6 @@ from uuid import UUID
 import typer
 
 from pricing_pipeline.domain.answers import Adjust
-from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import InvalidRange
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MONTH = re.compile(r"\d{4}-\d{2}")
@@ -106,17 +104,3 @@ def basis(given: str, option: str) -> Adjust:
         return Adjust(given.lower())
     except ValueError:
         raise typer.BadParameter(f"{option} {given!r} is none of: {', '.join(Adjust)}") from None
-
-
-def span(first: date, last: date) -> Window:
-    """The days between two, both included. Raises InvalidRange when they are upside down."""
-    if first > last:
-        raise InvalidRange(f"the range {first} to {last} is upside down. Give the earlier day first.")
-    return Window(first, last)
-
-
-def last_of(first: date | None, last: date | None, today: date) -> date:
-    """The last day of what is asked for: today if None. Raises InvalidRange where the first is still to come then."""
-    if first is not None and last is None and first > today:
-        raise InvalidRange(f"{first} has not come yet: it is {today} (UTC). Give an earlier day.")
-    return last or today

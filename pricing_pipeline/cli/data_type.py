@@ -24,7 +24,6 @@ from pricing_pipeline.cli.output import (
 )
 from pricing_pipeline.db.errors import sentence
 from pricing_pipeline.demand import instruments, schedules
-from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.errors import PricingError, UnknownSymbol
 from pricing_pipeline.registry import data_type_registry, provider_rules
 from pricing_pipeline.settings import load_settings
@@ -36,8 +35,8 @@ def list_(*, retired: bool, as_json: bool) -> None:
         kinds = data_type_registry.active_data_types(connection)
         old = data_type_registry.retired_data_types(connection) if retired else []
     if as_json:
-        retired_types = {"retired": [_kind(kind) for kind in old]} if retired else {}
-        print_json({"data_types": [_kind(kind) for kind in kinds], **retired_types})
+        retired_types = {"retired": [data_type_registry.told(kind) for kind in old]} if retired else {}
+        print_json({"data_types": [data_type_registry.told(kind) for kind in kinds], **retired_types})
         return
     print_table(
         ["data type", "fetcher", "asset class", "TTL", "refreshed", "history from", "description"],
@@ -263,18 +262,9 @@ def add(
                 raise PricingError(f"{data_type!r} is not added: {sentence(refusal)}") from refusal
             raise
     if as_json:
-        print_json(_kind(kind))
+        print_json(data_type_registry.told(kind))
     else:
         typer.echo(f"{data_type} is added; a running pipeline shows its assets within half a minute.")
-
-
-def _kind(kind: DataType) -> dict[str, Any]:
-    content = asdict(kind)
-    content["ttl_minutes"] = content.pop("default_ttl_minutes")
-    content["strategy"] = content.pop("refresh_strategy")
-    content["schedule"] = content.pop("refresh_schedule")
-    content["timezone"] = content.pop("schedule_timezone")
-    return content
 
 
 def _require_cron(schedule: str) -> None:

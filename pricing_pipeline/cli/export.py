@@ -10,7 +10,9 @@ from typing import Any
 
 from pricing_pipeline.cli.output import plain
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.domain import cells
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.prices import arrow
 
 _STANDARD_OUTPUT = Path("-")
 
@@ -33,13 +35,17 @@ def _write_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], path: 
     def write_to(file: Any) -> None:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(columns)
-        table.writerows([plain(row[name]) for name in columns] for row in rows)
+        table.writerows([_cell(row[name]) for name in columns] for row in rows)
 
     if path == _STANDARD_OUTPUT:
         write_to(sys.stdout)
         return
     with path.open("w", encoding="utf-8", newline="") as file:
         write_to(file)
+
+
+def _cell(value: object) -> object:
+    return cells.safe(value) if isinstance(value, str) else plain(value)
 
 
 def _write_parquet(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -52,7 +58,4 @@ def _write_parquet(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], pa
     try:
         frame.to_parquet(path, engine="pyarrow", index=False)
     except ImportError as error:
-        raise PricingError(
-            "Parquet needs pyarrow, which is not installed. The extra parquet brings it: in the folder of the clone, "
-            ".venv/bin/python -m pip install -e '.[parquet]'. --csv needs nothing."
-        ) from error
+        raise PricingError(arrow.NOT_INSTALLED) from error

@@ -7,19 +7,16 @@ from datetime import date
 from pathlib import Path
 
 import typer
-from psycopg import errors
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.cli import export, reads
-from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import print_json, print_table
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import backfills, instruments
-from pricing_pipeline.errors import InvalidRange, UnknownSymbol
+from pricing_pipeline.domain.windows import last_of
+from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.registry import calendars, data_type_registry
 from pricing_pipeline.registry.calendars import Gap, GapKind
 from pricing_pipeline.settings import load_settings
@@ -50,7 +47,7 @@ def gaps(
             for name, since in _types(connection, symbol, data_type)
         }
         gaps_of_type = {
-            name: _gaps_between(connection, name, symbol, day, last_day) for name, day in begins.items()
+            name: calendars.gaps(connection, name, symbol, day, last_day) for name, day in begins.items()
         }
         closed = {
             name: calendars.closed_days(connection, name, symbol, day, last_day)
@@ -115,16 +112,6 @@ def _types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[
             "and watching a symbol makes it known."
         )
     return [(row.data_type, row.history_from) for row in rows]
-
-
-def _gaps_between(connection: Connection, data_type: str, symbol: str, first: date, last: date) -> list[Gap]:
-    days = span(first, last)
-    try:
-        return calendars.gaps(connection, data_type, symbol, days.start, days.end)
-    except DBAPIError as error:
-        if not isinstance(error.orig, errors.InvalidParameterValue):
-            raise
-        raise InvalidRange(reason(error)) from error
 
 
 def _row(data_type: str, gap: Gap) -> dict[str, object]:

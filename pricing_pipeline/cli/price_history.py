@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 from pricing_pipeline.cli import export, price_plot, reads
-from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import decimal, iso, moment, print_json, print_table, whole_or_text
 from pricing_pipeline.cli.program import hint
@@ -51,8 +50,7 @@ def history(
     """
     with open_connection(load_settings()) as connection:
         today = calendars.today(connection)
-        last_day = last_of(first, last, today)
-        days = span(first or last_day - timedelta(days=_DEFAULT_DAYS), last_day)
+        days = price_reader.days(connection, first, last, _DEFAULT_DAYS)
         kind = data_type_registry.active_data_type(connection, data_type)
         symbol = instruments.spelled_anywhere(connection, symbol)
         bars = price_reader.bars(

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from psycopg import errors
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.cli.output import console
 from pricing_pipeline.cli.plot import GAP, REVISED, Candle, draw
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.errors import InvalidRange
 from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline.registry import calendars
 from pricing_pipeline.registry.calendars import Gap
@@ -52,9 +51,7 @@ def marks(
     try:
         pair = (connection, kind.data_type, symbol, first.date(), last.date())
         return Marks(calendars.gaps(*pair), revised, len(calendars.closed_days(*pair)))
-    except DBAPIError as error:
-        if not isinstance(error.orig, errors.InvalidParameterValue):
-            raise
+    except InvalidRange:
         return Marks((), revised)  # it has no trading calendar
 
 

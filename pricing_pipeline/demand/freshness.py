@@ -87,14 +87,13 @@ def measure(connection: Connection, data_types: Sequence[str] | None = None) -> 
 
 def why(connection: Connection, symbol: str, data_type: str | None = None) -> list[Why]:
     """Why the prices of a symbol are as old as they are, in one data type or in each that has it."""
-    parameters = {"symbol": symbol, "data_type": data_type}
+    return why_symbols(connection, [symbol], data_type)
+
+
+def why_symbols(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> list[Why]:
+    """The same of several symbols, in the order in which they are named, and by data type."""
+    parameters = {"symbols": list(symbols), "data_type": data_type}
     return [Why(**row) for row in connection.execute(query("demand.why"), parameters).mappings()]
-
-
-def why_pairs(connection: Connection, pairs: Sequence[tuple[str, str]]) -> list[Why]:
-    """Why the prices of (data type, symbol) pairs are as old as they are."""
-    parameters = {"data_types": [pair[0] for pair in pairs], "symbols": [pair[1] for pair in pairs]}
-    return [Why(**row) for row in connection.execute(query("demand.why_pairs"), parameters).mappings()]
 
 
 def why_late(connection: Connection, data_type: str, at_most: int) -> list[Why]:

@@ -170,10 +170,22 @@ def pause_instruments(
 
 
 def listed(
-    connection: Connection, symbols: Sequence[str] | None, asset_class: str | None, at_most: int
+    connection: Connection,
+    symbols: Sequence[str] | None,
+    asset_class: str | None,
+    at_most: int,
+    *,
+    after: tuple[str, str] | None = None,
 ) -> list[Instrument]:
-    """Instruments by class and symbol: of one class or all, of some symbols or all."""
-    parameters = {"symbols": symbols, "asset_class": asset_class, "at_most": at_most}
+    """Instruments by class and symbol: of one class or all, of some symbols or all; those after a class and symbol."""
+    after_class, after_symbol = after or (None, None)
+    parameters = {
+        "symbols": symbols,
+        "asset_class": asset_class,
+        "at_most": at_most,
+        "after_class": after_class,
+        "after_symbol": after_symbol,
+    }
     return [
         Instrument(**row) for row in connection.execute(query("demand.instruments"), parameters).mappings()
     ]

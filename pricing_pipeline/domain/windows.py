@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
+from pricing_pipeline.errors import InvalidRange
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -12,6 +14,20 @@ class Window:
 
     start: date
     end: date
+
+
+def span(first: date, last: date) -> Window:
+    """The days between two, both included. Raises InvalidRange when they are upside down."""
+    if first > last:
+        raise InvalidRange(f"the range {first} to {last} is upside down. Give the earlier day first.")
+    return Window(first, last)
+
+
+def last_of(first: date | None, last: date | None, today: date) -> date:
+    """The last day of what is asked for: today if None. Raises InvalidRange where the first is still to come then."""
+    if first is not None and last is None and first > today:
+        raise InvalidRange(f"{first} has not come yet: it is {today} (UTC). Give an earlier day.")
+    return last or today
 
 
 def months_after(first_of_month: date, months: int) -> date:

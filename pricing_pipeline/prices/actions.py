@@ -30,6 +30,7 @@ from pricing_pipeline.domain.answers import (
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation
+from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.validation.knowledge import ROUNDING, Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
@@ -401,6 +402,48 @@ def note_judged(connection: Connection, instrument: Unjudged) -> None:
 def classes(connection: Connection, symbol: str) -> list[str]:
     """Asset classes in which an instrument has this symbol."""
     return list(connection.execute(query("actions.classes"), {"symbol": symbol}).scalars())
+
+
+def class_of(connection: Connection, symbol: str, wanted: str | None) -> str:
+    """The asset class that is meant. Raises UnknownSymbol if there is none, or are several and none is wanted."""
+    known = [one for one in classes(connection, symbol) if wanted in (None, one)]
+    if len(known) == 1:
+        return known[0]
+    if known:
+        raise UnknownSymbol(
+            f"{symbol} names instruments of several classes: {', '.join(known)}. Say which by --asset-class, over HTTP "
+            f"by ?asset_class={known[0]}."
+        )
+    of = "" if wanted is None else f"{wanted} "
+    raise UnknownSymbol(f"no {of}instrument is called {symbol}. Watching it makes it known.")
+
+
+def kind_of(action: CorporateAction) -> str:
+    """`split` or `dividend`."""
+    return "split" if isinstance(action, Split) else "dividend"
+
+
+def digits(number: Decimal) -> str:
+    """A ratio or amount with no more digits than it needs, and no exponent."""
+    return format(number.normalize(), "f")
+
+
+def told(stored: StoredAction) -> dict[str, Any]:
+    """An action as programs are told of it: its numbers as strings."""
+    action = stored.action
+    content: dict[str, Any] = {"ex_on": action.ex_on, "kind": kind_of(action)}
+    match action:
+        case Split():
+            content |= {"new_shares": digits(action.new_shares), "old_shares": digits(action.old_shares)}
+        case Dividend():
+            content |= {"amount": digits(action.amount), "currency": action.currency}
+    return content | {
+        "provider": stored.provider,
+        "call_id": stored.call_id or None,
+        "recorded_at": stored.recorded_at,
+        "entered_by": stored.entered_by,
+        "reason": stored.reason,
+    }
 
 
 def enter(

@@ -89,8 +89,9 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored]:
     return [Stored(row.symbol, row.added, row.revised) for row in merged]
 
 
-def read(connection: Connection, data_type: str, symbol: str) -> Reading:
-    """The current documents of a pair, and a request if they are missing or stale, as for one viewer.
+def read(connection: Connection, data_type: str, symbol: str, user_id: str | None = None) -> Reading:
+    """The current documents of a pair, and a request if they are missing or stale: for one viewer, or within the caps
+    of a user, for whom a worker serves it a moment later.
 
     Never waits for a provider. The request is part of the connection's transaction, which the caller commits. If the
     request is not possible (on a read replica, by a role that only reads), the result is the same.
@@ -101,8 +102,9 @@ def read(connection: Connection, data_type: str, symbol: str) -> Reading:
     ).one_or_none()
     try:
         with connection.begin_nested():
-            parameters = {"data_type": data_type, "symbol": symbol}
-            requested = connection.execute(query("documents.request"), parameters).scalar_one()
+            parameters = {"data_type": data_type, "symbol": symbol, "user_id": user_id}
+            name = "documents.request" if user_id is None else "documents.request_for"
+            requested = connection.execute(query(name), parameters).scalar_one()
     except DBAPIError as error:
         if not isinstance(error.orig, errors.InsufficientPrivilege):
             raise

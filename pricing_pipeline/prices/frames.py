@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Context, Decimal, localcontext
 from operator import mul
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pricing_pipeline.db import copying
 
@@ -34,9 +34,29 @@ COLUMNS = {
 
 _ENOUGH = Context(prec=30)
 """Enough digits for any amount at any scale, whatever precision the caller has set for decimal."""
-_LEAST = -(2**63)
+LEAST = -(2**63)
 """Means a missing amount: no amount has so many digits."""
-_MISSING, _BETWEEN = b"\xff", b"\0"
+MISSING, BETWEEN = b"\xff", b"\0"
+"""A missing text, and what stands between two."""
+
+
+class Columns(NamedTuple):
+    """The columns of a query in `db/queries/history.sql`, as they are sent, of at least one row."""
+
+    observed_at: bytes
+    fetched_at: bytes
+    open: Any
+    """Prices: amounts as bytes, which `scale` belongs to; or all in digits, as text with spaces between."""
+    high: Any
+    low: Any
+    close: Any
+    scale: bytes | None
+    volume: str
+    currency: bytes
+    adjustment: bytes
+    provider: bytes
+    call_id: bytes
+    quality: bytes
 
 
 def make_frame(
@@ -87,7 +107,7 @@ def _prices(sent: bytes | str | None, scales: Column, rows: int) -> Any:
         return _decimals(sent, rows)
     amounts = copying.read_bigints(sent)
     units = {scale: Decimal(1).scaleb(-scale) for scale in set(scales.tolist())}
-    is_missing = amounts == _LEAST
+    is_missing = amounts == LEAST
     if is_missing.all():
         return _objects([None] * rows, rows)
     with localcontext(_ENOUGH):
@@ -119,11 +139,11 @@ def _texts(sent: bytes | None, rows: int) -> Any:
     import numpy as np
     from pandas import array
 
-    first, *_ = (sent or b"").split(_BETWEEN, 1)
-    if rows and sent == _BETWEEN.join([first] * rows):
+    first, *_ = (sent or b"").split(BETWEEN, 1)
+    if rows and sent == BETWEEN.join([first] * rows):
         return array([_text(first)], dtype="str").take(np.zeros(rows, dtype=np.intp))
-    return array([_text(text) for text in sent.split(_BETWEEN)] if sent is not None else [], dtype="str")
+    return array([_text(text) for text in sent.split(BETWEEN)] if sent is not None else [], dtype="str")
 
 
 def _text(sent: bytes) -> str | None:
-    return None if sent == _MISSING else sent.decode()
+    return None if sent == MISSING else sent.decode()

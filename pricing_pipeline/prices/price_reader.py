@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,10 @@ from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.domain.windows import Window, last_of, span
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
 from pricing_pipeline.prices import frames
+from pricing_pipeline.registry import calendars
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -97,6 +99,19 @@ def read(connection: Connection, symbol: str, data_type: str | None = None) -> R
     return Reading(latest(connection, symbol, data_type=data_type), request(connection, [symbol], data_type))
 
 
+def read_as_json(
+    connection: Connection, symbols: Sequence[str], data_type: str | None = None, user_id: str | None = None
+) -> str | None:
+    """The latest prices of symbols, pairs without one, and why what is not fresh is old, as `/v1/prices` answers them.
+
+    What is missing or stale is asked for, for a user within the user's caps; with None as for one viewer. It is one
+    statement, which writes nothing where all is fresh. None if `data_type` is no active type of prices.
+    """
+    parameters = {"symbols": list(symbols), "data_type": data_type, "user_id": user_id}
+    ((answer,),) = driver_rows(connection, driver_query("prices.read"), parameters)
+    return None if answer is None else str(answer)
+
+
 def request(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> int:
     """Ask for missing or stale prices of symbols, as for one viewer; returns how many pairs are queued.
 
@@ -104,35 +119,15 @@ def request(connection: Connection, symbols: Sequence[str], data_type: str | Non
     not possible (on a read replica, by a role that only reads), nothing happens.
     """
     parameters = {"symbols": list(symbols), "data_type": data_type}
-    return int(_try_to_ask(connection, "prices.request", parameters) or 0)
-
-
-def request_for(
-    connection: Connection, user_id: str, symbols: Sequence[str], data_type: str | None = None
-) -> None:
-    """The same for one user, within the user's caps; a worker serves it a moment later."""
-    parameters = {"symbols": list(symbols), "data_type": data_type, "user_id": user_id}
-    _try_to_ask(connection, "prices.request_for", parameters)
-
-
-def _try_to_ask(connection: Connection, name: str, parameters: Mapping[str, object]) -> Any:
     try:
         with connection.begin_nested():
-            return connection.execute(query(name), parameters).scalar_one_or_none()
+            return int(connection.execute(query("prices.request"), parameters).scalar_one() or 0)
     except DBAPIError as error:
         if not isinstance(error.orig, errors.InsufficientPrivilege):
             raise
     except ReadReplica:
         pass
-    return None
-
-
-def unpriced(
-    connection: Connection, symbols: Sequence[str], data_type: str | None = None
-) -> list[tuple[str, str]]:
-    """Pairs (data type, symbol) of these symbols that have no price yet, in each active type of prices or in one."""
-    parameters = {"symbols": list(symbols), "data_type": data_type}
-    return [(row.data_type, row.symbol) for row in connection.execute(query("prices.unpriced"), parameters)]
+    return 0
 
 
 def is_known(connection: Connection, symbol: str) -> bool:
@@ -224,6 +219,16 @@ def _span(
     }
 
 
+def days(connection: Connection, first: date | None, last: date | None, default_days: int) -> Window:
+    """The UTC days that are meant: the last is today if None, the first so many days before it.
+
+    Raises InvalidRange if they are in the wrong order, or the first has not come yet.
+    """
+    last_day = last_of(first, last, calendars.today(connection))
+    earliest = date.min + timedelta(days=default_days)
+    return span(first or max(last_day, earliest) - timedelta(days=default_days), last_day)
+
+
 def history(
     connection: Connection,
     symbol: str,
@@ -252,6 +257,37 @@ def history(
             is_binary=True,
         )
     return frames.make_frame(*row)
+
+
+def history_parts(
+    connection: Connection,
+    symbol: str,
+    data_type: str,
+    first_day: date,
+    last_day: date,
+    *,
+    as_of: datetime | None = None,
+    adjust: Adjust | str | None = None,
+    in_digits: bool,
+) -> Iterator[frames.Columns]:
+    """The values of `bars` as columns, oldest first, some ten thousand rows at a time: what arrow.py and lines.py take.
+
+    With `in_digits` prices are text, else integers with scales where they are not adjusted. All parts are of one
+    moment if the connection's transactions are REPEATABLE READ. Raises what `bars` raises.
+    """
+    parameters = _span(symbol, data_type, first_day, last_day, as_of)
+    basis = None if adjust is None else _basis(adjust)
+    name = "history.adjusted_columns" if in_digits or basis is not None else "history.columns"
+    parts = driver_rows(connection, driver_query("history.parts"), {**parameters, "rows": _ROWS_OF_A_PART})
+    for first, last in parts:
+        span = parameters | {"first_day": first, "last_day": last, "adjust": basis}
+        with _refusals(symbol, data_type):
+            (row,) = driver_rows(connection, driver_query(name), span, is_binary=True)
+        if row[0] is not None:  # of what was believed, none may be left
+            yield frames.Columns(*row)
+
+
+_ROWS_OF_A_PART = 10_000
 
 
 def months(

@@ -12,11 +12,16 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 
+from psycopg import errors
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.domain.windows import span
+from pricing_pipeline.errors import InvalidRange
 
 _OWN = frozenset({"FX", "24/7"})
 """Calendars that SQL computes itself."""
@@ -163,12 +168,16 @@ def never_traded(
 def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Gap]:
     """The gaps in the history of a pair between two days, both included, oldest first.
 
-    The database refuses, with a sentence, types without daily values and instruments without a calendar.
+    Raises InvalidRange for days in the wrong order, types without daily values and instruments without a calendar.
     """
-    rows = connection.execute(
-        query("calendars.gaps"),
-        {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day},
-    )
+    days = span(first_day, last_day)
+    parameters = {"data_type": data_type, "symbol": symbol, "first_day": days.start, "last_day": days.end}
+    try:
+        rows = connection.execute(query("calendars.gaps"), parameters).all()
+    except DBAPIError as error:
+        if not isinstance(error.orig, errors.InvalidParameterValue):
+            raise
+        raise InvalidRange(reason(error)) from error
     return [Gap(row.first_day, row.last_day, row.sessions, GapKind(row.kind), row.detail) for row in rows]
 
 

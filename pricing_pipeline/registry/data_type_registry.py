@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from typing import Any
 
@@ -37,6 +38,16 @@ def active_data_type(connection: Connection, name: str) -> DataType:
             "`pricing-pipeline type list` describes them."
         )
     return kinds[name]
+
+
+def told(kind: DataType) -> dict[str, Any]:
+    """A data type as programs are told of it."""
+    content = asdict(kind)
+    content["ttl_minutes"] = content.pop("default_ttl_minutes")
+    content["strategy"] = content.pop("refresh_strategy")
+    content["schedule"] = content.pop("refresh_schedule")
+    content["timezone"] = content.pop("schedule_timezone")
+    return content
 
 
 def about(connection: Connection, data_type: str) -> Mapping[str, Any] | None:

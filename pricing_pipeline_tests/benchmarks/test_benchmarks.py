@@ -31,6 +31,14 @@ METRICS = {
         "enqueue_ms": set(),
         "transaction_ms": {"heartbeat_alone"},
     },
+    "api": {
+        **{
+            f"{metric}{which}": {"bare_sql", "constant"}
+            for metric in ("p50_ms", "p99_ms", "cpu_ms")
+            for which in ("", "_all_types")
+        },
+        "arrow_ms": {"bare_query"},
+    },
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pricing_pipeline.api.prices import Prices
+from pricing_pipeline.demand import freshness
 from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.prices import price_reader
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import RunningApi
@@ -72,6 +75,134 @@ def test_a10_bad_requests_are_refused_in_words(
     problem = caller.refusal("GET", "prices", params=params)
     assert (problem["status"], words in problem["detail"]) == (status, True), problem
     assert asked_for(core) == set()
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a10_the_body_is_what_the_documented_model_writes(
+    api: RunningApi, core: Core, clock: Clock, is_old: bool
+) -> None:
+    """The database writes it, so nothing else would notice a field that is missing or spelled otherwise."""
+    core.read("AAPL")
+    core.refresh(price="146.5500")
+    if is_old:
+        clock.advance(2 * MINUTE)
+    body = api.caller(Scope.READ).ask("GET", "prices", params={"symbols": "AAPL,IBM,NOSUCH"}).json()
+    model = Prices.model_validate(body)
+    assert len(body["missing"]) >= 3
+    assert all_names(body) == all_names(model.model_dump(mode="json"))
+    with core.engine.connect() as connection:
+        stored = price_reader.latest(connection, "AAPL", "IBM")
+    told = [price.model_dump(exclude={"why"}) for price in model.prices]
+    assert told == [
+        {name: getattr(price, name) for name in price.__slots__}
+        | {"age_seconds": round(price.age_seconds, 3)}
+        for price in stored
+    ]
+    assert [price["price"] for price in body["prices"]] == [f"{price.price:f}" for price in stored]
+
+
+def all_names(content: object) -> object:
+    """The names of a JSON document, at every depth."""
+    if isinstance(content, dict):
+        return {name: all_names(value) for name, value in content.items()}
+    return [all_names(one) for one in content] if isinstance(content, list) else None
+
+
+@pytest.mark.parametrize("user", [None, "ann"])
+def test_a10_a_read_of_what_is_fresh_writes_nothing(
+    api: RunningApi, core: Core, clock: Clock, user: str | None
+) -> None:
+    core.read("AAPL")
+    core.refresh(price="146.55")
+    core.refresh(price="146.55")
+    caller = api.caller(Scope.READ, user=user)
+    caller.get("prices", symbols="AAPL", data_type=QUOTE)  # notes the view, and the use of the token
+    before = versions(core)
+    for _ in range(3):
+        (price,) = caller.get("prices", symbols="AAPL", data_type=QUOTE)["prices"]
+        assert price["fresh"] is True
+    assert versions(core) == before
+    clock.advance(11 * MINUTE)
+    caller.get("prices", symbols="AAPL", data_type=QUOTE)
+    viewed = core.one(
+        f"SELECT viewed_at FROM pricing.pair_views WHERE (data_type, symbol) = ('{QUOTE}', 'AAPL')"
+    )
+    assert viewed == core.clock()
+
+
+def versions(core: Core) -> list[object]:
+    """Each row that a read may write, with who wrote and who locked it."""
+    tables = ("pair_views", "pair_requests", "demand", "api_call_queue_live", "latest_prices")
+    return [core.rows(f"SELECT ctid::text, xmin::text, xmax::text FROM pricing.{table}") for table in tables]
+
+
+def test_a10_a_read_says_why_before_it_asks(api: RunningApi, core: Core) -> None:
+    """What nobody has asked for is not told to be on its way; the next read knows."""
+    caller = api.caller(Scope.READ)
+    states = [
+        caller.get("prices", symbols="AAPL", data_type=QUOTE)["missing"][0]["why"]["state"] for _ in range(2)
+    ]
+    assert states[0] != states[1]
+    with core.engine.connect() as connection:
+        (now,) = freshness.why(connection, "AAPL", QUOTE)
+    assert states[1] == now.state
+
+
+def test_a10_a_table_of_ones_own_is_judged_by_its_own_times(
+    api: RunningApi, core: Core, clock: Clock
+) -> None:
+    """A read asks for what `missing_prices` finds missing, whatever our own price says."""
+    core.read("AAPL")
+    core.refresh(price="146.55")
+    core.rows(
+        "CREATE TABLE pricing.own_quotes (symbol text PRIMARY KEY, fetched_at timestamptz, cache_ttl_minutes integer)"
+    )
+    core.rows("GRANT SELECT ON pricing.own_quotes TO pricing_worker")
+    core.rows(f"UPDATE pricing.data_type_registry SET table_name = 'own_quotes' WHERE data_type = '{QUOTE}'")
+    asked = []
+    for minutes in (0, 2):
+        clock.advance(minutes * MINUTE)
+        expected = core.call(
+            "SELECT symbols FROM pricing.missing_prices(ARRAY[:type], ARRAY['AAPL'])", type=QUOTE
+        )
+        api.caller(Scope.READ).get("prices", symbols="AAPL", data_type=QUOTE)
+        asked.append(
+            [task.symbol for task in core.tasks() if (task.data_type, task.status) == (QUOTE, "pending")]
+        )
+        assert asked[-1] == (expected or [])
+    assert asked == [[], ["AAPL"]]
+
+
+def test_a10_the_answer_survives_a_restart_of_the_database(api: RunningApi, core: Core) -> None:
+    caller = api.caller(Scope.READ)
+    for _ in range(2):
+        caller.get("prices", symbols="AAPL")
+        ended = core.call(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = current_user"
+            " AND datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        assert ended >= 1
+    caller.get("prices", symbols="AAPL")
+
+
+def test_a10_documents_are_no_prices(api: RunningApi, core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('company_profile', 'profile', 1440)"
+    )
+    problem = api.caller(Scope.READ).refusal(
+        "GET", "prices", params={"symbols": "AAPL", "data_type": "company_profile"}
+    )
+    assert (problem["status"], "/v1/documents/company_profile" in problem["detail"]) == (404, True)
+
+
+def test_f4_reasons_of_many_symbols_come_in_their_order(api: RunningApi, core: Core) -> None:
+    core.read("AAPL")
+    reasons = api.caller(Scope.READ).get("why", symbols="ibm,AAPL,IBM")["reasons"]
+    assert list(dict.fromkeys(reason["symbol"] for reason in reasons)) == ["IBM", "AAPL"]
+    with core.engine.connect() as connection:
+        each = [why.sentence for symbol in ("IBM", "AAPL") for why in freshness.why(connection, symbol)]
+    assert [reason["sentence"] for reason in reasons] == each
 
 
 def test_f4_why_of_a_stranger_is_refused(api: RunningApi) -> None:

@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         "a price of the future is fresh",
         f"{_FUNCTIONS}/registry/registry.sql",
-        "is_data_stale",
+        "is_past_ttl",
         " OR stamp > now_ + interval '1 minute'",
         "",
         (

@@ -22,11 +22,10 @@ OPTIONAL = {
     name: [Requirement(line) for line in lines]
     for name, lines in PROJECT["project"]["optional-dependencies"].items()
 }
-RUNTIME = [*BASE, *OPTIONAL["dagster"]]
+RUNTIME = [*BASE, *OPTIONAL["dagster"], *OPTIONAL["parquet"]]
 """What `make install` installs."""
 GROUPS = {name: [Requirement(line) for line in lines] for name, lines in PROJECT["dependency-groups"].items()}
 DIRECT = [*RUNTIME, *GROUPS["build"], *GROUPS["test"]]
-EXTRAS = OPTIONAL["parquet"]
 LOCKS = ["requirements.lock", "requirements-test.lock"]
 
 
@@ -41,7 +40,7 @@ def pinned(requirements: list[Requirement]) -> dict[str, str]:
     return {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in requirements}
 
 
-@pytest.mark.parametrize("requirement", [*DIRECT, *EXTRAS], ids=lambda r: r.name)
+@pytest.mark.parametrize("requirement", DIRECT, ids=lambda r: r.name)
 def test_each_direct_dependency_has_one_exact_version(requirement: Requirement) -> None:
     assert re.fullmatch(r"==[0-9][^*,]*", str(requirement.specifier))
 
@@ -101,7 +100,7 @@ def test_the_dependencies_page_names_the_direct_dependencies_and_no_others() -> 
     explained = re.findall(
         r"^\| ([A-Za-z0-9_.-]+) \| \S", (ROOT / "docs/dependencies.md").read_text(), re.MULTILINE
     )
-    assert sorted(n for n in explained if n != "package") == sorted(r.name for r in [*DIRECT, *EXTRAS])
+    assert sorted(n for n in explained if n != "package") == sorted(r.name for r in DIRECT)
 
 
 def _imported(folder: str) -> Iterator[str]:
@@ -133,9 +132,10 @@ def test_all_but_what_dagster_loads_works_without_the_extra() -> None:
     extra = sorted(
         module
         for module, found in packages_distributions().items()
-        if {canonicalize_name(name) for name in found} & pinned(OPTIONAL["dagster"]).keys()
+        if {canonicalize_name(name) for name in found}
+        & pinned([*OPTIONAL["dagster"], *OPTIONAL["parquet"]]).keys()
     )
-    assert {"dagster", "psycopg2"} <= set(extra)
+    assert {"dagster", "psycopg2", "pyarrow"} <= set(extra)
     code = f"""
 import importlib, pkgutil, sys
 sys.modules |= dict.fromkeys({extra})

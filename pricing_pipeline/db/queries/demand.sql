@@ -56,6 +56,7 @@ SELECT i.asset_class, i.symbol, i.name, i.currency, i.verified_at,
 FROM pricing.instruments i
 WHERE (CAST(:asset_class AS text) IS NULL OR i.asset_class = :asset_class)
   AND (CAST(:symbols AS text[]) IS NULL OR i.symbol = ANY (CAST(:symbols AS text[])))
+  AND (CAST(:after_class AS text) IS NULL OR (i.asset_class, i.symbol) > (CAST(:after_class AS text), CAST(:after_symbol AS text)))
 ORDER BY i.asset_class, i.symbol LIMIT :at_most;
 
 -- name: spelled
@@ -69,12 +70,6 @@ SELECT data_type, symbol FROM pricing.symbols_by_type(CAST(:data_types AS text[]
 -- name: spelled_anywhere
 -- Symbols as their instruments are spelled, in whatever class they are.
 SELECT array_agg(pricing.spelled(u.symbol) ORDER BY u.place) FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place);
-
--- name: why_pairs
--- Why the prices of some pairs are as old as they are.
-SELECT u.data_type, u.symbol, w.state, w.sentence, w.observed_at, w.fetched_at, w.since, w.next_at
-FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[])) AS u (data_type, symbol)
-CROSS JOIN LATERAL pricing.why_old(u.data_type, u.symbol) w ORDER BY 1, 2;
 
 -- name: run_duties
 -- Recover, expire, clean, repair, prune: whatever is overdue.
@@ -93,17 +88,21 @@ WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY 
 GROUP BY 1, 2 ORDER BY 1;
 
 -- name: why
--- Why the prices of a symbol are as old as they are: of one data type, or of each that applies to it.
-SELECT r.data_type, CAST(:symbol AS text) AS symbol, w.state,
+-- Why the prices of symbols are as old as they are: of one data type, or of each that applies to them.
+WITH pairs AS MATERIALIZED (
+    SELECT CAST(:data_type AS text) AS data_type, u.symbol, u.place
+    FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place) WHERE CAST(:data_type AS text) IS NOT NULL
+    UNION ALL
+    SELECT k.data_type, u.symbol, u.place FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place)
+    JOIN pricing.instruments i USING (symbol) JOIN pricing.data_type_registry k USING (asset_class)
+    WHERE CAST(:data_type AS text) IS NULL AND k.is_active)
+SELECT r.data_type, r.symbol, w.state,
        w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.format_time(late.owed_since) || ', so it counts as late', '') AS sentence,
        w.observed_at, w.fetched_at, w.since, w.next_at
-FROM (SELECT CAST(:data_type AS text) AS data_type WHERE CAST(:data_type AS text) IS NOT NULL
-      UNION ALL
-      SELECT k.data_type FROM pricing.data_type_registry k JOIN pricing.instruments i USING (asset_class)
-      WHERE CAST(:data_type AS text) IS NULL AND i.symbol = :symbol AND k.is_active) r
-CROSS JOIN LATERAL pricing.why_old(r.data_type, :symbol) w
-LEFT JOIN LATERAL (SELECT x.owed_since FROM pricing.watched_pairs(ARRAY[r.data_type]) x
-                   WHERE x.symbol = :symbol AND x.state = 'late') late ON true ORDER BY 1;
+FROM pairs r CROSS JOIN LATERAL pricing.why_old(r.data_type, r.symbol) w
+LEFT JOIN (SELECT x.data_type, x.symbol, x.owed_since FROM pricing.watched_pairs(ARRAY(SELECT DISTINCT p.data_type FROM pairs p)) x
+           WHERE x.state = 'late' AND x.symbol = ANY (CAST(:symbols AS text[]))) late USING (data_type, symbol)
+ORDER BY r.place, 1;
 
 -- name: why_late
 -- Why watched pairs of a data type are late, those that are owed longest first.

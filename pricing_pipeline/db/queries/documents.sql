@@ -20,6 +20,10 @@ WHERE (p.data_type, p.symbol) = (:data_type, :symbol);
 -- A read asks for what is missing or stale; returns how many are queued.
 SELECT pricing.request_prices(ARRAY[:data_type], ARRAY[:symbol]);
 
+-- name: request_for
+-- The same for one user, within the caps of a user; a worker serves it.
+SELECT count(pricing.request_reads(:user_id, ARRAY[:data_type], ARRAY[:symbol]));
+
 -- name: newest
 -- For some symbols of a data type: how many documents they have, and since when the newest of them is believed.
 SELECT d.symbol, count(*) AS documents, max(d.recorded_at) AS recorded_at FROM pricing.documents d

@@ -60,27 +60,16 @@ FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
 WHERE l.symbol = ANY (CAST(:symbols AS text[])) AND (CAST(:data_type AS text) IS NULL OR l.data_type = CAST(:data_type AS text))
 ORDER BY l.data_type, l.symbol;
 
+-- name: read
+-- The whole of a read over HTTP, as JSON; NULL where the named data type is none of prices.
+SELECT pricing.read_prices(CAST(:symbols AS text[]), CAST(:data_type AS text), CAST(:user_id AS text));
+
 -- name: request
 -- A read asks for what is missing or stale of symbols, in every type of prices that applies; returns how many are queued.
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
 WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND NOT pricing.is_document(r.fetcher)
   AND (CAST(:data_type AS text) IS NULL OR r.data_type = :data_type);
-
--- name: request_for
--- The same for one user, within the caps of a user; a worker serves it.
-SELECT CAST(pricing.request_reads(:user_id, array_agg(r.data_type), array_agg(i.symbol)) AS text)
-FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND NOT pricing.is_document(r.fetcher)
-  AND (CAST(:data_type AS text) IS NULL OR r.data_type = :data_type) HAVING count(*) > 0;
-
--- name: unpriced
--- Pairs without a price, of symbols in every type of prices that applies.
-SELECT r.data_type, i.symbol FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND NOT pricing.is_document(r.fetcher)
-  AND (CAST(:data_type AS text) IS NULL OR r.data_type = :data_type)
-  AND NOT EXISTS (SELECT FROM pricing.latest_prices l WHERE (l.data_type, l.symbol) = (r.data_type, i.symbol))
-ORDER BY 1, 2;
 
 -- name: history
 -- Values of one symbol between two days, both included, oldest first, as stored: now, or as believed at a time.

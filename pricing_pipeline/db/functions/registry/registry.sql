@@ -1,5 +1,14 @@
 -- Judging staleness. Every function the registry may name takes (timestamptz, integer minutes).
 
+CREATE OR REPLACE FUNCTION pricing.is_past_ttl(stamp timestamptz, ttl_minutes integer, now_ timestamptz) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE AS $$ -- without a path of its own, so that it becomes part of its query
+    -- A time that is to come dates from before the clock was set back, and says nothing.
+    SELECT stamp IS NULL OR stamp <= now_ - pg_catalog.make_interval(mins => ttl_minutes) OR stamp > now_ + interval '1 minute'
+$$;
+COMMENT ON FUNCTION pricing.is_past_ttl(timestamptz, integer, timestamptz) IS
+    'Whether the TTL has passed at a moment, or there is no time at all, or one more than a minute ahead of it.';
+
+
 CREATE OR REPLACE FUNCTION pricing.is_data_stale(stamp timestamptz, ttl_minutes integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
 DECLARE
@@ -9,8 +18,7 @@ BEGIN
         RAISE EXCEPTION 'a TTL must be a positive number of minutes, not %', ttl_minutes
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- A time that is to come dates from before the clock was set back, and says nothing.
-    RETURN stamp IS NULL OR stamp <= now_ - pg_catalog.make_interval(mins => ttl_minutes) OR stamp > now_ + interval '1 minute';
+    RETURN pricing.is_past_ttl(stamp, ttl_minutes, now_);
 END $$;
 COMMENT ON FUNCTION pricing.is_data_stale(timestamptz, integer) IS 'Stale when the TTL has passed, when there is no time at all, or one more than a minute ahead. Refuses a TTL that is not positive.';
 

@@ -1,0 +1,321 @@
+"""How fast are reads of 20 prices over HTTP at 500 requests a second, and twenty years of history as Arrow?
+
+Ours is the product's own server in a process of its own, on a migrated database. Peers of a read are the same
+libraries with nothing else: `bare_sql` reads the columns of one table and checks nothing, `constant` reads nothing at
+all. The peer of a history is the bare query of the same rows.
+
+A request is sent when its time has come, whether the one before is answered or not, and its time counts from when it
+should have been sent: a server that stalls cannot hide it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+from fastapi import FastAPI, Response
+
+from benchmarks import crew, history_write
+from benchmarks.report import Row, percentile
+from benchmarks.server import BenchmarkServer, statement
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.keys import api_tokens
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.processes.ports import require_free_port
+
+SYMBOLS_READ = 20
+CONNECTIONS = 16
+_FIRST = 100
+"""So many requests are sent before those that are counted."""
+TYPE = "equity_quote"
+_TOKEN = "BENCHMARK_TOKEN"  # noqa: S105 - a variable's name
+_HISTORY = f"/v1/history/{history_write.TYPE}/H0?from=1990-01-01&to=2030-01-01"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Requests of each server a second, for so many seconds."""
+
+    rounds: int
+    symbols: int
+    per_second: int
+    seconds: float
+    days: int
+    reads: int
+
+
+FULL = Size(rounds=5, symbols=500, per_second=500, seconds=20, days=history_write.DAYS_OF_20_YEARS, reads=30)
+QUICK = Size(rounds=2, symbols=500, per_second=500, seconds=4, days=history_write.DAYS_OF_20_YEARS, reads=15)
+TINY = Size(rounds=1, symbols=40, per_second=50, seconds=0.4, days=60, reads=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Milliseconds until the answer, of half of the requests and of all but one in a hundred; and of CPU of each."""
+
+    half: float
+    most: float
+    cpu: float
+
+
+def measure(server: BenchmarkServer, size: Size) -> list[Row]:
+    """Reads of each server in turns, then histories."""
+    url = server.migrated("api", as_superuser=True)
+    engine = make_engine(url)
+    with engine.begin() as owner:
+        token = api_tokens.add(owner, "benchmark", [Scope.READ], None).get_secret_value()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement("history_write.instruments"), {"symbols": 1})
+        history_write.store_all(engine, {"H0": history_write.bars("H0", size.days, 0)})
+        engine.dispose()
+        connection.execute(statement("api.instruments"), {"symbols": size.symbols})
+        for name in ("long_ttl", "prices", "analyze"):
+            connection.execute(statement(f"api.{name}"))
+        loads: dict[str, list[Load]] = {}
+        with _product(url) as ours, _plain(url) as plain:
+            places = {
+                "ours": (ours, f"/v1/prices?data_type={TYPE}&symbols="),
+                "ours_all_types": (ours, "/v1/prices?symbols="),
+                "bare_sql": (plain, "/bare?symbols="),
+                "constant": (plain, "/constant?symbols="),
+            }
+            for _ in range(size.rounds):
+                for name, (place, path) in places.items():
+                    loads.setdefault(name, []).append(_load(place, path, token, size))
+            arrow = _arrow_ms(ours.port, token, size.reads)
+        bare = _bare_query_ms(connection, size.reads)
+    return [*_load_rows(loads), *_history_rows(arrow, bare)]
+
+
+def _load_rows(loads: dict[str, list[Load]]) -> list[Row]:
+    units = {"p50_ms": "half", "p99_ms": "most", "cpu_ms": "cpu"}
+    rows = []
+    for subject, suffix in (("ours", ""), ("ours_all_types", "_all_types")):
+        for metric, field in units.items():
+            figures = {name: median(getattr(load, field) for load in found) for name, found in loads.items()}
+            peers = {name: figures[name] for name in ("bare_sql", "constant")}
+            unit = f"ms {'of the server, ' if field == 'cpu' else ''}for {SYMBOLS_READ} symbols"
+            rows.append(Row(f"{metric}{suffix}", unit, figures[subject], peers, lower_is_better=True))
+    return rows
+
+
+def _history_rows(arrow: float, bare: float) -> list[Row]:
+    return [
+        Row("arrow_ms", "ms for 20 years as Arrow", arrow, {"bare_query": bare}, lower_is_better=True),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def cpu_seconds(self) -> float:
+        """What the process has used so far, of the user and of the system."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def _product(url: str) -> Iterator[_Place]:
+    with tempfile.TemporaryDirectory() as home:
+        port = require_free_port(0, "the API", "port")
+        environment = {"PRICING_DATABASE_URL": url, "PRICING_API_PORT": str(port), "PRICING_HOME": home}
+        with _running([sys.executable, "-m", "pricing_pipeline.api.server"], environment, port) as place:
+            yield place
+
+
+@contextmanager
+def _plain(url: str) -> Iterator[_Place]:
+    port = require_free_port(0, "the peers", "port")
+    with _running(crew.module("api", "serve", port), {crew.DATABASE_URL: url}, port) as place:
+        yield place
+
+
+@contextmanager
+def _running(command: list[str], environment: dict[str, str], port: int) -> Iterator[_Place]:
+    with subprocess.Popen(command, env=os.environ | environment) as process:
+        try:
+            _wait(process, f"http://127.0.0.1:{port}/livez")
+            yield _Place(port, process)
+        finally:
+            process.terminate()
+
+
+def _wait(process: subprocess.Popen[bytes], url: str) -> None:
+    until = time.monotonic() + 60
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()  # noqa: S310 - of ours
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"the server of {url} did not start") from None
+            time.sleep(0.05)
+
+
+def _load(place: _Place, path: str, token: str, size: Size) -> Load:
+    os.environ[_TOKEN] = token
+    before = place.cpu_seconds()
+    command = crew.module("api", "load", place.port, path, size.symbols, size.per_second, size.seconds)
+    (answer,) = crew.run([command], "").answers
+    cpu = (place.cpu_seconds() - before) / answer["requests"]
+    times = answer["milliseconds"]
+    return Load(percentile(times, 0.5), percentile(times, 0.99), cpu * 1000)
+
+
+def _arrow_ms(port: int, token: str, reads: int) -> float:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}{_HISTORY}",
+        headers={"Authorization": f"Bearer {token}", "Accept": "application/vnd.apache.arrow.stream"},
+    )
+
+    def read() -> None:
+        with urllib.request.urlopen(request) as answer:  # noqa: S310 - of ours
+            answer.read()
+
+    return _median_ms(read, reads)
+
+
+def _bare_query_ms(connection: psycopg.Connection[Any], reads: int) -> float:
+    return _median_ms(lambda: connection.execute(statement("history_write.bare_query")).fetchall(), reads)
+
+
+def _median_ms(work: Callable[[], object], times: int) -> float:
+    work()  # the first one loads what the others use
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        taken.append((time.perf_counter() - began) * 1000)
+    return median(taken)
+
+
+def plain_app(url: str) -> FastAPI:
+    """The peers: the same libraries, and nothing around them."""
+    engine = make_engine(url, pool_size=8)
+    app = FastAPI()
+    query = statement("api.bare")
+
+    @app.get("/livez")
+    async def is_alive() -> str:
+        return "ok"
+
+    @app.get("/constant")
+    async def constant(symbols: str) -> Response:
+        return Response(_CONSTANT, media_type="application/json")
+
+    @app.get("/bare")
+    def bare(symbols: str) -> list[dict[str, Any]]:
+        with engine.connect() as connection:
+            cursor = connection.connection.cursor()
+            cursor.execute(query, {"symbols": symbols.split(","), "data_type": TYPE})
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    return app
+
+
+_CONSTANT = b'{"prices": [' + b",".join([b'{"symbol": "AAPL", "price": "189.95"}'] * SYMBOLS_READ) + b"]}"
+
+
+def _serve(port: int) -> None:
+    import uvicorn
+
+    app = plain_app(os.environ[crew.DATABASE_URL])
+    uvicorn.run(app, port=port, http="h11", log_level="warning", access_log=False)
+
+
+class _Connection(asyncio.Protocol):
+    """A kept connection with one request under way at a time, read no further than is needed to know its end."""
+
+    def __init__(self) -> None:
+        self._answer: asyncio.Future[bytes] | None = None
+        self._seen = b""
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of TCP
+        self.transport = transport
+
+    async def ask(self, request: bytes) -> None:
+        """Send a request and wait for its whole answer. Raises RuntimeError unless it is 200."""
+        self._seen = b""
+        self._answer = asyncio.get_running_loop().create_future()
+        self.transport.write(request)
+        head = await self._answer
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(f"the server answered {head[:2000]!r}")
+
+    def data_received(self, data: bytes) -> None:
+        self._seen += data
+        head, _, body = self._seen.partition(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0] or -1)
+        if body and len(body) >= length >= 0 and self._answer is not None:
+            self._answer.set_result(head)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(RuntimeError(f"the server hung up: {error}"))
+
+
+async def _send(port: int, path: str, symbols: int, per_second: int, seconds: float) -> dict[str, Any]:
+    loop = asyncio.get_running_loop()
+    dice = random.Random(1)  # noqa: S311 - which symbols are read is no secret
+    free: asyncio.Queue[_Connection] = asyncio.Queue()
+    for _ in range(CONNECTIONS):
+        _, connection = await loop.create_connection(_Connection, "127.0.0.1", port)
+        free.put_nowait(connection)
+    token = os.environ[_TOKEN]
+    taken: list[float] = []
+
+    async def ask(due: float) -> None:
+        names = ",".join(f"R{number}" for number in dice.sample(range(symbols), SYMBOLS_READ))
+        head = (
+            f"GET {path}{names} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        )
+        connection = await free.get()
+        await connection.ask(head.encode())
+        free.put_nowait(connection)
+        taken.append((loop.time() - due) * 1000)
+
+    await asyncio.gather(
+        *(ask(loop.time()) for _ in range(_FIRST))
+    )  # which open sessions and plan statements
+    taken.clear()
+    count = int(per_second * seconds)
+    began = loop.time() + 0.05
+    async with asyncio.TaskGroup() as requests:
+        for number in range(count):
+            due = began + number / per_second
+            if (early := due - loop.time()) > 0:
+                await asyncio.sleep(early)
+            requests.create_task(ask(due))
+    return {"requests": _FIRST + count, "milliseconds": taken}
+
+
+def _load_work(port: str, path: str, symbols: str, per_second: str, seconds: str) -> Callable[[], Any]:
+    host = urlsplit(f"//127.0.0.1:{port}")
+    return lambda: asyncio.run(_send(host.port or 0, path, int(symbols), int(per_second), float(seconds)))
+
+
+if __name__ == "__main__":
+    _, what, *arguments = sys.argv
+    if what == "serve":
+        _serve(int(arguments[0]))
+    else:
+        crew.serve(lambda _: _load_work(*arguments))

@@ -1,0 +1,24 @@
+-- name: instruments
+-- Symbols of shares, which two data types of the sample apply to.
+INSERT INTO pricing.instruments (asset_class, symbol, scale, currency, calendar)
+SELECT 'equity', 'R' || n, 2, 'USD', 'XNYS' FROM generate_series(0, %(symbols)s::integer - 1) n ON CONFLICT DO NOTHING;
+
+-- name: prices
+-- A fresh price of each symbol in each data type of prices, noted as looked at.
+INSERT INTO pricing.latest_prices (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, changed_at)
+SELECT r.data_type, i.symbol, 10000 + length(i.symbol), 2, 'USD', pricing.clock(), pricing.clock(), 'twelvedata', 1, '100.00', pricing.clock()
+FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+WHERE r.is_active AND NOT pricing.is_document(r.fetcher) AND i.symbol ~ '^R[0-9]+$'
+ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at, observed_at = excluded.observed_at, changed_at = excluded.changed_at;
+
+-- name: long_ttl
+-- What is fresh now stays so while it is read.
+UPDATE pricing.data_type_registry SET default_ttl_minutes = 600;
+
+-- name: analyze
+ANALYZE;
+
+-- name: bare
+-- What a plain server would ask: the prices of some symbols in one data type.
+SELECT data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider FROM pricing.latest_prices
+WHERE symbol = ANY (%(symbols)s) AND data_type = %(data_type)s;

@@ -1,0 +1,66 @@
+"""`/v1/actions`: splits and dividends, as they are or were believed. Entering one needs the owner: the command line."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.parameters import AssetClass, Moment, SymbolName
+from pricing_pipeline.api.tags import TaggedRoute
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.prices import actions
+
+router = APIRouter(tags=["actions"], route_class=TaggedRoute)
+
+
+class Action(BaseModel):
+    """A split has shares, a dividend an amount for one share. Numbers are exact, as strings."""
+
+    ex_on: date
+    """The first trading day without it."""
+    kind: str = Field(examples=["split"])
+    new_shares: str | None = Field(default=None, examples=["4"])
+    old_shares: str | None = Field(default=None, examples=["1"])
+    amount: str | None = None
+    currency: str | None = None
+    provider: str | None
+    call_id: int | None
+    recorded_at: datetime
+    """Since when it is believed."""
+    entered_by: str | None
+    """The person who entered it; null if its provider reported it."""
+    reason: str | None
+
+
+class Actions(BaseModel):
+    """The splits and dividends of an instrument, the newest first."""
+
+    symbol: str
+    asset_class: str
+    as_of: datetime | None
+    actions: list[Action]
+
+
+@router.get("/actions/{symbol:path}")
+def read_actions(
+    database: Database,
+    caller: Reader,
+    symbol: SymbolName,
+    asset_class: AssetClass = None,
+    as_of: Annotated[Moment | None, Query(description="As they were believed at this time.")] = None,
+) -> Actions:
+    """The splits and dividends of a symbol, the newest first."""
+    with database.connect() as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        of_class = actions.class_of(connection, symbol, asset_class)
+        known = actions.read(connection, of_class, symbol, as_of)
+    return Actions(
+        symbol=symbol,
+        asset_class=of_class,
+        as_of=as_of,
+        actions=[Action.model_validate(actions.told(stored)) for stored in known],
+    )

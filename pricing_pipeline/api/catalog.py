@@ -1,0 +1,275 @@
+"""`/v1/types`, `/v1/providers` and `/v1/instruments`: what can be priced, and who is asked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection
+
+from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.api.parameters import AssetClass, SymbolName, TypeName
+from pricing_pipeline.api.tags import TaggedRoute
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand.instruments import Bounds, Instrument
+from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
+from pricing_pipeline.keys import credentials
+from pricing_pipeline.queue import limits
+from pricing_pipeline.queue.limits import Key, Standing
+from pricing_pipeline.registry import data_type_registry, plans, provider_rules, spellings
+from pricing_pipeline.registry.provider_rules import Batch, Limit, Route
+from pricing_pipeline.registry.spellings import Spelled
+
+router = APIRouter()
+_tagged = APIRouter(tags=["data types"], route_class=TaggedRoute)
+
+
+class TypeSummary(BaseModel):
+    """A data type. TTLs are in minutes."""
+
+    data_type: str = Field(examples=["equity_daily"])
+    description: str
+    fetcher: str
+    """What a provider is asked for."""
+    asset_class: str
+    """It applies to the instruments of this class."""
+    ttl_minutes: int
+    """So old may a watched price grow."""
+    background_ttl_minutes: int
+    """So old may a held one grow while nobody watches."""
+    strategy: str
+    schedule: str | None
+    timezone: str
+    history_from: date | None
+    """Its history begins here; null if it has none to backfill."""
+    owner: str | None
+
+
+class Types(BaseModel):
+    """Active data types by name, and retired ones if they are wanted."""
+
+    data_types: list[TypeSummary]
+    retired: list[TypeSummary] | None
+
+
+class TypeDetails(TypeSummary):
+    """Everything about a data type."""
+
+    is_active: bool
+    staleness_function: str
+    thin_after_days: int | None
+    thin_to_minutes: int
+    created_at: datetime
+    instruments: int
+    lowest: Decimal | None
+    """A lower price is quarantined, unless its instrument has bounds of its own."""
+    highest: Decimal | None
+    jumps_trusted_until: datetime | None
+    routes: list[Route]
+    """Providers that serve it, the one that is asked first at first."""
+
+
+@_tagged.get("/types")
+def list_types(
+    database: Database,
+    caller: Reader,
+    retired: Annotated[bool, Query(description="Retired ones, too.")] = False,
+) -> Types:
+    """The data types that there are."""
+    with database.connect() as connection:
+        active = data_type_registry.active_data_types(connection)
+        old = data_type_registry.retired_data_types(connection) if retired else None
+    return Types(
+        data_types=[TypeSummary(**data_type_registry.told(kind)) for kind in active],
+        retired=None if old is None else [TypeSummary(**data_type_registry.told(kind)) for kind in old],
+    )
+
+
+@_tagged.get("/types/{data_type}")
+def show_type(database: Database, caller: Reader, data_type: TypeName) -> TypeDetails:
+    """Everything about one data type, also a retired one."""
+    with database.connect() as connection:
+        about = data_type_registry.about(connection, data_type)
+        if about is None:
+            raise UnknownDataType(
+                f"no data type is called {data_type!r}. GET /v1/types?retired=true lists them."
+            )
+        bounds = instruments.bounds_of_type(connection, data_type)
+        routes = provider_rules.routes(connection, data_type)
+    return TypeDetails.model_validate({**about, **bounds, "routes": routes})
+
+
+class ProviderSummary(BaseModel):
+    """A source of prices, and what stops it now."""
+
+    provider: str = Field(examples=["twelvedata"])
+    description: str
+    base_url: str
+    is_active: bool
+    fetchers: list[str]
+    data_types: list[str]
+    """The active data types that it serves."""
+    max_in_flight: int
+    request_delay_ms: int
+    throttle_pause_seconds: int
+    quota_bytes: int
+    used_bytes: int
+    """Of the quota, in the last 30 days."""
+    state: str | None = Field(examples=["rate_limited"])
+    """Why it is not called now, in a word; null while it may be called."""
+    standing: str
+    """The same as a sentence."""
+    units_used: str
+    """How much of its limits is used, for people."""
+    quota_used: str
+
+
+class Providers(BaseModel):
+    """Providers by name, switched off ones too."""
+
+    providers: list[ProviderSummary]
+
+
+class ProviderDetails(ProviderSummary):
+    """Everything about a provider but its keys' secrets, which nothing shows."""
+
+    plan: str | None
+    limits: list[Limit]
+    batches: list[Batch]
+    keys: list[Key]
+    routes: list[Route]
+
+
+@router.get("/providers", tags=["providers"])
+def list_providers(database: Database, caller: Reader) -> Providers:
+    """Who is asked, within which limits and quota, and what stops them now."""
+    with database.connect() as connection:
+        return Providers(providers=[ProviderSummary(**one) for one in _providers(connection, None)])
+
+
+@router.get("/providers/{provider}", tags=["providers"])
+def show_provider(
+    database: Database, caller: Reader, provider: Annotated[str, Path(max_length=63)]
+) -> ProviderDetails:
+    """Everything about one provider."""
+    with database.connect() as connection:
+        credentials.require_provider(connection, provider)
+        (about,) = _providers(connection, provider)
+        return ProviderDetails(
+            **about,
+            plan=plans.in_use(connection).get(provider),
+            limits=provider_rules.limits(connection, provider),
+            batches=provider_rules.batches(connection, provider),
+            keys=[key for key in limits.keys(connection) if key.provider == provider],
+            routes=provider_rules.routes(connection, provider=provider),
+        )
+
+
+def _providers(connection: Connection, provider: str | None) -> list[dict[str, Any]]:
+    known = provider_rules.providers(connection, provider)
+    standings = {one.provider: one for one in limits.standings(connection, [one.provider for one in known])}
+    return [asdict(one) | _standing(standings[one.provider]) for one in known]
+
+
+def _standing(standing: Standing) -> dict[str, Any]:
+    return {
+        "used_bytes": standing.used_bytes,
+        "state": standing.state,
+        "standing": standing.words,
+        "units_used": standing.units_words,
+        "quota_used": standing.quota_words,
+    }
+
+
+class Instruments(BaseModel):
+    """Instruments by class and symbol, a page of them."""
+
+    instruments: list[Instrument]
+    next: str | None
+    """The cursor of the next page; null on the last."""
+
+
+class InstrumentDetails(BaseModel):
+    """Everything about an instrument."""
+
+    asset_class: str
+    symbol: str
+    name: str | None
+    currency: str | None
+    scale: int
+    """It is stored with so many decimals at least."""
+    calendar: str | None
+    listed_on: date | None
+    created_at: datetime
+    verified_at: datetime | None
+    state: str
+    viewers: int
+    holders: int
+    data_types: list[str]
+    bounds: list[Bounds]
+    spellings: list[Spelled]
+    """How each provider is asked for it."""
+
+
+class AboutSymbol(BaseModel):
+    """The instruments of a symbol: mostly one, and one for each class that has it."""
+
+    instruments: list[InstrumentDetails]
+
+
+_INSTRUMENTS: Keyset[Instrument] = Keyset(
+    "instruments", (str, str), lambda one: (one.asset_class, one.symbol)
+)
+
+
+@router.get("/instruments", tags=["instruments"])
+def list_instruments(
+    database: Database,
+    caller: Reader,
+    page: Annotated[Page, Depends(_INSTRUMENTS)],
+    asset_class: AssetClass = None,
+) -> Instruments:
+    """The instruments that there are, and how many users watch and hold each."""
+    with database.connect() as connection:
+        rows = instruments.listed(connection, None, asset_class, page.at_most, after=page.after)
+    shown, following = page.cut(rows)
+    return Instruments(instruments=shown, next=following)
+
+
+@router.get("/instruments/{symbol:path}", tags=["instruments"])
+def show_instruments(
+    database: Database, caller: Reader, symbol: SymbolName, asset_class: AssetClass = None
+) -> AboutSymbol:
+    """Everything about the instruments of a symbol."""
+    with database.connect() as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        stored = instruments.about(connection, symbol, asset_class)
+        if not stored:
+            of = f"{asset_class} instrument" if asset_class else "instrument"
+            raise UnknownSymbol(f"no {of} is called {symbol!r}. Watching it makes it known.")
+        wanted = {
+            one.asset_class: one for one in instruments.listed(connection, [symbol], asset_class, len(stored))
+        }
+        return AboutSymbol(
+            instruments=[
+                InstrumentDetails.model_validate(
+                    {
+                        **row,
+                        "state": wanted[row["asset_class"]].state,
+                        "viewers": wanted[row["asset_class"]].viewers,
+                        "holders": wanted[row["asset_class"]].holders,
+                        "bounds": instruments.bounds(connection, row["asset_class"], symbol),
+                        "spellings": spellings.of(connection, row["asset_class"], symbol),
+                    }
+                )
+                for row in stored
+            ]
+        )
+
+
+router.include_router(_tagged)

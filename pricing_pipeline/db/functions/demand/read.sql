@@ -1,0 +1,114 @@
+-- What an application reads over HTTP, hundreds of times a second: prices, why they are old, and the request for what is
+-- missing or stale, in one statement. What such a request does is in requests.sql, why a price is old in why.sql.
+
+CREATE OR REPLACE FUNCTION pricing.format_iso(at timestamptz) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE AS $$ -- without a path of its own, so that it becomes part of its query
+    SELECT pg_catalog.to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+$$;
+COMMENT ON FUNCTION pricing.format_iso(timestamptz) IS 'A time for programs: ISO 8601 in UTC, with microseconds.';
+
+
+CREATE OR REPLACE FUNCTION pricing.why_as_json(data_type text, symbol text) RETURNS json
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (SELECT json_build_object('state', w.state, 'sentence', w.sentence, 'since', pricing.format_iso(w.since),
+                                     'next_at', pricing.format_iso(w.next_at))
+            FROM pricing.why_old(data_type, symbol) w);
+END $$;
+COMMENT ON FUNCTION pricing.why_as_json(text, text) IS 'Why a pair''s price is as old as it is, as the HTTP API answers it.';
+
+
+CREATE OR REPLACE FUNCTION pricing.spelled_once(symbols text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN ARRAY(SELECT s.symbol
+                 FROM unnest(symbols) WITH ORDINALITY AS u (given, place)
+                 -- In capitals is how nearly all are spelled, and asking costs as much as their prices.
+                 CROSS JOIN LATERAL (SELECT CASE WHEN u.given = upper(u.given) THEN u.given ELSE pricing.spelled(u.given) END AS symbol) s
+                 GROUP BY 1 ORDER BY min(u.place));
+END $$;
+COMMENT ON FUNCTION pricing.spelled_once(text[]) IS 'Symbols as their instruments are spelled, of any class, each once.';
+
+
+CREATE OR REPLACE FUNCTION pricing.prices_to_read(
+    symbols text[], wanted_type text,
+    OUT prices json, OUT missing json, OUT known text[], OUT stale_types text[], OUT stale_symbols text[], OUT unseen_types text[], OUT unseen_symbols text[])
+LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    WITH pairs AS MATERIALIZED (
+        SELECT r.data_type, w.symbol, r.is_active, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
+               coalesce(p.is_active, false) AS provider_active, i.update_mode <> 'api' OR NOT i.is_active AS paused,
+               CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END AS frozen_since,
+               CASE WHEN l.fetched_at IS NULL THEN false
+                    -- Mostly the TTL alone decides, without a call for each pair.
+                    WHEN r.staleness_function = 'is_data_stale' THEN NOT pricing.is_past_ttl(l.fetched_at, l.ttl_minutes, now_)
+                    ELSE NOT pricing.is_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) END AS fresh,
+               r.table_name <> 'latest_price_' || r.data_type AS is_judged_elsewhere,
+               NOT EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (r.data_type, w.symbol)
+                                                              AND v.viewed_at > now_ - interval '10 minutes' OFFSET 0) AS is_unseen
+        FROM pricing.data_type_registry r CROSS JOIN unnest(symbols) AS w (symbol)
+        -- OFFSET: looked up one by one, never joined, however few there were when this was planned.
+        CROSS JOIN LATERAL (SELECT x.update_mode, x.is_active FROM pricing.instruments x
+                            WHERE (x.asset_class, x.symbol) = (r.asset_class, w.symbol) OFFSET 0) i
+        LEFT JOIN LATERAL (SELECT x.*, coalesce(x.cache_ttl_minutes, r.default_ttl_minutes) AS ttl_minutes FROM pricing.latest_prices x
+                           WHERE (x.data_type, x.symbol) = (r.data_type, w.symbol) OFFSET 0) l ON true
+        LEFT JOIN pricing.data_collectors p ON p.provider = l.provider
+        WHERE (wanted_type IS NULL OR r.data_type = wanted_type) AND NOT pricing.is_document(r.fetcher)
+          AND (r.is_active OR l.fetched_at IS NOT NULL)
+        ORDER BY 1, 2)
+    SELECT json_agg(json_build_object(
+               'data_type', x.data_type, 'symbol', x.symbol, 'price', (x.amount * ('1e-' || x.scale)::numeric)::text, 'currency', x.currency,
+               'observed_at', pricing.format_iso(x.observed_at), 'fetched_at', pricing.format_iso(x.fetched_at),
+               'age_seconds', round(extract(epoch FROM now_ - x.fetched_at), 3), 'fresh', x.fresh, 'paused', x.paused,
+               'provider', x.provider, 'provider_active', x.provider_active, 'frozen_since', pricing.format_iso(x.frozen_since),
+               'why', CASE WHEN NOT x.fresh THEN pricing.why_as_json(x.data_type, x.symbol) END)) FILTER (WHERE x.fetched_at IS NOT NULL),
+           json_agg(json_build_object('data_type', x.data_type, 'symbol', x.symbol, 'why', pricing.why_as_json(x.data_type, x.symbol)))
+               FILTER (WHERE x.fetched_at IS NULL),
+           array_agg(x.symbol),
+           array_agg(x.data_type) FILTER (WHERE x.is_active AND (x.is_judged_elsewhere OR NOT x.fresh)),
+           array_agg(x.symbol) FILTER (WHERE x.is_active AND (x.is_judged_elsewhere OR NOT x.fresh)),
+           array_agg(x.data_type) FILTER (WHERE x.is_active AND x.is_unseen),
+           array_agg(x.symbol) FILTER (WHERE x.is_active AND x.is_unseen)
+    INTO prices, missing, known, stale_types, stale_symbols, unseen_types, unseen_symbols
+    FROM pairs x;
+END $$;
+COMMENT ON FUNCTION pricing.prices_to_read(text[], text) IS
+    'The prices of symbols in every data type of prices or in one, and the pairs without one, as the HTTP API answers them; the symbols that are instruments; what is to be asked for; and of which pairs no view was noted in the last ten minutes. Writes nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.read_prices(symbols text[], wanted_type text, user_id text) RETURNS text
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    wanted text[] := pricing.spelled_once(symbols);
+    answer record;
+    strangers json;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pricing.data_type_registry r
+                   WHERE wanted_type IS NULL OR (r.data_type = wanted_type AND r.is_active AND NOT pricing.is_document(r.fetcher))) THEN
+        RETURN NULL;
+    END IF;
+    answer := pricing.prices_to_read(wanted, wanted_type);
+    IF answer.known IS NULL OR NOT wanted <@ answer.known THEN
+        SELECT json_agg(json_build_object('data_type', wanted_type, 'symbol', u.symbol, 'why', json_build_object(
+                   'state', 'unknown_symbol', 'since', NULL, 'next_at', NULL, 'sentence', pg_catalog.format(
+                       'no instrument%s is called %s; watching it makes it known', ' of ' || wanted_type, u.symbol))))
+        INTO strangers FROM unnest(wanted) AS u (symbol) WHERE answer.known IS NULL OR u.symbol <> ALL (answer.known);
+    END IF;
+    -- Why a price is old was told before anything is asked for: what has failed is known to fail. A replica only answers.
+    IF coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL AND NOT current_setting('transaction_read_only')::boolean THEN
+        PERFORM pricing.note_views(answer.unseen_types, answer.unseen_symbols) WHERE answer.unseen_types IS NOT NULL;
+        IF user_id IS NOT NULL THEN
+            PERFORM pricing.request_reads(user_id, answer.stale_types, answer.stale_symbols) WHERE answer.stale_types IS NOT NULL;
+        ELSE
+            PERFORM pricing.serve_reads(answer.stale_types, answer.stale_symbols) WHERE answer.stale_types IS NOT NULL;
+        END IF;
+    END IF;
+    RETURN pg_catalog.format('{"prices":%s,"missing":%s}', coalesce(answer.prices, '[]'), coalesce((
+        SELECT json_agg(m.pair) FROM (
+            SELECT json_array_elements(answer.missing) UNION ALL SELECT json_array_elements(strangers)) AS m (pair)
+        ), '[]'));
+END $$;
+COMMENT ON FUNCTION pricing.read_prices(text[], text, text) IS
+    'The whole of a read, as JSON: prices that are stored, pairs without one, and why what is not fresh is old. Asks for what is missing or stale: for a user within the user''s caps, for nobody (NULL) as a worker''s read does. NULL where the named data type is no active one of prices.';

@@ -1,0 +1,133 @@
+"""Years of one symbol's history as Arrow, column by column, for programs that compute with it.
+
+price_reader.py reads the columns. All prices have one type, so that histories of any symbols fit together. This module
+alone imports pyarrow, which takes a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pricing_pipeline.db import copying
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.prices.frames import BETWEEN, LEAST, MISSING, Columns
+
+if TYPE_CHECKING:
+    from pyarrow import Array, RecordBatch, Schema
+
+    from pricing_pipeline.domain.bars import Column
+
+NOT_INSTALLED = (
+    "Arrow and Parquet need pyarrow, which is not installed. The extra parquet brings it: in the folder of the clone, "
+    ".venv/bin/python -m pip install -e '.[parquet]'. CSV needs nothing."
+)
+_DIGITS, _DECIMALS = 38, 18
+"""Of a price or volume: enough for any amount of 18 digits at any scale."""
+
+
+def schema(about: Mapping[str, str]) -> Schema:
+    """The columns of a history; `about` says of what it is one. Raises PricingError without pyarrow."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise PricingError(NOT_INSTALLED) from error
+
+    number, time = pa.decimal128(_DIGITS, _DECIMALS), pa.timestamp("us", tz="UTC")
+    return pa.schema(
+        [
+            pa.field("observed_at", time, nullable=False),
+            *(pa.field(name, number) for name in ("open", "high", "low")),
+            pa.field("close", number, nullable=False),
+            pa.field("volume", number),
+            pa.field("currency", pa.string()),
+            pa.field("adjustment", pa.string(), nullable=False),
+            pa.field("provider", pa.string(), nullable=False),
+            pa.field("call_id", pa.int64(), nullable=False),
+            pa.field("fetched_at", time, nullable=False),
+            pa.field("quality", pa.string()),
+        ],
+        metadata=dict(about),
+    )
+
+
+def make_batch(columns: Schema, sent: Columns) -> RecordBatch:
+    """The rows of some columns. Raises PricingError for a number of too many digits."""
+    import pyarrow as pa
+
+    times = copying.read_times(sent.observed_at)
+    rows, places = len(times), copying.read_smallints(sent.scale or b"")
+    time = columns.field("observed_at").type
+    try:
+        arrays = [
+            pa.array(times, type=time),
+            *(_prices(column, places) for column in (sent.open, sent.high, sent.low, sent.close)),
+            _decimals(sent.volume),
+            *(_texts(column, rows) for column in (sent.currency, sent.adjustment, sent.provider)),
+            pa.array(copying.read_bigints(sent.call_id)),
+            pa.array(copying.read_times(sent.fetched_at), type=time),
+            _texts(sent.quality, rows),
+        ]
+    except pa.ArrowInvalid as error:
+        raise PricingError(
+            f"a number of this history does not fit decimal({_DIGITS}, {_DECIMALS}): {error}. Read it as JSON or CSV."
+        ) from error
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def _prices(sent: bytes | str, scales: Column) -> Array:
+    """Decimals from amounts with scales, or from text."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not isinstance(sent, bytes):
+        return _decimals(sent)
+    amounts = copying.read_bigints(sent)
+    found = None
+    for scale in np.unique(scales).tolist():
+        there = pa.array((scales == scale) & (amounts != LEAST))
+        found = pc.if_else(there, _scaled(amounts, scale), found if found is not None else _none())
+    return found
+
+
+def _none() -> Any:
+    import pyarrow as pa
+
+    return pa.scalar(None, pa.decimal128(_DIGITS, _DECIMALS))
+
+
+def _scaled(amounts: Column, scale: int) -> Array:
+    """Each amount as a decimal: two numbers of 64 bits side by side are Arrow's one of 128."""
+    import numpy as np
+    import pyarrow as pa
+
+    wide = np.empty((len(amounts), 2), dtype="<i8")
+    wide[:, 0], wide[:, 1] = amounts, amounts >> 63
+    exact = pa.Array.from_buffers(
+        pa.decimal128(_DIGITS - _DECIMALS + scale, scale), len(amounts), [None, pa.py_buffer(wide)]
+    )
+    return exact.cast(pa.decimal128(_DIGITS, _DECIMALS))
+
+
+def _decimals(spelled: str) -> Array:
+    """Decimals from a text with single spaces between them; an empty part means a missing one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pa.array(spelled.split(" "))
+    return pc.if_else(pc.equal(texts, ""), None, texts).cast(pa.decimal128(_DIGITS, _DECIMALS))
+
+
+def _texts(sent: bytes, rows: int) -> Array:
+    """A column of texts, which are mostly the same in all rows."""
+    import pyarrow as pa
+
+    first, *_ = sent.split(BETWEEN, 1)
+    if sent == BETWEEN.join([first] * rows):
+        return pa.repeat(pa.scalar(_text(first), pa.string()), rows)
+    return pa.array([_text(text) for text in sent.split(BETWEEN)], type=pa.string())
+
+
+def _text(sent: bytes) -> str | None:
+    return None if sent == MISSING else sent.decode()

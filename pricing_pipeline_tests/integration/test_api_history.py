@@ -1,0 +1,414 @@
+"""F3 over HTTP: history as JSON, CSV, Arrow and Parquet, exactly as it is stored, was believed or is adjusted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+import tracemalloc
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from pricing_pipeline.api import history
+from pricing_pipeline.api.history import Format, History
+from pricing_pipeline.domain.answers import Adjust
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.prices import price_reader
+from pricing_pipeline.prices.frames import Columns
+from pricing_pipeline.prices.price_reader import Bar
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.api_server import Caller, RunningApi
+
+pytestmark = pytest.mark.usefixtures("still")
+
+FIRST, LAST = date(2010, 3, 1), date(2010, 3, 31)
+SPAN = {"from": str(FIRST), "to": str(LAST)}
+ARROW = "application/vnd.apache.arrow.stream"
+NUMBERS = ("open", "high", "low", "close", "volume")
+
+amounts = st.integers(-(10**18) + 1, 10**18 - 1)
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
+
+
+@st.composite
+def stored_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Rows of the history table, with whatever it can have, a day each."""
+    rows = []
+    for day in range(draw(st.integers(0, 12))):
+        at = datetime(2010, 3, 1, tzinfo=UTC) + timedelta(
+            days=day, microseconds=draw(st.sampled_from([0, 1, 500_000]))
+        )
+        rows.append(
+            {
+                "at": at,
+                "amount": draw(amounts),
+                **{name: draw(st.none() | amounts) for name in ("open", "high", "low")},
+                "scale": draw(st.sampled_from([0, 2, 5, 18])),
+                "currency": draw(st.sampled_from(["USD", None, "EUR"])),
+                "volume": draw(
+                    st.none()
+                    | st.decimals("0", "99999999999999999999", places=draw(st.sampled_from([0, 2, 8])))
+                ),
+                "provider": draw(texts),
+                "quality": draw(st.none() | texts),
+                "call": draw(st.integers(0, 2**63 - 1)),
+                "adjustment": draw(st.sampled_from(["raw", "splits"])),
+            }
+        )
+    return rows
+
+
+def insert(core: Core, rows: list[dict[str, Any]], symbol: str = "AAPL", data_type: str = DAILY) -> None:
+    for row in rows:
+        core.rows(
+            "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, open_amount, high_amount,"
+            " low_amount, scale, currency, volume, provider, call_id, fetched_at, adjustment, quality)"
+            " VALUES (:data_type, :symbol, :at, :amount, :open, :high, :low, :scale, :currency, :volume, :provider,"
+            " :call, '2010-04-01Z', :adjustment, :quality)",
+            **{**PLAIN, **row, "symbol": symbol, "data_type": data_type},
+        )
+
+
+PLAIN: dict[str, Any] = {
+    **dict.fromkeys(("open", "high", "low", "volume", "quality")),
+    "amount": 1050,
+    "scale": 2,
+    "currency": "USD",
+    "provider": "twelvedata",
+    "call": 7,
+    "adjustment": "raw",
+}
+
+
+def read(
+    caller: Caller, format_: Format, symbol: str = "AAPL", data_type: str = DAILY, **params: Any
+) -> list[dict[str, Any]]:
+    """The rows of a history as Python values: Decimals, times, None."""
+    answer = caller.ask(
+        "GET", f"history/{data_type}/{symbol}", params={**SPAN, "format": format_.value, **params}
+    )
+    assert answer.status_code == 200, answer.text
+    match format_:
+        case Format.JSON:
+            History.model_validate_json(answer.content)
+            rows = answer.json()["rows"]
+        case Format.CSV:
+            rows = list(csv.DictReader(io.StringIO(answer.content.decode(), newline="")))
+        case Format.ARROW:
+            return pa.ipc.open_stream(answer.content).read_all().to_pylist()
+        case Format.PARQUET:
+            return parquet.read_table(io.BytesIO(answer.content)).to_pylist()
+    return [
+        {
+            name: None
+            if value in (None, "")
+            else Decimal(value)
+            if name in NUMBERS
+            else datetime.fromisoformat(value)
+            if name.endswith("_at")
+            else int(value)
+            if name == "call_id"
+            else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
+
+
+def as_row(bar: Bar) -> dict[str, Any]:
+    return {name: getattr(bar, name) for name in ("observed_at", *NUMBERS, "currency", "provider")} | {
+        "adjustment": bar.adjustment.value,
+        **{name: getattr(bar, name) for name in ("call_id", "fetched_at", "quality")},
+    }
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=stored_rows(), adjust=st.sampled_from([None, *Adjust]))
+def test_f3_every_format_has_what_the_bars_have(
+    api: RunningApi, core: Core, rows: list[dict[str, Any]], adjust: Adjust | None
+) -> None:
+    core.rows("DELETE FROM pricing.price_history")
+    insert(core, rows)
+    with core.engine.connect() as connection:
+        bars = [
+            as_row(bar) for bar in price_reader.bars(connection, "AAPL", DAILY, FIRST, LAST, adjust=adjust)
+        ]
+    assert len(bars) == len(rows)
+    caller = api.caller(Scope.READ)
+    params = {} if adjust is None else {"adjust": adjust.value}
+    for format_ in Format:
+        told = read(caller, format_, **params)
+        # A spreadsheet must not run what a text says.
+        said = [{**bar, **safe(bar)} for bar in bars] if format_ is Format.CSV else bars
+        assert told == said, format_
+        if adjust is None and format_ in (Format.JSON, Format.CSV):
+            # Not only the same numbers: the same digits.
+            assert [f"{row['close']:f}" for row in told] == [f"{bar['close']:f}" for bar in bars]
+
+
+def safe(bar: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: f"'{bar[name]}" if bar[name][0] in "=+-@\t\r" else bar[name]
+        for name in ("provider", "quality")
+        if bar[name] is not None
+    }
+
+
+def test_f3_history_is_read_as_it_was_believed(api: RunningApi, core: Core, clock: Clock) -> None:
+    at = datetime(2010, 3, 2, tzinfo=UTC)
+    insert(core, [{"at": at, "amount": 1000}])
+    core.rows(
+        "INSERT INTO pricing.price_revisions (data_type, symbol, observed_at, amount, scale, currency, provider,"
+        " call_id, recorded_at, revised_at, revised_by, adjustment) VALUES (:type, 'AAPL', :at, 900, 2, 'USD',"
+        " 'twelvedata', 1, '2010-03-20Z', '2010-04-01Z', 7, 'raw')",
+        type=DAILY,
+        at=at,
+    )
+    caller = api.caller(Scope.READ)
+    for format_ in Format:
+        closes = {
+            moment: [row["close"] for row in read(caller, format_, as_of=moment)]
+            for moment in ("2010-03-19T00:00:00Z", "2010-03-31T12:00:00Z", "2010-04-02T02:00:00+02:00")
+        }
+        assert list(closes.values()) == [[], [Decimal("9.00")], [Decimal("10.00")]], format_
+
+
+def test_f3_a_restatement_is_told_whole_or_not_at_all(
+    api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of one history are of one moment, whatever is written between them."""
+    days = [{"at": datetime(2010, 3, 1, tzinfo=UTC) + timedelta(days=n)} for n in range(20)]
+    insert(core, days)
+    monkeypatch.setattr(price_reader, "_ROWS_OF_A_PART", 5)
+    parts = price_reader.history_parts
+
+    def restated(*args: Any, **kwargs: Any) -> Iterator[Columns]:
+        for number, part in enumerate(parts(*args, **kwargs)):
+            yield part
+            if number == 0:
+                core.rows("UPDATE pricing.price_history SET amount = amount / 4")
+
+    caller = api.caller(Scope.READ)
+    for format_ in (Format.JSON, Format.ARROW):
+        (before,) = {row["close"] for row in read(caller, format_)}
+        monkeypatch.setattr(price_reader, "history_parts", restated)
+        assert [row["close"] for row in read(caller, format_)] == [before] * 20
+        monkeypatch.setattr(price_reader, "history_parts", parts)
+
+
+def test_f3_years_of_history_take_little_memory(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    """20 years of a quote, of an hour each: they are on disk, and some ten thousand rows in memory."""
+    rows = 20 * 365 * 24
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider,"
+        " call_id, fetched_at) SELECT 'equity_quote', 'AAPL', timestamptz '2000-01-01Z' + n * interval '1 hour',"
+        f" 12345678, 2, 'USD', 'twelvedata', 7, '2020-01-01Z' FROM generate_series(0, {rows - 1}) n"
+    )
+    sizes: list[int] = []
+    parts = price_reader.history_parts
+
+    def counted(*args: Any, **kwargs: Any) -> Iterator[Columns]:
+        for part in parts(*args, **kwargs):
+            sizes.append(len(part.observed_at) // 8)
+            yield part
+
+    monkeypatch.setattr(price_reader, "history_parts", counted)
+    for format_ in (Format.CSV, Format.ARROW):
+        asked = history._Asked(QUOTE, "AAPL", date(1990, 1, 1), date(2030, 1, 1), None, None, format_)
+        sizes.clear()
+        tracemalloc.start()
+        try:
+            file, length, _ = history._write(core.engine, asked)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        with file:
+            assert (sum(sizes), max(sizes) <= 10_024) == (rows, True)
+            assert length > 10_000_000
+            assert peak < 25_000_000 > history.IN_MEMORY
+            body = file.read()
+        assert len(body) == length
+        if format_ is Format.ARROW:
+            assert pa.ipc.open_stream(body).read_all().num_rows == rows
+        else:
+            assert body.count(b"\n") == rows + 1
+
+
+def test_f3_a_database_that_is_lost_in_the_middle_is_a_problem(
+    api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never a body that ends early and looks whole."""
+    insert(core, [{"at": datetime(2010, 3, 1, tzinfo=UTC) + timedelta(days=n)} for n in range(20)])
+    monkeypatch.setattr(price_reader, "_ROWS_OF_A_PART", 5)
+    parts = price_reader.history_parts
+
+    def interrupted(connection: Any, *args: Any, **kwargs: Any) -> Iterator[Columns]:
+        for part in parts(connection, *args, **kwargs):
+            yield part
+            lost = connection.connection.driver_connection.info.backend_pid
+            assert core.call("SELECT pg_terminate_backend(:pid)", pid=lost)
+
+    monkeypatch.setattr(price_reader, "history_parts", interrupted)
+    caller = api.caller(Scope.READ)
+    for format_ in Format:
+        problem = caller.refusal("GET", f"history/{DAILY}/AAPL", params={**SPAN, "format": format_.value})
+        assert (problem["status"], problem["type"]) == (503, "urn:pricing-pipeline:database-error"), problem
+    monkeypatch.setattr(price_reader, "history_parts", parts)
+    assert len(read(caller, Format.JSON)) == 20
+
+
+def test_f3_a_full_disk_is_a_problem(api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    insert(core, [{"at": datetime(2010, 3, 1, tzinfo=UTC)}])
+    monkeypatch.setattr(history, "IN_MEMORY", 10)
+    monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
+    problem = api.caller(Scope.READ).refusal("GET", f"history/{DAILY}/AAPL", params=SPAN)
+    assert (problem["status"], "/nonexistent" in problem["detail"]) == (503, True), problem
+
+
+def test_f3_a_slow_reader_keeps_no_session(api: RunningApi, core: Core) -> None:
+    insert(core, [{"at": datetime(2010, 3, 1, tzinfo=UTC), "quality": "x" * 2000}])
+    token = api.caller(Scope.READ).token
+    with api.client.stream(
+        "GET", f"/v1/history/{DAILY}/AAPL", params=SPAN, headers={"Authorization": f"Bearer {token}"}
+    ) as answer:
+        assert answer.status_code == 200
+        held = core.one(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND xact_start IS NOT NULL AND backend_type = 'client backend'"
+        )
+        assert held == 0
+        assert len(json.loads(answer.read())["rows"]) == 1
+
+
+def test_f3_an_answer_that_the_client_has_is_not_sent_again(api: RunningApi, core: Core) -> None:
+    insert(core, [{"at": datetime(2010, 3, 1, tzinfo=UTC)}])
+    caller = api.caller(Scope.READ)
+    tags = {}
+    for format_ in Format:
+        params = {**SPAN, "format": format_.value}
+        first = caller.ask(
+            "GET", f"history/{DAILY}/AAPL", params=params, headers={"Accept-Encoding": "identity"}
+        )
+        tags[format_] = first.headers["etag"]
+        assert int(first.headers["content-length"]) > 0
+        again = caller.ask(
+            "GET",
+            f"history/{DAILY}/AAPL",
+            params=params,
+            headers={"If-None-Match": f'"other", {tags[format_]}'},
+        )
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tags[format_])
+    assert len(set(tags.values())) == 4
+    insert(core, [{"at": datetime(2010, 3, 2, tzinfo=UTC)}])
+    for format_, tag in tags.items():
+        params = {**SPAN, "format": format_.value}
+        new = caller.ask("GET", f"history/{DAILY}/AAPL", params=params, headers={"If-None-Match": tag})
+        assert (new.status_code, new.headers["etag"] != tag) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("accept", "media"),
+    [
+        (None, "application/json"),
+        ("*/*", "application/json"),
+        ("text/csv", "text/csv"),
+        ("text/*", "text/csv"),
+        (f"text/html, {ARROW};q=0.9, */*;q=0.1", ARROW),
+        ("application/json;q=0.5, application/vnd.apache.parquet", "application/vnd.apache.parquet"),
+        ("application/json;q=0.5, TEXT/CSV ; q=0.6", "text/csv"),
+        ("text/html", None),
+        ("application/json;q=0", None),
+        ("text/csv;q=x", None),
+    ],
+)
+def test_f3_the_client_chooses_the_format(api: RunningApi, accept: str | None, media: str | None) -> None:
+    caller = api.caller(Scope.READ)
+    headers = {"Accept": accept} if accept is not None else {"Accept": ""}
+    if media is None:
+        problem = caller.refusal("GET", f"history/{DAILY}/AAPL", headers=headers)
+        assert (problem["status"], "text/csv" in problem["detail"]) == (406, True)
+    else:
+        answer = caller.ask("GET", f"history/{DAILY}/AAPL", headers=headers)
+        assert answer.headers["content-type"].partition(";")[0] == media
+        assert "Accept" in answer.headers["vary"]
+
+
+def test_f3_text_is_compressed_and_columns_are_not(api: RunningApi, core: Core) -> None:
+    insert(core, [{"at": datetime(2010, 3, 1, tzinfo=UTC) + timedelta(days=n)} for n in range(20)])
+    caller = api.caller(Scope.READ)
+    for format_ in Format:
+        answer = caller.ask(
+            "GET",
+            f"history/{DAILY}/AAPL",
+            params={**SPAN, "format": format_.value},
+            headers={"Accept-Encoding": "gzip"},
+        )
+        is_text = format_ in (Format.JSON, Format.CSV)
+        assert answer.headers.get("content-encoding") == ("gzip" if is_text else None)
+        assert answer.headers["etag"].startswith("W/")
+
+
+@pytest.mark.parametrize("path", ["EUR/USD", "EUR%2FUSD", "eur/usd"])
+def test_f3_a_symbol_may_have_a_slash(api: RunningApi, core: Core, path: str) -> None:
+    answer = api.caller(Scope.READ).get(f"history/{FX}/{path}", **SPAN)
+    assert (answer["symbol"], answer["rows"]) == ("EUR/USD", [])
+
+
+def test_f3_days_that_are_left_out_are_the_last_thirty(api: RunningApi, core: Core) -> None:
+    today = core.clock().date()
+    caller = api.caller(Scope.READ)
+    answer = caller.get(f"history/{DAILY}/AAPL")
+    assert (answer["from"], answer["to"]) == (str(today - timedelta(days=30)), str(today))
+    answer = caller.get(f"history/{DAILY}/AAPL", to="0001-01-05")
+    assert (answer["from"], answer["to"]) == ("0001-01-01", "0001-01-05")
+    assert caller.get(f"history/{DAILY}/AAPL", **{"from": "0001-01-01", "to": "9999-12-31"})["rows"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "params", "status", "words"),
+    [
+        ("nosuch/AAPL", {}, 404, "no active data type 'nosuch'"),
+        (f"{DAILY}/NOSUCH", {}, 404, "o equity instrument is called 'NOSUCH'"),
+        (f"{DAILY}/EUR/USD", {}, 404, "o equity instrument is called 'EUR/USD'"),
+        (f"{DAILY}/{'A' * 41}", {}, 422, "40 characters"),
+        (f"{DAILY}/AAPL%00", {}, 422, "NUL"),
+        (f"{DAILY}/AAPL", {"from": "2010-03-02", "to": "2010-03-01"}, 422, "upside down"),
+        (f"{DAILY}/AAPL", {"from": "2999-01-01"}, 422, "has not come yet"),
+        (f"{DAILY}/AAPL", {"from": "20100301"}, 422, "write a day like"),
+        (f"{DAILY}/AAPL", {"from": "1"}, 422, "write a day like"),
+        (f"{DAILY}/AAPL", {"to": "2010-02-30"}, 422, "to"),
+        (f"{DAILY}/AAPL", {"to": ""}, 422, "write a day like"),
+        (f"{DAILY}/AAPL", {"as_of": "2010-03-01"}, 422, "write a time like"),
+        (f"{DAILY}/AAPL", {"as_of": "1700000000"}, 422, "write a time like"),
+        (f"{DAILY}/AAPL", {"as_of": "2010-03-01T12:00:00"}, 422, "zone"),
+        (f"{DAILY}/AAPL", {"as_of": "2010-03-01T12:00:00 02:00"}, 422, "as_of"),
+        (f"{DAILY}/AAPL", {"as_of": "0001-01-01T00:00:00+14:00"}, 422, "as_of"),
+        (f"{DAILY}/AAPL", {"as_of": "9999-12-31T23:59:59-14:00"}, 422, "as_of"),
+        (f"{DAILY}/AAPL", {"adjust": "dividends"}, 422, "raw"),
+        (f"{DAILY}/AAPL", {"format": "xml"}, 422, "arrow"),
+    ],
+)
+def test_f3_bad_requests_are_refused_in_words(
+    api: RunningApi, path: str, params: dict[str, str], status: int, words: str
+) -> None:
+    problem = api.caller(Scope.READ).refusal("GET", f"history/{path}", params=params)
+    assert (problem["status"], words in problem["detail"]) == (status, True), problem
+
+
+def test_f3_a_number_too_long_for_arrow_is_refused_and_json_has_it(api: RunningApi, core: Core) -> None:
+    insert(core, [{"at": datetime(2010, 3, 1, tzinfo=UTC), "volume": Decimal(10) ** 25}])
+    caller = api.caller(Scope.READ)
+    for format_ in (Format.ARROW, Format.PARQUET):
+        problem = caller.refusal("GET", f"history/{DAILY}/AAPL", params={**SPAN, "format": format_.value})
+        assert (problem["status"], "JSON or CSV" in problem["detail"]) == (422, True)
+    assert read(caller, Format.JSON)[0]["volume"] == Decimal(10) ** 25
