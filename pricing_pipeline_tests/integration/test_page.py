@@ -96,7 +96,7 @@ def test_f6_a_released_value_becomes_the_price_and_a_new_price_comes_without_a_r
     expect(shown).to_have_text("7250.00 USD")
     expect(page.locator("#quarantine")).to_contain_text("Every value that came is believed.")
     signed = core.one("SELECT resolved_by FROM pricing.quarantined_values")
-    assert signed == "caller-1", "the name of the token"
+    assert signed == core.one("SELECT name FROM pricing.api_tokens")
     clock.advance(61)
     price(core, "MSFT", "413.75")
     expect(page.locator("#watched tr").filter(has_text="MSFT").locator("td").first).to_have_text("413.75 USD")
@@ -162,7 +162,7 @@ def test_everything_is_done_by_keys_alone_and_focus_survives_what_changes(
         "SELECT subject, silenced_by, until - pricing.clock() AS lasts FROM pricing.alert_silences"
     )
     assert [(one.subject, one.silenced_by, round(one.lasts.total_seconds() / 3600)) for one in silence] == [
-        ("twelvedata", "caller-1", 8)
+        ("twelvedata", core.one("SELECT name FROM pricing.api_tokens"), 8)
     ]
     ended(page)
 

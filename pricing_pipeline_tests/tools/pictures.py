@@ -54,11 +54,11 @@ PAGES: tuple[tuple[Callable[[Page], None], str, tuple[int, int]], ...] = (
 
 def operations_page(stack: Stack, browser: Browser) -> None:
     """The page of an operator who has something to decide on: a symbol that no provider knows."""
-    stack.cli("subscription", "watch", "NOSUCH", "--type", "equity_quote", "--minutes", "0.1")
+    stack.cli("subscription", "watch", "NOPE1", "--type", "equity_quote", "--minutes", "0.5")
     link = json.loads(stack.cli("page", "--json").stdout)["link"]
     page = browser.new_page(viewport={"width": 1100, "height": 1150})
     page.goto(link)
-    expect(page.locator("#tasks")).to_contain_text("NOSUCH", timeout=60_000)
+    expect(page.locator("#tasks")).to_contain_text("NOPE1", timeout=60_000)
     page.screenshot(path=IMAGES / "operations_page.png")
     page.close()
 
