@@ -104,7 +104,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.start(_notifier(settings.home.absolute(), environment))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
-        say(f"HTTP API: {urls['api']}, with a token of `pricing-pipeline token add`")
+        say(f"Operations page and HTTP API: {urls['api']}; `pricing-pipeline page` prints a link")
         say(
             "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
         )

@@ -30,6 +30,7 @@ from pricing_pipeline.api import (
 from pricing_pipeline.api.access import Gate, Tokens
 from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.limits import Shares
+from pricing_pipeline.api.page import routes as page
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
 from pricing_pipeline.db.engine import KeptSessions
 from pricing_pipeline.settings import Settings
@@ -59,6 +60,7 @@ _SUBJECTS = (
     backfills,
     alerts,
     instruments,
+    page,
 )
 _ABOUT = """Prices, who watches them, and where they come from.
 
@@ -92,10 +94,12 @@ def make_app(
     app.state.tokens = Tokens(engine)
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
+    app.state.page = page.Page(engine, page.ui_url(settings))
     for module in _SUBJECTS:
         routes.include_router(module.router)
     app.include_router(routes)
     app.include_router(health.router)
+    app.include_router(page.shell)
     add_handlers(app)
     app.add_middleware(
         GZipMiddleware,

@@ -10,12 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from unicodedata import category
 
 import typer
 
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import is_wide, zone
+from pricing_pipeline.domain.words import decimal as decimal
+from pricing_pipeline.domain.words import duration as duration
+from pricing_pipeline.domain.words import printable as printable
+from pricing_pipeline.domain.words import size as size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,11 +78,6 @@ def login() -> str:
 def iso(moment: datetime) -> str:
     """ISO 8601 in UTC with a final Z; with microseconds only where there are any."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def decimal(value: Decimal) -> str:
-    """Every stored digit, never an exponent: 1E-8 is 0.00000001."""
-    return format(value, "f")
 
 
 def whole_or_text(value: Decimal | None) -> int | str | None:
@@ -230,16 +228,6 @@ def _cut(text: str, widest: int) -> str:
     return text if len(text) <= widest else f"{text[: widest - 1].rstrip()}…"
 
 
-def printable(text: str) -> str:
-    """Words of others as a terminal may have them: what would steer it is spelled, as in `\\x1b`, and not sent."""
-    return "".join(
-        char
-        if char.isprintable() or char in "\n\t" or category(char) == "Zs"
-        else char.encode("unicode_escape").decode()
-        for char in text
-    )
-
-
 def moment(value: datetime | None) -> str:
     """A time for people, to the second, in the zone that the command was given."""
     return "" if value is None else value.astimezone(zone()).strftime("%Y-%m-%d %H:%M:%S")
@@ -255,26 +243,6 @@ def bounds_words(
     if jumps_trusted_until is not None:
         words.append(f"jumps trusted until {moment(jumps_trusted_until)}")
     return ", ".join(words) or "none"
-
-
-def duration(seconds: float) -> str:
-    """A span for people: its two largest units."""
-    whole = max(0, round(seconds))
-    for size, unit, small, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // small
-            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
-    return f"{whole} s"
-
-
-def size(count: int) -> str:
-    """Bytes for people."""
-    amount = float(count)
-    for unit in ("B", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"
 
 
 def listed(names: Sequence[str], at_most: int = 8) -> str:

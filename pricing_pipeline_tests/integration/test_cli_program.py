@@ -58,7 +58,7 @@ COMMANDS = all_commands()
 
 def test_every_promised_command_is_there() -> None:
     promised = {
-        "": "up status sandbox",
+        "": "up status page sandbox",
         "subscription": "watch end list show",
         "holding": "open close list show",
         "alert": "list show acknowledge silence unsilence",

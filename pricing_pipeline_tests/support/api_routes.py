@@ -45,6 +45,7 @@ ROUTES: Mapping[str, Route] = {
     "POST /v1/release": Route(WATCH, body=PAIR, of_user=True),
     "GET /v1/subscriptions": Route(WATCH, of_user=True),
     "GET /v1/holdings": Route(WATCH, of_user=True),
+    "GET /v1/page": Route(READ),
     "GET /v1/tasks": Route(READ),
     "GET /v1/tasks/{task_id}": Route(READ, 404),
     "POST /v1/tasks/retry": Route(OPERATE, 404, body=IDS),

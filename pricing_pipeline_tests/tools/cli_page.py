@@ -19,10 +19,10 @@ _HEAD = """\
 
 What `pricing-pipeline COMMAND --help` says, on one page. Written by `make pages`; a test compares it with the commands.
 
-A command is a verb to a noun. `up`, `status` and `sandbox` have no noun: they are about everything, or run until
-Ctrl-C. `--type` is the data type and `--user` the person everywhere, and symbols follow the verb. Every command that
-prints something takes `--json`; those that show times take `--zone`, and those with tables, which fit the terminal or
-80 columns, `--wide`. The tab key [completes](running.md#completion-in-the-shell) what is typed.
+A command is a verb to a noun. `up`, `status`, `page` and `sandbox` have no noun: they are about everything, or run
+until Ctrl-C. `--type` is the data type and `--user` the person everywhere, and symbols follow the verb. Every command
+that prints something takes `--json`; those that show times take `--zone`, and those with tables, which fit the terminal
+or 80 columns, `--wide`. The tab key [completes](running.md#completion-in-the-shell) what is typed.
 
 Settings are variables of the environment, each with its default in [.env.example](../.env.example); a file `.env` in
 the current folder adds to them.

@@ -5,14 +5,15 @@ Needs Chromium (Debian: chromium). Look at the pictures before you commit them.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from pricing_pipeline_tests.fixtures.stack import new_stack
+from pricing_pipeline_tests.fixtures.stack import Stack, new_stack
 from pricing_pipeline_tests.support.chromium import CHROMIUM, FLAGS
 
 IMAGES = Path(__file__).parents[2] / "docs/images"
@@ -51,6 +52,17 @@ PAGES: tuple[tuple[Callable[[Page], None], str, tuple[int, int]], ...] = (
 )
 
 
+def operations_page(stack: Stack, browser: Browser) -> None:
+    """The page of an operator who has something to decide on: a symbol that no provider knows."""
+    stack.cli("subscription", "watch", "NOPE1", "--type", "equity_quote", "--minutes", "0.5")
+    link = json.loads(stack.cli("page", "--json").stdout)["link"]
+    page = browser.new_page(viewport={"width": 1100, "height": 1150})
+    page.goto(link)
+    expect(page.locator("#tasks")).to_contain_text("NOPE1", timeout=60_000)
+    page.screenshot(path=IMAGES / "operations_page.png")
+    page.close()
+
+
 def _shows(page: Page, address: str, wait: Callable[[Page], None]) -> bool:
     """Whether the page shows all that the picture is about; most of it only when it is loaded again."""
     page.goto(address)
@@ -79,6 +91,7 @@ def main() -> int:
             page.wait_for_timeout(5_000)  # what moves has settled
             page.screenshot(path=IMAGES / f"{wait.__name__}.png")
             page.close()
+        operations_page(stack, browser)
         browser.close()
     return 0
 

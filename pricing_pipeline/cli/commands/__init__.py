@@ -24,6 +24,7 @@ from pricing_pipeline.cli.commands import (
     notify,
     operation,
     operation_type,
+    page,
     price,
     price_alert,
     provider,
@@ -38,8 +39,8 @@ from pricing_pipeline.cli.commands import (
     up,
 )
 
-PROCESSES: Sequence[Callable[..., None]] = (up.up, status.status, sandbox.sandbox)
-"""Commands of one word: two of them run until Ctrl-C, and `status` is about everything."""
+PROCESSES: Sequence[Callable[..., None]] = (up.up, status.status, page.page, sandbox.sandbox)
+"""Commands of one word: two of them run until Ctrl-C, and `status` and `page` are about everything."""
 
 NOUNS: Mapping[str, typer.Typer] = {
     "subscription": subscription.noun,

@@ -1,0 +1,38 @@
+"""The pages of `docs/`, as HTML: who is told what to do must be able to read it here, without internet."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from pricing_pipeline.api.page.rendering import document
+
+_FOLDER = Path(__file__).parents[3] / "docs"
+"""A clone has it; an installed package has not."""
+
+
+@cache
+def page(name: str) -> str | None:
+    """A page of the documentation by its name, such as `runbook`; None if there is none."""
+    path = _FOLDER / f"{name}.md"
+    if not re.fullmatch("[a-z0-9-]+", name) or not path.is_file():
+        return None
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(path.read_text())
+    title = _name_headings(tokens) or name
+    return document(title, markdown.renderer.render(tokens, markdown.options, {}))
+
+
+def _name_headings(tokens: list[Token]) -> str | None:
+    """Give each heading the id by which links name it; returns the first heading."""
+    first = None
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open":
+            first = first or inline.content
+            opening.attrSet("id", re.sub(r"[^\w\- ]", "", inline.content.lower()).replace(" ", "-"))
+    return first

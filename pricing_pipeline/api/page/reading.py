@@ -1,0 +1,238 @@
+"""What the page shows, read from the database in one transaction, and shared by all open pages."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.demand import backfills, freshness
+from pricing_pipeline.demand.backfills import Listed
+from pricing_pipeline.demand.freshness import Freshness, Why
+from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.operations import alerts, life
+from pricing_pipeline.operations.life import LastSigns
+from pricing_pipeline.prices import quarantined_values
+from pricing_pipeline.prices.quarantined_values import QuarantinedValue
+from pricing_pipeline.quarantine import opinions
+from pricing_pipeline.quarantine.opinions import Opinion
+from pricing_pipeline.queue import limits
+from pricing_pipeline.queue.limits import Standing
+
+_MOST = 20
+"""Rows of each kind; the page says how many more there are."""
+_WORST_OF_EACH_TYPE = 3
+_NEIGHBOURS = 20
+_SHORTEST_SECONDS = 2.0
+_SHARE = 20
+"""A reading is used for so many times as long as it took: all open pages together take a twentieth of one session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The worst of a quarter of an hour: the least fresh share of watched pairs (None: nobody watched) and the late."""
+
+    at: datetime
+    fresh: float | None
+    late: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A pair that many watch, and its price, if it has one."""
+
+    data_type: str
+    symbol: str
+    viewers: int
+    price: Decimal | None
+    currency: str | None
+    fetched_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """A quarantined value, the stored values around it (oldest first), what others say, and how many are alike."""
+
+    value: QuarantinedValue
+    around: Sequence[tuple[datetime, Decimal]]
+    opinions: Sequence[Opinion]
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An active provider: what stops it, its limits, and the bytes of each of the last 30 days, oldest first."""
+
+    standing: Standing
+    breaker: str
+    by_day: Sequence[tuple[date, int]]
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether more than a rate limit, which passes, keeps it from being called."""
+        return self.standing.outages is not None or self.standing.state not in (None, "rate_limited")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One moment of the pipeline. Times are UTC, by the database's clock."""
+
+    at: datetime
+    types: Sequence[Freshness]
+    served: Mapping[str, Sequence[Served]]
+    worst: Sequence[Why]
+    most_watched: Sequence[Watched]
+    providers: Sequence[Provider]
+    waiting: Sequence[Row[Any]]
+    failing_tasks: Sequence[Row[Any]]
+    dead_tasks: Sequence[Row[Any]]
+    alerts: Sequence[Mapping[str, Any]]
+    operations: Sequence[Row[Any]]
+    doubted: Sequence[Doubted]
+    quarantined: int
+    backfills: Sequence[Listed]
+    notifier: LastSigns
+
+    def total(self, name: str) -> int:
+        """A count of Freshness over all data types."""
+        return sum(int(getattr(kind, name)) for kind in self.types)
+
+
+class Readings:
+    """The newest reading. However many pages are open, the database is read by one of them at a time."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._last: tuple[Reading, float] | None = None
+
+    def newest(self, *, anew: bool = False) -> Reading:
+        """A reading of the last seconds, or one of this moment: after a click people want to see what it did."""
+        last = self._last
+        if not anew and last is not None:
+            if self._clock() < last[1]:
+                return last[0]
+            # While another page reads, the one before is good enough.
+            if not self._turn.acquire(blocking=False):
+                return last[0]
+        else:
+            asked = self._clock()
+            self._turn.acquire()
+            if not anew and self._last is not None and self._last[1] > asked:
+                self._turn.release()
+                return self._last[0]
+        try:
+            began = self._clock()
+            reading = self._read()
+            ended = self._clock()
+            self._last = reading, ended + max(_SHORTEST_SECONDS, _SHARE * (ended - began))
+            return reading
+        finally:
+            self._turn.release()
+
+    def _read(self) -> Reading:
+        with self._engine.begin() as connection:
+            connection.execute(query("page.read_alike"))
+            return read(connection)
+
+
+def read(connection: Connection) -> Reading:
+    """Read everything that the page shows."""
+    now = connection.execute(query("page.now")).scalar_one()
+    values = quarantined_values.listed(connection, None, None, _MOST)
+    counts = quarantined_values.counts(connection)
+    return Reading(
+        at=now,
+        types=freshness.measure(connection),
+        served=_served(connection),
+        worst=_worst(connection),
+        most_watched=_most_watched(connection),
+        providers=_providers(connection, now),
+        waiting=_rows(connection, "waiting"),
+        failing_tasks=_rows(connection, "failing_tasks", most=_MOST),
+        dead_tasks=_rows(connection, "dead_tasks", most=_MOST),
+        alerts=_alerts(connection),
+        operations=_rows(connection, "operations", most=_MOST),
+        doubted=_doubted(connection, values),
+        quarantined=sum(count.quarantined for count in counts),
+        backfills=backfills.recent(connection, 8),
+        notifier=life.last_signs(connection),
+    )
+
+
+def _rows(connection: Connection, name: str, **parameters: object) -> Sequence[Row[Any]]:
+    return connection.execute(query(f"page.{name}"), parameters).all()
+
+
+def _served(connection: Connection) -> dict[str, list[Served]]:
+    rows = _rows(connection, "served")
+    return {
+        data_type: [Served(row.at, row.fresh, row.late) for row in own]
+        for data_type, own in groupby(rows, key=lambda row: str(row.data_type))
+    }
+
+
+def _worst(connection: Connection) -> list[Why]:
+    parameters = {"of_each": _WORST_OF_EACH_TYPE, "most": _MOST}
+    return [Why(**row) for row in connection.execute(query("page.worst"), parameters).mappings()]
+
+
+def _most_watched(connection: Connection) -> list[Watched]:
+    return [
+        Watched(
+            row.data_type,
+            row.symbol,
+            row.viewers,
+            None if row.amount is None else to_decimal(row.amount, row.scale),
+            row.currency,
+            row.fetched_at,
+        )
+        for row in _rows(connection, "most_watched", most=12)
+    ]
+
+
+def _providers(connection: Connection, now: datetime) -> list[Provider]:
+    allowances = limits.allowances(connection)
+    standings = {one.provider: one for one in limits.standings(connection, [a.provider for a in allowances])}
+    by_day: dict[str, dict[date, int]] = {}
+    for row in _rows(connection, "bytes_by_day"):
+        by_day.setdefault(row.provider, {})[row.day] = row.bytes
+    days = [now.astimezone(UTC).date() - timedelta(days=ago) for ago in range(29, -1, -1)]
+    return [
+        Provider(
+            standings[allowance.provider],
+            allowance.breaker,
+            [(day, by_day.get(allowance.provider, {}).get(day, 0)) for day in days],
+        )
+        for allowance in allowances
+    ]
+
+
+def _alerts(connection: Connection) -> list[dict[str, Any]]:
+    """Open alerts, each with its `place` in the Dagster UI."""
+    found = alerts.listed(connection, _MOST)
+    parameters = {"alert_ids": [alert["alert_id"] for alert in found]}
+    places = {row.alert_id: row.place for row in connection.execute(query("page.alert_places"), parameters)}
+    return [{**alert, "place": places.get(alert["alert_id"])} for alert in found]
+
+
+def _doubted(connection: Connection, values: Sequence[QuarantinedValue]) -> list[Doubted]:
+    ids = [value.value_id for value in values]
+    said = opinions.of(connection, ids)
+    levels = {row.value_id: row.values for row in _rows(connection, "levels", value_ids=ids)}
+    around: dict[int, list[tuple[datetime, Decimal]]] = {}
+    for row in _rows(connection, "around", value_ids=ids, most=_NEIGHBOURS):
+        around.setdefault(row.value_id, []).append((row.observed_at, to_decimal(row.amount, row.scale)))
+    return [
+        Doubted(value, around.get(value.value_id, []), said.get(value.value_id, []), levels[value.value_id])
+        for value in values
+    ]

@@ -1,0 +1,102 @@
+"""A reading as HTML. What others wrote (symbols, names, messages of providers) is escaped and spelled, never markup."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from pricing_pipeline.api.page import pictures
+from pricing_pipeline.api.page.reading import Reading
+from pricing_pipeline.api.page.verdict import judge
+from pricing_pipeline.domain.words import decimal, printable, size
+from pricing_pipeline.operations.alerts import ui_link
+
+_FOLDER = Path(__file__).parent / "templates"
+_LONGEST = 400
+"""Characters of a text of others that are shown."""
+
+
+def sections(reading: Reading, *, ui_url: str | None, may_operate: bool) -> str:
+    """All sections of the page, with buttons for those who may use them."""
+
+    def dagster(place: str | None) -> str | None:
+        return ui_link(ui_url, place)
+
+    return (
+        _templates()
+        .get_template("sections.html")
+        .render(
+            reading=reading,
+            verdict=judge(reading),
+            may_operate=may_operate,
+            dagster=dagster,
+            pictures=pictures,
+        )
+    )
+
+
+def document(title: str, body: str) -> str:
+    """A page of the documentation, whose body is HTML already."""
+    return _templates().get_template("document.html").render(title=title, body=Markup(body))  # noqa: S704 - of our docs
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "at": at,
+        "said": said,
+        "sentence": sentence,
+        "spelled": spelled,
+        "size": size,
+        "decimal": decimal,
+        "share": share,
+    }
+    return environment
+
+
+def at(moment: datetime | None) -> Markup:
+    """A time, exact in UTC; the page's script makes it relative."""
+    if moment is None:
+        return Markup("<span>never</span>")
+    moment = moment.astimezone(UTC)
+    exact = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    stamp = f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, exact, exact)
+
+
+def spelled(text: Any) -> str:
+    """Words of others for an attribute: cut, and with every control character spelled."""
+    return printable(str("" if text is None else text)[:_LONGEST])
+
+
+def said(text: Any) -> Markup:
+    """Words of others: cut, spelled, and apart from the direction of what is around them."""
+    words = str("" if text is None else text)
+    if len(words) <= _LONGEST:
+        return Markup("<bdi>{}</bdi>").format(printable(words))
+    whole = printable(words[: 10 * _LONGEST])
+    return Markup('<bdi title="{}">{}…</bdi>').format(whole, printable(words[:_LONGEST]))
+
+
+def sentence(text: str | None) -> Markup:
+    """The same, with a large first letter."""
+    words = text or "no reason is kept"
+    return said(words[:1].upper() + words[1:])
+
+
+def share(part: float, whole: float) -> Markup:
+    """A share as a whole per cent, never 100 % unless it is all."""
+    per_cent = 100 * part / whole if whole else 0
+    return escape(f"{int(per_cent) if part < whole else 100} %")

@@ -1,0 +1,147 @@
+"""Is all well? One sentence, and a line for each thing that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pricing_pipeline.api.page.reading import Reading
+
+
+class State(StrEnum):
+    """How the pipeline is. `waits` is well, but for decisions that wait for a person."""
+
+    WELL = "well"
+    WAITS = "waits"
+    ILL = "ill"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not well, in a sentence, and the section of the page that has more."""
+
+    state: State
+    words: str
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The headline, and what it is made of, the gravest first."""
+
+    state: State
+    words: str
+    findings: Sequence[Finding]
+
+
+def judge(reading: Reading) -> Verdict:
+    """Whether all is well."""
+    findings = [finding for look in LOOKS for finding in look(reading)]
+    ill = [finding for finding in findings if finding.state is State.ILL]
+    waits = [finding for finding in findings if finding.state is State.WAITS]
+    if ill:
+        gravest = ", and ".join(_in_sentence(finding.words) for finding in ill[:2])
+        return Verdict(State.ILL, f"Not all is well: {gravest}.", [*ill, *waits])
+    if waits:
+        return Verdict(State.WAITS, f"{_served(reading)} {_decisions(len(waits))}", waits)
+    return Verdict(State.WELL, f"All is well. {_served(reading)}", [])
+
+
+def _served(reading: Reading) -> str:
+    watched, fresh = reading.total("watched"), reading.total("fresh")
+    if not watched:
+        return "Nobody watches a price now."
+    if watched == fresh:
+        return f"All {watched:,} watched prices are fresh." if watched > 1 else "The watched price is fresh."
+    return f"{fresh:,} of {watched:,} watched prices are fresh, and none is late."
+
+
+def _decisions(count: int) -> str:
+    return "One thing waits for you." if count == 1 else f"{count} things wait for you."
+
+
+def _late(reading: Reading) -> Iterator[Finding]:
+    late, watched = reading.total("late"), reading.total("watched")
+    if late:
+        words = f"{late:,} of {watched:,} watched {'price is' if watched == 1 else 'prices are'} late"
+        yield Finding(State.ILL, words, "old")
+
+
+def _alerts(reading: Reading) -> Iterator[Finding]:
+    for is_urgent in (True, False):
+        # Somebody looks after the others, or has said that nobody wants to hear of them.
+        found = [
+            alert
+            for alert in reading.alerts
+            if (alert["severity"] < "P2") is is_urgent
+            and alert["acknowledged_at"] is None
+            and alert["silenced_until"] is None
+        ]
+        if found:
+            kind = "urgent alert" if is_urgent else "alert"
+            verb = "is" if len(found) == 1 else "are"
+            state = State.ILL if is_urgent else State.WAITS
+            yield Finding(state, f"{_counted(len(found), kind)} {verb} open", "alerts")
+
+
+def _providers(reading: Reading) -> Iterator[Finding]:
+    # An alert about a provider says the same with more words.
+    told = {word for alert in reading.alerts for word in str(alert["subject"]).split()}
+    for provider in reading.providers:
+        if provider.is_stopped and provider.standing.provider not in told:
+            yield Finding(State.WAITS, provider.standing.words.rstrip("."), "providers")
+
+
+def _notifier(reading: Reading) -> Iterator[Finding]:
+    if reading.notifier.words is not None:
+        yield Finding(State.ILL, reading.notifier.words.replace("`", ""), "alerts")
+
+
+def _values(reading: Reading) -> Iterator[Finding]:
+    if reading.quarantined:
+        yield Finding(
+            State.WAITS,
+            f"{_counted(reading.quarantined, 'value')} {'waits' if reading.quarantined == 1 else 'wait'} in quarantine",
+            "quarantine",
+        )
+
+
+def _tasks(reading: Reading) -> Iterator[Finding]:
+    if reading.dead_tasks:
+        count = reading.dead_tasks[0].found
+        yield Finding(
+            State.WAITS,
+            f"{_counted(count, 'task')} {'has' if count == 1 else 'have'} failed for good",
+            "tasks",
+        )
+
+
+def _operations(reading: Reading) -> Iterator[Finding]:
+    count = next((row.found for row in reading.operations if row.status == "failed"), 0)
+    if count:
+        yield Finding(
+            State.WAITS,
+            f"{_counted(count, 'side effect')} {'has' if count == 1 else 'have'} failed for good",
+            "operations",
+        )
+
+
+LOOKS: tuple[Callable[[Reading], Iterator[Finding]], ...] = (
+    _late,
+    _alerts,
+    _notifier,
+    _providers,
+    _values,
+    _tasks,
+    _operations,
+)
+"""What is looked at. A new kind of trouble is one function more."""
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _in_sentence(words: str) -> str:
+    return words[:1].lower() + words[1:] if words[1:2].islower() else words

@@ -1,0 +1,46 @@
+"""`page`: a link to the operations page, with a token that expires by itself."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+import typer
+
+from pricing_pipeline.cli.database import open_owner
+from pricing_pipeline.cli.output import login, moment, print_json
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import zone
+from pricing_pipeline.errors import SupervisorError
+from pricing_pipeline.keys import api_tokens
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.processes.home import read_state
+from pricing_pipeline.settings import load_settings
+
+
+def page(hours: float, *, look_only: bool, as_json: bool) -> None:
+    """Make a token and print a link with it. Raises SupervisorError while the pipeline does not run."""
+    settings = load_settings()
+    address = (read_state(settings.home) or {}).get("urls", {}).get("api")
+    if address is None:
+        raise SupervisorError(
+            f"the pipeline of {settings.home.absolute()} does not run, and it serves the page. Start it with "
+            "`pricing-pipeline up`."
+        )
+    # Decisions are signed with the name of the token.
+    who = re.sub("[^a-z0-9]+", "-", login().lower()).strip("-")[:30]
+    name = f"page-{who}-{secrets.token_hex(3)}"
+    scopes = {Scope.READ} if look_only else {Scope.READ, Scope.OPERATE}
+    with open_owner(settings) as engine, engine.begin() as connection:
+        token = api_tokens.add(connection, name, scopes, None, hours).get_secret_value()
+        expires_at = next(one.expires_at for one in api_tokens.stored(connection) if one.name == name)
+    link = f"{address}/#token={token}"
+    if as_json:
+        print_json({"link": link, "token": name, "expires_at": expires_at})
+        return
+    typer.echo(link)
+    what = "sees the page" if look_only else "sees the page and may press its buttons"
+    hint(
+        f"Whoever has this link {what} until {moment(expires_at)} {zone()}. `pricing-pipeline token remove {name}` "
+        "ends that at once."
+    )

@@ -1,0 +1,43 @@
+"""How values read for people, in a terminal or on a page: spans, sizes, exact numbers, and the words of others."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from unicodedata import category
+
+
+def decimal(value: Decimal) -> str:
+    """Every stored digit, never an exponent: 1E-8 is 0.00000001."""
+    return format(value, "f")
+
+
+def printable(text: str) -> str:
+    """Words of others as people may have them: what would steer a terminal or turn a line around is spelled, as in
+    `\\x1b`.
+    """
+    return "".join(
+        char
+        if char.isprintable() or char in "\n\t" or category(char) == "Zs"
+        else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def duration(seconds: float) -> str:
+    """A span for people: its two largest units."""
+    whole = max(0, round(seconds))
+    for size, unit, small, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // small
+            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"

@@ -1,0 +1,296 @@
+"""The operations page in a browser (skipped without Chromium), and what it is served.
+
+Time stands still but for the browser's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from pricing_pipeline.api.page import reading
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.api_server import Caller, RunningApi
+from pricing_pipeline_tests.support.chromium import CHROMIUM, FLAGS, needs_chromium
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.troubled import DOUBTED, be_fresh, be_ill, doubt, price
+
+NO_CACHE = {"Cache-Control": "no-cache"}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        expect.set_options(timeout=PATIENCE * 1000)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def operator(api: RunningApi) -> Caller:
+    return api.caller(Scope.READ, Scope.OPERATE)
+
+
+def opened(browser: Browser, api: RunningApi, caller: Caller, **options: Any) -> Page:
+    """The page as the link of `pricing-pipeline page` opens it. Whatever is asked of another server fails the test."""
+    page = browser.new_page(**{"viewport": {"width": 1100, "height": 800}, **options})
+    page.set_default_timeout(PATIENCE * 1000)
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+    page.on("request", lambda sent: faults.append(sent.url) if not sent.url.startswith(api.url) else None)
+    page.faults = faults  # type: ignore[attr-defined]
+    page.goto(f"{api.url}/#token={caller.token}")
+    expect(page.locator("#headline")).to_be_visible()
+    return page
+
+
+def ended(page: Page) -> None:
+    assert page.faults == []  # type: ignore[attr-defined]
+    page.close()
+
+
+@needs_chromium
+def test_e4_a_click_retries_a_dead_task_and_its_row_goes(
+    browser: Browser, api: RunningApi, core: Core, clock: Clock, operator: Caller
+) -> None:
+    be_ill(core, clock)
+    (dead,) = [task for task in core.tasks("NVDA") if task.status == "failed"]
+    page = opened(browser, api, operator)
+    row = page.locator(f"#task-{dead.id}")
+    row.get_by_role("button", name="Retry").click()
+    expect(row.locator(".outcome")).to_have_text("Pending again, with all its attempts.")
+    expect(page.locator("#said")).to_have_text("Pending again, with all its attempts.")
+    assert [task.status for task in core.tasks("NVDA") if task.id == dead.id] == ["pending"]
+    expect(row).to_be_hidden()
+    expect(page.locator("#tasks .count")).to_have_text("1")
+    ended(page)
+
+
+@needs_chromium
+def test_f6_a_released_value_becomes_the_price_and_a_new_price_comes_without_a_reload(
+    browser: Browser, api: RunningApi, core: Core, clock: Clock, operator: Caller
+) -> None:
+    be_fresh(core)
+    doubt(core, clock)
+    page = opened(browser, api, operator)
+    shown = page.locator("#watched tr").filter(has_text="AAPL").locator("td").first
+    expect(shown).to_have_text("73.10 USD")
+    page.get_by_role("button", name="Release").click()
+    # What cannot be undone is asked about, and Enter on what is focused undoes nothing.
+    expect(page.get_by_role("dialog")).to_contain_text(f"Store {DOUBTED} of AAPL as a price? It stays one.")
+    page.keyboard.press("Enter")
+    assert core.one("SELECT status FROM pricing.quarantined_values") == "quarantined"
+    page.get_by_role("button", name="Release").click()
+    page.get_by_role("dialog").get_by_role("button", name="Release").click()
+    expect(page.locator("#quarantine .outcome")).to_have_text("Released: it is stored as a price.")
+    expect(shown).to_have_text("7250.00 USD")
+    expect(page.locator("#quarantine")).to_contain_text("Every value that came is believed.")
+    signed = core.one("SELECT resolved_by FROM pricing.quarantined_values")
+    assert signed == core.one("SELECT name FROM pricing.api_tokens")
+    clock.advance(61)
+    price(core, "MSFT", "413.75")
+    expect(page.locator("#watched tr").filter(has_text="MSFT").locator("td").first).to_have_text("413.75 USD")
+    ended(page)
+
+
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_a_phone_needs_no_sideways_scrolling(
+    browser: Browser, api: RunningApi, core: Core, clock: Clock, operator: Caller, scheme: str
+) -> None:
+    """In the dark only colours differ."""
+    rules = None if scheme == "light" else ["color-contrast"]
+
+    def is_fit_for_all(page: Page) -> bool:
+        found = Axe().run(page, options={"runOnly": rules} if rules else None).response["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+        return True
+
+    be_ill(core, clock)
+    page = opened(browser, api, operator, color_scheme=scheme, viewport={"width": 360, "height": 740})
+    assert is_fit_for_all(page)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    page.get_by_role("button", name="Silence").first.click()
+    assert is_fit_for_all(page)
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 1100, "height": 800})
+    assert is_fit_for_all(page)
+    page.evaluate("sessionStorage.clear()")
+    page.reload()
+    expect(page.get_by_label("Token")).to_be_focused()
+    assert is_fit_for_all(page)
+    page.goto(f"{api.url}/ops/docs/runbook.md#breaker_open")
+    assert is_fit_for_all(page)
+    ended(page)
+
+
+@needs_chromium
+def test_everything_is_done_by_keys_alone_and_focus_survives_what_changes(
+    browser: Browser, api: RunningApi, core: Core, clock: Clock, operator: Caller
+) -> None:
+    be_ill(core, clock)
+    page = opened(browser, api, operator)
+    alert = core.one("SELECT alert_id FROM pricing.alerts WHERE rule = 'breaker_open'")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == f"silence-{alert}":
+            break
+    else:
+        raise AssertionError("the button is not reached by Tab")
+    # Another alert ends meanwhile: the section changes around the focused button.
+    core.rows("UPDATE pricing.alerts SET resolved_at = pricing.clock() WHERE rule = 'message_dead'")
+    expect(page.locator("#alerts")).not_to_contain_text("message dead")
+    assert page.evaluate("document.activeElement.id") == f"silence-{alert}"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.value") == "yes"
+    page.keyboard.press("Enter")
+    expect(page.locator(f"#alert-{alert} .outcome")).to_contain_text("Silenced")
+    assert page.evaluate("document.activeElement.className") == "outcome"
+    silence = core.rows(
+        "SELECT subject, silenced_by, until - pricing.clock() AS lasts FROM pricing.alert_silences"
+    )
+    assert [(one.subject, one.silenced_by, round(one.lasts.total_seconds() / 3600)) for one in silence] == [
+        ("twelvedata", core.one("SELECT name FROM pricing.api_tokens"), 8)
+    ]
+    ended(page)
+
+
+@needs_chromium
+def test_a_token_leaves_the_address_at_once_and_a_wrong_one_opens_nothing(
+    browser: Browser, api: RunningApi, core: Core, operator: Caller
+) -> None:
+    page = opened(browser, api, operator)
+    assert page.url == f"{api.url}/"
+    assert operator.token is not None
+    assert operator.token not in page.content()
+    assert page.context.cookies() == []
+    page.reload()
+    expect(page.locator("#headline")).to_be_visible()
+    ended(page)
+    page = browser.new_page()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    page.goto(f"{api.url}/#token=pp_{'A' * 43}")
+    expect(page.locator("#refused")).to_contain_text("This token is not known")
+    page.get_by_label("Token").fill(operator.token)
+    page.get_by_role("button", name="Open").click()
+    expect(page.locator("#headline")).to_be_visible()
+    assert not any("pp_" in url for url in sent), "no token is in any address that is sent"
+    page.close()
+
+
+@needs_chromium
+def test_what_cannot_be_reached_is_said_and_comes_back(
+    browser: Browser, api: RunningApi, core: Core, operator: Caller
+) -> None:
+    page = opened(browser, api, operator)
+    page.context.set_offline(True)
+    expect(page.locator("#seen")).to_contain_text("does not answer")
+    expect(page.locator("#headline")).to_be_visible()
+    page.context.set_offline(False)
+    expect(page.locator("#seen")).to_have_text("live")
+    page.close()
+
+
+def test_who_only_looks_has_no_buttons_and_is_not_told_who_is_told(
+    api: RunningApi, core: Core, clock: Clock, operator: Caller
+) -> None:
+    be_ill(core, clock)
+    html = read_page(api.caller(Scope.READ))
+    assert "<button" not in html
+    assert 'id="operations"' in html
+    assert "chat to" not in re.sub("<[^>]+>", "", html)
+    assert "<button" in read_page(operator)
+    assert "chat to" in re.sub("<[^>]+>", "", read_page(operator))
+    watcher = api.caller(Scope.WATCH)
+    assert watcher.refusal("GET", "page")["type"] == "urn:pricing-pipeline:scope-missing"
+    assert api.stranger().refusal("GET", "page")["status"] == 401
+
+
+def read_page(caller: Caller) -> str:
+    answer = caller.ask("GET", "page", headers=NO_CACHE)
+    assert answer.is_success, answer.text
+    return answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/ops/page.css", "/ops/page.js", "/ops/icon.svg", "/ops/docs/runbook.md"]
+)
+def test_the_page_itself_needs_no_token_and_trusts_nothing_but_its_own_files(
+    api: RunningApi, core: Core, path: str
+) -> None:
+    price(core, "AAPL", "72.50")
+    answer = api.client.get(path)
+    assert answer.is_success
+    assert "AAPL" not in answer.text or "docs" in path
+    assert "set-cookie" not in answer.headers
+    if answer.headers["content-type"].startswith("text/html"):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert not re.search(r"<script(?! src=\"/ops/)|<style|\sstyle=|\son[a-z]+=", answer.text)
+    assert api.client.get("/ops/nosuch").status_code == 404
+    assert api.client.get("/ops/..%2Froutes.py").status_code == 404
+
+
+def test_a_look_at_what_has_not_changed_costs_no_page(api: RunningApi, core: Core, operator: Caller) -> None:
+    first = operator.ask("GET", "page")
+    again = operator.ask("GET", "page", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    price(core, "AAPL", "72.50")
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    changed = operator.ask("GET", "page", headers={"If-None-Match": first.headers["etag"], **NO_CACHE})
+    assert changed.status_code == 200
+    assert "AAPL" in changed.text
+
+
+def test_many_open_pages_read_the_database_as_often_as_one(
+    api: RunningApi, core: Core, operator: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 0
+    read = reading.read
+
+    def counted(*parameters: Any) -> Any:
+        nonlocal count
+        count += 1
+        return read(*parameters)
+
+    monkeypatch.setattr(reading, "read", counted)
+    monkeypatch.setattr(reading, "_SHORTEST_SECONDS", 3600.0)
+    for _ in range(30):
+        operator.ask("GET", "page")
+    assert count == 1
+    operator.ask("GET", "page", headers=NO_CACHE)
+    assert count == 2
+
+
+def test_the_command_prints_a_link_that_opens_the_page_for_some_hours(
+    cli: CommandLine, api: RunningApi, core: Core, clock: Clock
+) -> None:
+    assert "pricing-pipeline up" in cli("page").error
+    with cli.running(urls={"api": api.url}):
+        said = cli("page", "--hours", "2")
+        look_only = cli("page", "--look-only", "--json").json
+    address, _, token = said.stdout.strip().partition("/#token=")
+    assert address == api.url
+    assert token not in said.stderr
+    assert "may press its buttons" in said.stderr
+    assert "<h1" in read_page(api.stranger(token))
+    reader = api.stranger(look_only["link"].partition("/#token=")[2])
+    assert "<h1" in read_page(reader)
+    problem = reader.refusal("POST", "tasks/retry", json={"ids": [1]})
+    assert problem["type"] == "urn:pricing-pipeline:scope-missing"
+    assert cli("token", "remove", look_only["token"]).exit_code == 0

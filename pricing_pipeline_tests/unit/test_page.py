@@ -1,0 +1,254 @@
+"""The operations page without a database: texts stay texts, pictures stay in their frames, the verdict is true."""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pricing_pipeline.api.page import documents, pictures
+from pricing_pipeline.api.page.reading import Doubted, Provider, Reading, Served, Watched
+from pricing_pipeline.api.page.rendering import sections
+from pricing_pipeline.api.page.verdict import State, judge
+from pricing_pipeline.demand.backfills import Listed
+from pricing_pipeline.demand.freshness import Freshness, Why
+from pricing_pipeline.operations.life import LastSigns
+from pricing_pipeline.prices.quarantined_values import QuarantinedValue
+from pricing_pipeline.quarantine.opinions import Opinion
+from pricing_pipeline.queue.limits import Standing
+from pricing_pipeline_tests.support.hostile_texts import hostile_texts
+
+NOW = datetime(2026, 11, 25, 3, 0, tzinfo=UTC)
+ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=60) | st.sampled_from(
+    [
+        *hostile_texts("evil.example"),
+        "\x1b[31mred\x1b[0m",
+        "\u202egnp.exe",
+        "\u2066\u2069\u200b",
+        "x" * 5_000,
+        "'\"><script>alert(1)</script>",
+        "' autofocus onfocus='alert(1)",
+        "{{ 7 * 7 }}",
+    ]
+)
+
+
+def row(**fields: Any) -> Any:
+    return namedtuple("Row", fields)(**fields)  # type: ignore[misc]
+
+
+def told(text: str) -> Reading:
+    """A reading in which each text that others can write is this one."""
+    value = QuarantinedValue(
+        7, text, text, text, NOW, text, text, text, 3, NOW, NOW, 1, True, "quarantined", None, None, None,
+        {"close": "7250", "currency": "USD", "adjustment": "raw"},
+    )  # fmt: skip
+    opinion = Opinion(text, 1, NOW, None, None, None, None, None, None, None, text)
+    task = {
+        "id": 1, "data_type": text, "symbol": text, "provider": text, "attempt": 4, "max_attempts": 4,
+        "finished_at": NOW, "failure_kind": text, "window_start": None, "window_end": None,
+        "last_error": text, "found": 1,
+        "status": "pending", "enqueued_at": NOW, "run_after": None,
+    }  # fmt: skip
+    operation = {
+        "id": 1, "operation_type": text, "status": "failed", "recipient": "r" + text, "title": "t" + text, "attempt": 5,
+        "max_attempts": 5, "enqueued_at": NOW, "due_at": NOW, "finished_at": NOW, "last_error": text, "found": 1,
+    }  # fmt: skip
+    waiting = {
+        "provider": text or "p", "data_type": text, "pending": 1, "processing": 0, "scheduled": 0, "watched": 1,
+        "oldest_at": NOW,
+    }  # fmt: skip
+    alert = {
+        "alert_id": 1, "rule": text, "subject": "twelvedata", "severity": "P1", "says": text, "since": NOW,
+        "acknowledged_at": NOW, "acknowledged_by": text, "silenced_until": None, "place": None,
+    }  # fmt: skip
+    return Reading(
+        at=NOW,
+        types=[Freshness(text, 1, 2, 2, 1, 0, 1, 0, 0, 0, 0, NOW)],
+        served={text: [Served(NOW - timedelta(hours=1), 0.5, 1)]},
+        worst=[Why(text, text, text, text, NOW, NOW, NOW, NOW)],
+        most_watched=[Watched(text, text, 2, Decimal("1E-8"), "c" + text, NOW)],
+        providers=[
+            Provider(
+                Standing(text, text, text, text, 100, 40, True, []), text, [(date(2026, 11, 25), 5)]
+            )
+        ],
+        waiting=[row(**waiting)],
+        failing_tasks=[row(**task)],
+        dead_tasks=[row(**task)],
+        alerts=[alert],
+        operations=[row(**operation)],
+        doubted=[Doubted(value, [(NOW, Decimal(1)), (NOW, Decimal(2))], [opinion], 1)],
+        quarantined=1,
+        backfills=[
+            Listed(
+                "3f9c", text, date(2010, 1, 1), date(2010, 2, 1), [text], text, NOW, None, None, {}, 5, 2, 1, 0, 2
+            )  # type: ignore[arg-type]
+        ],
+        notifier=LastSigns(NOW, NOW, NOW),
+    )  # fmt: skip
+
+
+class Shape(HTMLParser):
+    """The elements of a page and the names of their attributes; what is said in them is `words`."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # A long text has its whole in a title; that is the only attribute that comes and goes.
+        self.elements.append((tag, tuple(name for name, _ in attrs if (tag, name) != ("bdi", "title"))))
+        self.words += [value or "" for _, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+
+PLAIN = Shape(sections(told("plain"), ui_url="http://ui.example", may_operate=True))
+
+
+@settings(max_examples=60)
+@given(ANY_TEXT.filter(str.strip))
+def test_b18_texts_of_others_change_no_element_of_the_page(text: str) -> None:
+    shape = Shape(sections(told(text), ui_url="http://ui.example", may_operate=True))
+    assert shape.elements == PLAIN.elements
+
+
+@settings(max_examples=60)
+@given(ANY_TEXT)
+def test_b18_no_text_of_others_steers_a_reader_or_fills_the_page(text: str) -> None:
+    html = sections(told(text), ui_url=None, may_operate=True)
+    # Names of data types and the like have been checked before they are ids and addresses here.
+    seen = re.sub(r'\b(id|data-content)="[^"]*"', "", html)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069]", seen)
+    assert len(html) < 300_000
+
+
+def test_nothing_on_the_page_runs_or_comes_from_elsewhere() -> None:
+    html = sections(told("plain"), ui_url=None, may_operate=True)
+    assert not re.search(r"<script|<style|\sstyle=|\son[a-z]+=|https?://|<iframe|<form", html)
+
+
+@given(st.booleans())
+def test_buttons_are_for_those_who_may_use_them(may_operate: bool) -> None:
+    html = sections(told("plain"), ui_url=None, may_operate=may_operate)
+    assert ("<button" in html) == may_operate
+    assert ("data-post" in html) == may_operate
+
+
+CALM = replace(
+    told("plain"),
+    types=[Freshness("plain", 1, 2, 2, 2, 0, 0, 0, 0, 0, 0, NOW)],
+    worst=[], dead_tasks=[], failing_tasks=[], alerts=[], operations=[], doubted=[], quarantined=0, backfills=[],
+    providers=[], waiting=[],
+)  # fmt: skip
+
+
+def test_b23_all_is_well_is_said_only_when_it_is() -> None:
+    verdict = judge(CALM)
+    assert (verdict.state, verdict.words) == (State.WELL, "All is well. All 2 watched prices are fresh.")
+    ill = told("plain")
+    unheard = {"acknowledged_at": None, "silenced_until": None}
+    troubles: list[tuple[State, dict[str, Any]]] = [
+        (State.ILL, {"types": ill.types}),
+        (State.ILL, {"alerts": [{**ill.alerts[0], **unheard}]}),
+        (State.WAITS, {"alerts": [{**ill.alerts[0], **unheard, "severity": "P2"}]}),
+        (State.ILL, {"notifier": LastSigns(None, None, NOW)}),
+        (State.ILL, {"notifier": LastSigns(NOW - timedelta(hours=1), NOW, NOW)}),
+        (State.WAITS, {"providers": ill.providers}),
+        (State.WAITS, {"quarantined": 1}),
+        (State.WAITS, {"dead_tasks": ill.dead_tasks}),
+        (State.WAITS, {"operations": ill.operations}),
+    ]
+    for state, trouble in troubles:
+        verdict = judge(replace(CALM, **trouble))
+        assert verdict.state is state, trouble
+        assert len(verdict.findings) == 1
+        assert "All is well" not in verdict.words
+        page = sections(replace(CALM, **trouble), ui_url=None, may_operate=False)
+        assert f'<section id="{verdict.findings[0].section}"' in page, "the finding leads to a section"
+
+
+def test_an_alert_that_somebody_looks_after_makes_nobody_else_hurry() -> None:
+    assert judge(replace(CALM, alerts=told("plain").alerts)).state is State.WELL
+
+
+@given(
+    st.lists(
+        st.builds(
+            Served,
+            st.integers(0, 200).map(lambda quarters: NOW - timedelta(minutes=15 * quarters)),
+            st.none() | st.floats(0, 1),
+            st.integers(0, 9),
+        ),
+        unique_by=lambda one: one.at,
+    )
+)
+def test_pictures_of_freshness_stay_in_their_frame(served: list[Served]) -> None:
+    chart = pictures.freshness_chart(sorted(served, key=lambda one: one.at), NOW)
+    for x in re.findall(r"M(\d+),", chart.fresh + chart.late):
+        assert 0 <= int(x) < 96
+    for y in re.findall(r"V(\d+)|M\d+,(\d+)", chart.fresh):
+        assert 0 <= int("".join(y)) <= 30
+    known = [one.fresh for one in served if one.fresh is not None]
+    assert chart.lowest == (min(known) if known else None)
+    assert bool(chart.late) == any(one.late for one in served)
+
+
+@given(
+    st.lists(st.decimals("0.00000001", "99999999999", places=8), min_size=1, max_size=40),
+    st.decimals("0.00000001", "99999999999", places=8),
+    st.integers(0, 41),
+)
+def test_pictures_of_doubted_values_stay_in_their_frame(
+    prices: list[Decimal], price: Decimal, place: int
+) -> None:
+    doubted = told("plain").doubted[0]
+    around = [(NOW + timedelta(minutes=number - place), one) for number, one in enumerate(prices)]
+    value = replace(doubted.value, bar={"close": str(price), "adjustment": "raw"})
+    chart = pictures.value_chart(replace(doubted, value=value, around=around))
+    assert chart is not None
+    for x, y in [*chart.dots, (chart.x, chart.y)]:
+        assert 0 <= x <= 120
+        assert 0 <= y <= 40
+    assert len({x for x, _ in chart.dots} | {chart.x}) == len(prices) + 1, "no two share a place"
+
+
+def test_a_value_that_could_not_be_read_has_no_picture() -> None:
+    doubted = told("plain").doubted[0]
+    assert pictures.value_chart(replace(doubted, value=replace(doubted.value, bar=None))) is None
+    assert pictures.value_chart(replace(doubted, around=[])) is None
+
+
+def test_b24_each_alert_has_its_section_in_the_runbook_that_the_page_serves() -> None:
+    from pricing_pipeline.operations.alert_rules import RULES
+
+    runbook = documents.page("runbook")
+    assert runbook is not None
+    for rule in RULES:
+        assert f'id="{rule.name}"' in runbook
+    for name, heading in re.findall(
+        r'href="/ops/docs/([a-z-]+)\.md#([a-z-]+)"', sections(told("plain"), ui_url=None, may_operate=True)
+    ):
+        if heading != "plain":
+            assert f'id="{heading}"' in (documents.page(name) or ""), heading
+
+
+@pytest.mark.parametrize("name", ["nosuch", "../README", "images/x", "", "Runbook", "runbook.md"])
+def test_no_other_file_is_served_as_a_document(name: str) -> None:
+    assert documents.page(name) is None
