@@ -11,10 +11,11 @@ from fastapi import APIRouter, FastAPI
 from fastapi.middleware.gzip import GZipMiddleware
 from sqlalchemy import Engine
 
-from pricing_pipeline.api import demand, health, prices
+from pricing_pipeline.api import demand, health, prices, stream
 from pricing_pipeline.api.access import Tokens
 from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
+from pricing_pipeline.api.stream_hub import StreamHub
 
 AT_ONCE = 8
 """So many requests are worked on at once, each with a session of the database. The others wait for their turn."""
@@ -41,8 +42,9 @@ def make_app(engine: Engine, hosts: Iterable[str]) -> FastAPI:
     )
     app.state.engine = engine
     app.state.tokens = Tokens(engine)
+    app.state.streams = StreamHub(engine, app.state.tokens)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
-    for module in (prices, demand):
+    for module in (prices, demand, stream):
         routes.include_router(module.router)
     app.include_router(routes)
     app.include_router(health.router)

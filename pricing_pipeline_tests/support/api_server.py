@@ -24,6 +24,7 @@ class Caller:
     def __init__(self, client: httpx.Client, token: str | None) -> None:
         self._client = client
         self.token = token
+        self.url = str(client.base_url)
 
     def ask(self, method: str, path: str, **request: Any) -> httpx.Response:
         """One request, whatever its answer."""

@@ -26,6 +26,7 @@ RELEASED = {
     "0058_dagster_failures.sql": "49e33fd19fd57d3c",
     "0059_api_tokens.sql": "35b62a669ec71b3f",
     "0060_told_first.sql": "7c4123f5fd594fc4",
+    "0062_stream.sql": "91f5e67b2322a6be",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 
