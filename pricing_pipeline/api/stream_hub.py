@@ -126,7 +126,8 @@ class Stream:
 
     def _tell_missed(self, events: int | None, cause: str) -> None:
         detail = f"Some events are missing here: {cause}. What holds now follows."
-        self._put(None, spell("missed", Missed(events=events, detail=detail)))
+        # With an empty id: a client that is cut off before it knows what holds must not go on from before.
+        self._put(None, b"id\n" + spell("missed", Missed(events=events, detail=detail)))
 
     def _put(self, position: int | None, event: bytes) -> None:
         self._waiting.append((position, self.fingerprint, event))

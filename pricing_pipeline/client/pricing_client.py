@@ -101,7 +101,9 @@ class PricingClient:
         while True:
             try:
                 for event_id, update in self._stream(params, last):
-                    last, failures = event_id or last, 0
+                    failures = 0
+                    if event_id is not None:
+                        last = event_id or None
                     if update is not None:
                         yield update
                 failures += 1  # it has ended, and nothing is wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pricing_pipeline.keys.api_tokens import Scope
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
 from pricing_pipeline_tests.support.streams import streaming, tell

@@ -42,7 +42,8 @@ class OpenStream:
             event = self._events.get(timeout=max(0.0, ends - time.monotonic()))
             if event is None:
                 return None
-            self.last_id = event.id or self.last_id
+            if event.id is not None:
+                self.last_id = event.id or None
             if event.data is not None:
                 return event
 
