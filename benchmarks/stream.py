@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
 import socket
 import subprocess
@@ -186,19 +187,17 @@ class _Reader:
     lost: int = 0
     doubled: int = 0
     reconnects: int = 0
+    began: bool = False
     last_id: str | None = None
 
     async def read(self, ready: asyncio.Semaphore) -> None:
-        is_first = True
         while True:
-            patience = random.uniform(*_CUT_SECONDS) if self.cut else None  # noqa: S311 - no secret
             with contextlib.suppress(asyncio.TimeoutError):
-                async with asyncio.timeout(patience):
-                    await self._read_once(ready if is_first else None)
-            is_first = False
+                async with asyncio.timeout(None) as cutting:
+                    await self._read_once(ready, cutting)
             self.reconnects += 1
 
-    async def _read_once(self, ready: asyncio.Semaphore | None) -> None:
+    async def _read_once(self, ready: asyncio.Semaphore, cutting: asyncio.Timeout) -> None:
         host, port = self.place.split(":")
         reader, writer = await asyncio.open_connection(host, int(port), limit=2**22)
         pairs = ",".join(f"equity_quote:{symbol}" for symbol in self.symbols)
@@ -214,10 +213,17 @@ class _Reader:
                 *events, text = text.split(b"\n\n")
                 for event in events:
                     self._take(event.decode())
-                    if ready is not None and "event: ready" in event.decode():
-                        ready.release()
+                    if b"event: ready" in event:
+                        self._note_ready(ready, cutting)
         finally:
             writer.close()
+
+    def _note_ready(self, ready: asyncio.Semaphore, cutting: asyncio.Timeout) -> None:
+        if self.cut:
+            cutting.reschedule(asyncio.get_running_loop().time() + random.uniform(*_CUT_SECONDS))  # noqa: S311
+        if not self.began:
+            self.began = True
+            ready.release()
 
     def _take(self, event: str) -> None:
         fields = dict(line.split(": ", 1) for line in event.split("\n") if ": " in line)
@@ -275,6 +281,8 @@ async def read(place: str, streams: int, pairs: int, cut: bool) -> None:
         for number in range(streams)
     ]
     tasks = [asyncio.create_task(reader.read(ready)) for reader in readers]
+    for task in tasks:
+        task.add_done_callback(_require_life)
     for _ in readers:
         await ready.acquire()
     sys.stdout.write("ready\n")
@@ -296,6 +304,13 @@ async def read(place: str, streams: int, pairs: int, cut: bool) -> None:
     sys.stdout.flush()
     for task in tasks:
         task.cancel()
+
+
+def _require_life(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        sys.stderr.write(f"a stream ended: {task.exception()!r}\n")
+        sys.stderr.flush()
+        os._exit(1)
 
 
 if __name__ == "__main__":
