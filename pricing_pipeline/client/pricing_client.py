@@ -117,7 +117,7 @@ class PricingClient:
     ) -> Iterator[tuple[str | None, Update | Notice | None]]:
         client = self._transport.client
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last is not None else {})
-        timeout = httpx.Timeout(client.timeout, read=_SILENCE_SECONDS)
+        timeout = httpx.Timeout(client.timeout.connect, read=_SILENCE_SECONDS)
         try:
             with client.stream("GET", "/stream", params=params, headers=headers, timeout=timeout) as response:
                 if not response.is_success:

@@ -47,6 +47,8 @@ def test_b27_streams_outlive_a_killed_database_and_lose_nothing(
     monkeypatch.setattr(stream_hub, "PACE_SECONDS", 0.02)
     engine, owner = make_engine(server.url("pricing", "worker")), make_engine(server.url("pricing"))
     is_half = threading.Event()
+    with engine.begin() as connection:
+        connection.execute(STORE, {"number": 0})
 
     def store_all() -> None:
         """Each price, again until it is acknowledged: one that was stored already changes nothing."""

@@ -158,7 +158,7 @@ def test_b27_a_slow_reader_is_told_what_it_missed(
     [
         ({"pairs": "AAPL"}, 422, "data_type:symbol"),
         ({"pairs": f"{QUOTE}:"}, 422, "data_type:symbol"),
-        ({"pairs": "nosuch:AAPL"}, 404, "no active data type of prices is called 'nosuch'"),
+        ({"pairs": "nosuch:AAPL"}, 404, "active data type of prices is called 'nosuch'"),
         ({"pairs": "company_profile:AAPL"}, 404, "those of documents are not streamed"),
         ({"pairs": f"{QUOTE}:BTC/USD"}, 422, "no symbol of"),
         ({"pairs": ",".join(f"{QUOTE}:S{i}" for i in range(1001))}, 422, "1001"),
@@ -189,6 +189,8 @@ def test_b27_streams_are_capped_for_a_user_and_for_the_server(
         assert (problem["status"], problem["type"]) == (429, "urn:pricing-pipeline:too-many-streams")
         with streaming(bob, pairs=AAPL):
             assert cid.refusal("GET", "stream", params={"pairs": AAPL})["status"] == 503
+    hub: stream_hub.StreamHub = api.app.state.streams
+    wait_until(lambda: not hub._streams)
     with streaming(ann, pairs=AAPL) as stream:
         stream.until("ready")
 

@@ -143,9 +143,11 @@ def scripted(*answers: Answer) -> Iterator[tuple[str, list[str | None]]]:
 def test_requests_are_sent_again_after_the_time_that_is_named() -> None:
     pauses: list[float] = []
     good = body(b'{"reasons": []}')
-    with scripted(refusal(503, "7"), hang_up, refusal(429, "3"), good) as (url, _):
-        with PricingClient(url, "t", patience=60, pause=pauses.append) as client:
-            assert client.why("AAPL") == []
+    with (
+        scripted(refusal(503, "7"), hang_up, refusal(429, "3"), good) as (url, _),
+        PricingClient(url, "t", patience=60, pause=pauses.append) as client,
+    ):
+        assert client.why("AAPL") == []
     assert (pauses[0], pauses[2]) == (7, 3)
     assert 0.4 <= pauses[1] <= 1.0
 
@@ -160,9 +162,12 @@ def test_patience_ends(answer: Answer, error: type[Exception]) -> None:
 
 
 def test_what_is_wrong_is_not_sent_again() -> None:
-    with scripted(refusal(422)) as (url, seen), PricingClient(url, "t") as client:
-        with pytest.raises(RequestRefused, match="It is busy"):
-            client.why("AAPL")
+    with (
+        scripted(refusal(422)) as (url, seen),
+        PricingClient(url, "t") as client,
+        pytest.raises(RequestRefused, match="It is busy"),
+    ):
+        client.why("AAPL")
     assert len(seen) == 1
 
 

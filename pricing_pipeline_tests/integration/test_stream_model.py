@@ -95,7 +95,7 @@ class Model:
             viewer.known[symbol] = -1
         else:
             entry = datetime.fromisoformat(event.data["observed_at"]), round(float(event.data["price"]) * 100)
-            if is_truth:
+            if is_truth or known == -1:  # the first price that is told is the newest
                 found = max(place for place, stored in enumerate(prices) if stored == entry)
                 assert found >= (known if known is not None else -1)
                 viewer.known[symbol] = found
