@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import anyio
 import anyio.to_thread
@@ -157,6 +157,7 @@ class StreamHub:
         self._engine, self._tokens = engine, tokens
         self._streams: set[Stream] = set()
         self._of_pair: defaultdict[Pair, set[Stream]] = defaultdict(set)
+        self._since: dict[Pair, int] = {}
         self._beginning: list[Stream] = []
         self._position: int | None = None
         self._nudge = asyncio.Event()
@@ -283,12 +284,15 @@ class StreamHub:
         for told in look.events:
             self._hand_out(told)
         self._position = look.position
+        since = {pair: truth.position for pair, truth in look.truths.items()}
+        self._note_since(since)
         for stream in beginning:
             if stream in self._streams:
                 self._forget_pairs(stream)
                 stream.begin(look)
                 for pair in stream.pairs:
                     self._of_pair[pair].add(stream)
+        self._note_since(since)
 
     def _hand_out(self, told: Told) -> None:
         streams = self._of_pair.get(told.pair)
@@ -306,6 +310,14 @@ class StreamHub:
             _LOG.warning("live streams end, because the database has not answered for a while: %s", error)
             self._end_streams()
 
+    def _note_since(self, since: Mapping[Pair, int]) -> None:
+        """Streams of a pair that was forgotten meanwhile have a gap."""
+        for pair, position in since.items():
+            if pair in self._of_pair:
+                if self._since.setdefault(pair, position) != position:
+                    self._overrun(self._of_pair[pair])
+                self._since[pair] = position
+
     def _overrun(self, streams: Iterable[Stream]) -> None:
         for stream in streams:
             stream.overrun(0)
@@ -322,6 +334,7 @@ class StreamHub:
             streams.discard(stream)
             if not streams:
                 del self._of_pair[pair]
+                self._since.pop(pair, None)
 
     # Subscriptions and tokens
 
@@ -375,10 +388,7 @@ class StreamHub:
         for stream in self._streams:
             pairs_of[stream.user] |= stream.wanted
         since = await anyio.to_thread.run_sync(self._send_beats, dict(pairs_of), limiter=self._threads)
-        known = self._position
-        for pair, position in since.items():
-            if known is not None and position > known:
-                self._overrun(self._of_pair.get(pair, ()))
+        self._note_since(since)
 
     def _send_beats(self, pairs_of: dict[str, set[Pair]]) -> dict[Pair, int]:
         for user, pairs in sorted(pairs_of.items()):

@@ -267,6 +267,9 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
         def time_passes(self, seconds: int) -> None:
             clock.advance(seconds)
             self.turn()
+            if self.hub._streams:
+                loop.run(self.hub._beat())
+                self.model.is_seen()
 
         @rule(
             kind=st.sampled_from(["restart", "another process looks", "all come back", "a session is lost"])
