@@ -206,6 +206,7 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
                 is_correction = kind == "correction" and bool(prices)
                 self.stamp += timedelta(seconds=0 if is_correction else 1)
                 entry = prices[-1][0] if is_correction else self.stamp, cents
+                clock.advance(0.001)  # two revisions of a moment would be one
                 connection = core.engine.connect()
                 connection.execute(STORE, {"symbol": symbol, "at": entry[0], "cents": cents})
                 self.open.append(Open(connection, symbol, entry))
