@@ -50,7 +50,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End all streams at once, and then as usual."""
-        self._streams.end()
+        await self._streams.end()
         await super().shutdown(sockets)
 
 

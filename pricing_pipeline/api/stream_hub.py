@@ -43,6 +43,7 @@ _BEAT_SECONDS = 60.0
 _TOKENS_SECONDS = 15.0
 _OUTAGE_SECONDS = 30.0
 """So long streams last without the database. Then they end, and a client that comes back is told why."""
+_ENDING_SECONDS = 2.0
 _THREADS = 3
 """Of the hub alone: one looks, one keeps subscriptions alive, one opens."""
 
@@ -165,7 +166,7 @@ class StreamHub:
         self._reader: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._answered_at = 0.0
-        self._is_ending = False
+        self._ending = asyncio.Event()
 
     async def open(
         self, token: str, owner: str, user: str, pairs: Collection[Pair] | None, last: EventId | None
@@ -189,7 +190,7 @@ class StreamHub:
         return stream
 
     def _require_room(self, owner: str, user: str) -> None:
-        if self._is_ending:
+        if self._ending.is_set():
             raise Refused(
                 503, "ending", "this server is about to end. Try again in a moment", {"Retry-After": "2"}
             )
@@ -215,13 +216,14 @@ class StreamHub:
             self._beginning.remove(stream)
         self._forget_pairs(stream)
 
-    def end(self) -> None:
-        """End all streams at once, and let none begin."""
-        self._is_ending = True
+    async def end(self) -> None:
+        """End all streams at once, and let none begin; return when nothing of theirs uses the database any more."""
+        self._ending.set()
+        self._nudge.set()
         self._end_streams()
-        for task in (self._reader, self._keeper):
-            if task is not None:
-                task.cancel()
+        tasks = [task for task in (self._reader, self._keeper) if task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
 
     def last_id(self, stream: Stream) -> EventId | None:
         """Up to where a stream has told everything; None while something waits or is missing."""
@@ -250,7 +252,7 @@ class StreamHub:
     async def _read(self) -> None:
         session = KeptSession(self._engine)
         try:
-            while self._streams:
+            while self._streams and not self._ending.is_set():
                 began = time.monotonic()
                 try:
                     await self._turn(session)
@@ -352,7 +354,9 @@ class StreamHub:
     async def _keep_up(self) -> None:
         beat_at = tokens_at = time.monotonic()
         while self._streams:
-            await asyncio.sleep(_UPKEEP_SECONDS)
+            with anyio.move_on_after(_UPKEEP_SECONDS):
+                await self._ending.wait()
+                return
             now = time.monotonic()
             is_beat, are_tokens = now >= beat_at + _BEAT_SECONDS, now >= tokens_at + _TOKENS_SECONDS
             beat_at, tokens_at = now if is_beat else beat_at, now if are_tokens else tokens_at

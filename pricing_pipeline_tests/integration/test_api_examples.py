@@ -50,7 +50,7 @@ def test_b27_the_example_in_python_runs(environment: dict[str, str], tmp_path: P
     path.write_text(block("python"))
     lines = run([sys.executable, str(path)], environment).splitlines()
     assert lines[0] == "AAPL 189.95 USD True"
-    assert lines[1].startswith("unknown-data-type no active data type 'no_such_type'")
+    assert lines[1].startswith("unknown-data-type There is no active data type 'no_such_type'")
     assert lines[2:] == ["price 189.95", "ready "]
 
 
