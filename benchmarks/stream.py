@@ -58,49 +58,52 @@ TINY = Size(streams=4, pairs=100, per_second=100, seconds=2, rounds=1, drained=1
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:
     """First the streams under a steady load, then drains with streams open and without, in turns."""
+    rounds = max(1, size.per_second * size.seconds // size.pairs)
     url = server.migrated("stream")
+    with _api(url) as (place, token), _readers(place, token, size.streams, size.pairs, cut=True) as readers:
+        stored = crew.run([crew.module("stream", "store", size.pairs, rounds, size.per_second)], url)
+        time.sleep(_LAST_SECONDS)
+        read = readers.stop(rounds)
+    if stored.total != rounds * size.pairs:
+        raise crew.WorkerError(f"{stored.total} of {rounds * size.pairs} prices were stored")
+    rates = _drains(server, size)
+    return [
+        Row("prices_per_second", f"prices/s stored, {size.streams} streams", stored.rate),
+        Row("told_per_second", "prices/s told", read["told"] / stored.seconds),
+        Row("lost", "prices that a stream did not get", read["lost"], lower_is_better=True),
+        Row("doubled", "prices that a stream got twice", read["doubled"], lower_is_better=True),
+        Row("reconnects", "streams that were cut off and went on", read["reconnects"]),
+        Row("delay_ms", "ms from store to reader, median", read["median_ms"], lower_is_better=True),
+        Row("late_delay_ms", "ms, 99 of 100 are quicker", read["late_ms"], lower_is_better=True),
+        Row("drained_per_second", "symbols/s, streams are open", rates.pop("ours"), rates),
+    ]
+
+
+def _drains(server: BenchmarkServer, size: Size) -> dict[str, float]:
+    """Symbols a second that a drain refreshes, with streams of a ninth of them and without."""
+    url = server.migrated("drained")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(statement("refresh.arrange"), {"batch": _BATCH, "in_flight": 10})
-    rows = []
-    with _api(url) as (address, token):
-        rounds = max(1, size.per_second * size.seconds // size.pairs)
-        with _readers(address, token, size.streams, size.pairs, cut=True) as readers:
-            stored = crew.run([crew.module("stream", "store", size.pairs, rounds, size.per_second)], url)
-            time.sleep(_LAST_SECONDS)
-            read = readers.stop(rounds)
-        if stored.total != rounds * size.pairs:
-            raise crew.WorkerError(f"{stored.total} of {rounds * size.pairs} prices were stored")
-        rows += [
-            Row("prices_per_second", f"prices/s stored, {size.streams} streams", stored.rate),
-            Row("told_per_second", "prices/s told", read["told"] / stored.seconds),
-            Row("lost", "prices that a stream did not get", read["lost"], lower_is_better=True),
-            Row("doubled", "prices that a stream got twice", read["doubled"], lower_is_better=True),
-            Row("reconnects", "streams that were cut off and went on", read["reconnects"]),
-            Row("delay_ms", "ms from store to reader, median", read["median_ms"], lower_is_better=True),
-            Row("late_delay_ms", "ms, 99 of 100 are quicker", read["late_ms"], lower_is_better=True),
-        ]
-        rates = _drains(server, url, address, token, size)
-    return [*rows, Row("drained_per_second", "symbols/s, streams are open", rates.pop("ours"), rates)]
-
-
-def _drains(server: BenchmarkServer, url: str, address: str, token: str, size: Size) -> dict[str, float]:
     streamed = max(1, size.drained // 9)
-    with provider.running(50) as provider_url:
 
-        def drain() -> float:
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(statement("refresh.enqueue"), {"symbols": size.drained})
-            server.checkpoint()
-            work = crew.run([crew.module("refresh", "ours", provider_url, size.drained)], url)
-            return size.drained / work.seconds
+    def drain() -> float:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(statement("refresh.enqueue"), {"symbols": size.drained})
+        server.checkpoint()
+        work = crew.run([crew.module("refresh", "ours", provider_url, size.drained)], url)
+        if work.answers[0][0] < size.drained:
+            raise crew.WorkerError(f"{work.answers[0][0]} of {size.drained} prices were stored")
+        return size.drained / work.seconds
 
-        def drain_with_streams() -> float:
-            with _readers(address, token, size.streams, streamed, cut=False) as readers:
-                rate = drain()
-                if not readers.stop(0)["told"]:
-                    raise crew.WorkerError("the streams were told nothing")
-            return rate
+    def drain_with_streams() -> float:
+        with _readers(place, token, size.streams, streamed, cut=False) as readers:
+            rate = drain()
+            time.sleep(_LAST_SECONDS)
+            if not readers.stop(0)["told"]:
+                raise crew.WorkerError("the streams were told nothing")
+        return rate
 
+    with provider.running(50) as provider_url, _api(url) as (place, token):
         drain()  # so that prices are stored, and somebody watches in both ways
         drain_with_streams()
         return medians({"ours": drain_with_streams, "without_streams": drain}, size.rounds)
