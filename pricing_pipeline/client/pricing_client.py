@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from datetime import date, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
+from urllib.parse import quote
 
 import httpx
 
 from pricing_pipeline.client.events import read_events, told
 from pricing_pipeline.client.problems import TooMuch, Unavailable, problem_of
-from pricing_pipeline.client.shapes import Missing, Notice, Price, Prices, Update, Why, shaped
+from pricing_pipeline.client.shapes import Bar, Missing, Notice, Price, Prices, Update, Why, shaped
 from pricing_pipeline.client.transport import Transport, given, lost, wait_seconds
 
 if TYPE_CHECKING:
-    pass
+    from pandas import DataFrame
 
 Pair = tuple[str, str]
 """A data type and a symbol."""
@@ -66,6 +69,40 @@ class PricingClient:
         """Why the prices of symbols are as old as they are."""
         found = self._get("/why", symbols=",".join(symbols), data_type=data_type)
         return [shaped(Why, reason) for reason in found["reasons"]]
+
+    def history(
+        self,
+        data_type: str,
+        symbol: str,
+        first: date | None = None,
+        last: date | None = None,
+        *,
+        as_of: datetime | None = None,
+        adjust: Literal["raw", "splits", "total"] | None = None,
+    ) -> list[Bar]:
+        """Values of a symbol between two UTC days, both included, oldest first; without days, the last thirty.
+
+        With `as_of` (an aware time) as they were believed then. Without `adjust` each is as it is stored.
+        """
+        params = {
+            "from": first.isoformat() if first else None,
+            "to": last.isoformat() if last else None,
+            "as_of": as_of.isoformat() if as_of else None,
+            "adjust": adjust,
+        }
+        found = self._get(f"/history/{quote(data_type)}/{quote(symbol)}", **params)
+        return [shaped(Bar, row) for row in found["rows"]]
+
+    def history_frame(
+        self, data_type: str, symbol: str, first: date | None = None, last: date | None = None, **more: Any
+    ) -> DataFrame:
+        """The same as a pandas frame by `observed_at`, with exact Decimals. It needs pandas."""
+        from pandas import DataFrame  # only who wants a frame needs it
+
+        bars = self.history(data_type, symbol, first, last, **more)
+        names = [field.name for field in fields(Bar)]
+        rows = [[getattr(bar, name) for name in names] for bar in bars]
+        return DataFrame(rows, columns=names).set_index("observed_at")
 
     def heartbeat(self, *pairs: Pair) -> int:
         """Say that the user looks at these pairs now; returns how many are new. Send it once a minute."""

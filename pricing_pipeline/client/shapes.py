@@ -74,7 +74,10 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One value of history. Quotes and NAVs have a close only."""
+    """One value of history, believed since `fetched_at`; `call_id` is the call that brought it.
+
+    Quotes and NAVs have a close only. `quality` says which parts were dropped beside the close, and why.
+    """
 
     observed_at: datetime
     open: Decimal | None
@@ -85,6 +88,7 @@ class Bar:
     currency: str | None
     provider: str
     fetched_at: datetime
+    call_id: int
     adjustment: str
     quality: str | None
 

@@ -34,7 +34,7 @@ def environment(api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch) ->
     core.heartbeat("alice", (QUOTE, "AAPL"))
     core.refresh(price="189.95")
     token = api.caller(Scope.READ, Scope.WATCH).token
-    return os.environ | {"TOKEN": token or "", "PRICING_API": api.url, "ONCE": "1"}
+    return os.environ | {"TOKEN": token or "", "API_URL": api.url, "ONCE": "1"}
 
 
 def run(command: list[str], environment: dict[str, str]) -> str:

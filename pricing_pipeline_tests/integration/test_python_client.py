@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -159,6 +159,21 @@ def test_requests_are_sent_again_after_the_time_that_is_named() -> None:
 def test_patience_ends(answer: Answer, error: type[Exception]) -> None:
     with scripted(answer) as (url, _), PricingClient(url, "t", patience=0.1) as client, pytest.raises(error):
         client.why("AAPL")
+
+
+def test_a9_history_is_bars_or_a_frame_with_exact_numbers() -> None:
+    row = (
+        b'{"observed_at": "2026-01-05T00:00:00Z", "open": null, "high": null, "low": null, "close": "1.10",'
+        b' "volume": "7", "currency": "USD", "adjustment": "raw", "provider": "p", "call_id": 4,'
+        b' "fetched_at": "2026-01-06T00:00:00Z",'
+        b' "quality": null}'
+    )
+    answer = body(b'{"symbol": "EUR/USD", "rows": [' + row + b"]}")
+    with scripted(answer, answer) as (url, _), PricingClient(url, "t") as client:
+        (bar,) = client.history("fx_rate", "EUR/USD", date(2026, 1, 1), date(2026, 1, 31), adjust="raw")
+        frame = client.history_frame("fx_rate", "EUR/USD")
+    assert (str(bar.close), bar.open, bar.observed_at) == ("1.10", None, datetime(2026, 1, 5, tzinfo=UTC))
+    assert (str(frame.close.iloc[0]), frame.index[0]) == ("1.10", bar.observed_at)
 
 
 def test_what_is_wrong_is_not_sent_again() -> None:
