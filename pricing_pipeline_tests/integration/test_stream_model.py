@@ -29,6 +29,7 @@ from pricing_pipeline.demand import stream_log
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 SYMBOLS = ("AAPL", "IBM", "MSFT")
 TTL, GRACE, RECHECK = 60, 5, 60
@@ -311,5 +312,5 @@ def test_b27_streams_tell_each_price_once_as_a_plain_model_says(
     with asyncio.Runner() as loop:
         run_state_machine_as_test(
             machine(core, clock, loop),
-            settings=settings(max_examples=25, stateful_step_count=30, deadline=None),
+            settings=settings(max_examples=examples(50), stateful_step_count=30, deadline=None),
         )
