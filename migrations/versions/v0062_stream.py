@@ -7,7 +7,7 @@ from alembic import op
 from pricing_pipeline.db.migrate import run_script
 
 revision = "0062"
-down_revision = "0059"
+down_revision = "0060"
 
 
 def upgrade() -> None:
