@@ -279,9 +279,10 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
         def something_happens(self, kind: str) -> None:
             if kind == "restart":
                 self.restart()
-            elif kind == "all come back":
+            if kind in ("restart", "all come back"):
                 for viewer in self.viewers:
                     self.connect(viewer)
+                self.turn()
             elif kind == "another process looks":
                 with core.engine.begin() as connection:
                     stream_log.look(connection, None)
