@@ -21,6 +21,7 @@ from benchmarks import (
     report,
     server,
     staleness,
+    stream,
 )
 
 _QUESTIONS: dict[str, Any] = {
@@ -28,6 +29,7 @@ _QUESTIONS: dict[str, Any] = {
     "staleness": staleness,
     "heartbeats": heartbeats,
     "limiter": limiter,
+    "stream": stream,
     "operations": operations,
     "refresh": refresh,
     "history_write": history_write,

@@ -1502,6 +1502,64 @@ CREATE TABLE pricing.size_estimates (
 GRANT SELECT ON TABLE pricing.size_estimates TO pricing_reader;
 GRANT SELECT ON TABLE pricing.size_estimates TO pricing_worker;
 
+-- What changed about streamed pairs, kept ten minutes (100,000 events at most): a live stream that was cut off goes on from here.
+CREATE TABLE pricing.stream_events (
+    "position" bigint NOT NULL  -- Rises in the order of commits; of a pair in the order of its prices.
+    noted_at timestamp with time zone NOT NULL  -- When it was noted.
+    data_type text NOT NULL  -- What changed: its data type.
+    symbol text NOT NULL  -- Its symbol.
+    is_new_price boolean NOT NULL  -- Whether the price is new; else only its freshness, or the reason, has changed.
+    amount bigint  -- The price in units of its last decimal; NULL = it has none.
+    scale smallint  -- How many decimals the price has.
+    currency text  -- NULL = the provider named none.
+    observed_at timestamp with time zone  -- The price's time at the source.
+    fetched_at timestamp with time zone  -- When a provider last confirmed it.
+    provider text  -- Who sent it.
+    is_fresh boolean NOT NULL  -- Whether the pair is fresh now.
+    state text  -- Why it is not, in one word; NULL = it is.
+    sentence text  -- The same in a sentence.
+    since timestamp with time zone  -- Since when that is so.
+    next_at timestamp with time zone  -- When that may change.
+    CONSTRAINT stream_events_pkey PRIMARY KEY ("position")
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.stream_events TO pricing_worker;
+GRANT SELECT ON TABLE pricing.stream_events TO pricing_reader;
+
+-- How far the log of live streams goes. Who has its row locked looks for changes, and nobody else meanwhile: so positions are given in the order of commits.
+CREATE TABLE pricing.stream_head (
+    is_only boolean NOT NULL DEFAULT true  -- There is one row.
+    "position" bigint NOT NULL DEFAULT 0  -- Of the last event; positions have no gaps but where pairs were forgotten.
+    kept_from bigint NOT NULL DEFAULT 0  -- Events up to this position are deleted.
+    CONSTRAINT stream_head_pkey PRIMARY KEY (is_only)
+    CONSTRAINT head_is_only_one CHECK (is_only)
+    CONSTRAINT head_is_upright CHECK (((0 <= kept_from) AND (kept_from <= "position")))
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.stream_head TO pricing_worker;
+GRANT SELECT ON TABLE pricing.stream_head TO pricing_reader;
+
+-- Pairs that a live stream shows, or showed a quarter of an hour ago, as they were last told.
+CREATE TABLE pricing.streamed_pairs (
+    data_type text NOT NULL  -- Its data type.
+    symbol text NOT NULL  -- Its symbol.
+    since_position bigint NOT NULL  -- The log has all its events after this position.
+    wanted_until timestamp with time zone NOT NULL  -- When it is forgotten; a stream that shows it puts this off.
+    judge_at timestamp with time zone NOT NULL  -- When its freshness is looked at next; -infinity = nobody has looked at it yet.
+    amount bigint  -- The price in units of its last decimal; NULL = it has none.
+    scale smallint  -- How many decimals the price has.
+    currency text  -- NULL = the provider named none.
+    observed_at timestamp with time zone  -- The price's time at the source.
+    fetched_at timestamp with time zone  -- When a provider last confirmed it.
+    provider text  -- Who sent it.
+    is_fresh boolean NOT NULL DEFAULT false  -- Whether that is within its TTL, or nothing newer is to be expected.
+    state text  -- Why it is not fresh, in one word of pricing.why_old; NULL = it is.
+    sentence text  -- The same in a sentence.
+    since timestamp with time zone  -- Since when that is so.
+    next_at timestamp with time zone  -- When that may change.
+    CONSTRAINT streamed_pairs_pkey PRIMARY KEY (data_type, symbol)
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.streamed_pairs TO pricing_worker;
+GRANT SELECT ON TABLE pricing.streamed_pairs TO pricing_reader;
+
 -- How far the history of each pair is thinned, so that nothing is read twice for it.
 CREATE TABLE pricing.thinned (
     data_type text NOT NULL  -- Whose history.
@@ -2018,6 +2076,10 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_walked(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text) TO pricing_worker;
 
+-- Has these pairs streamed for the next quarter of an hour. Of those that are new, the log has everything after the given position.
+CREATE FUNCTION pricing.enter_streamed_pairs(opened_types text[], opened_symbols text[], head_position bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enter_streamed_pairs(text[],text[],bigint) TO pricing_worker;
+
 -- Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.
 CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.expire_calls() TO pricing_worker;
@@ -2094,6 +2156,10 @@ TRIGGER FUNCTION pricing.forget_shown_batch() RETURNS trigger LANGUAGE plpgsql S
 
 -- A person has written a limit: what was shown before does not count any more.
 TRIGGER FUNCTION pricing.forget_shown_limit() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Deletes events of live streams that are older than ten minutes or beyond 100,000, and pairs that nobody has streamed for a quarter of an hour. Its caller has the head locked.
+CREATE FUNCTION pricing.forget_stream_events(now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.forget_stream_events(timestamp with time zone) TO pricing_worker;
 
 -- Forgets views of more than 48 hours ago, and allowances that have been whole for an hour. Returns how many views.
 CREATE FUNCTION pricing.forget_views() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2408,6 +2474,10 @@ GRANT EXECUTE ON FUNCTION pricing.longest_window(text,text,text) TO pricing_read
 CREATE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.look_again(text,text) TO pricing_worker;
 
+-- Notes what has changed about streamed pairs since the last look, and forgets what is old. The opened pairs are streamed from now on. Returns how far the log goes, and up to where it is deleted.
+CREATE FUNCTION pricing.look_for_streams(opened_types text[], opened_symbols text[], OUT head_position bigint, OUT kept_from bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.look_for_streams(text[],text[]) TO pricing_worker;
+
 -- The probe's worker was lost, which says nothing about the provider: another one may be made at once; if its row is locked, when the lease of the probe is over.
 CREATE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
@@ -2614,6 +2684,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 -- Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.
 CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;
+
+-- Compares the streamed pairs with what is stored, and notes in the log, after the given position, what differs from what was last told: each new price, also those that came between two looks, and each change of freshness or of its reason. Returns how many events that made. Its caller has the head locked.
+CREATE FUNCTION pricing.note_stream_events(head_position bigint, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.note_stream_events(bigint,timestamp with time zone) TO pricing_worker;
 
 -- Notes by how much the TTLs of a provider are stretched now, by what is known from before and what is needed and can be sustained. Returns whether it is less than before.
 CREATE FUNCTION pricing.note_stretch(known pricing.ttl_stretches, wanted_provider text, watched double precision, background double precision, sustained double precision, projected_end timestamp with time zone, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;

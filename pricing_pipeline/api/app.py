@@ -25,6 +25,7 @@ from pricing_pipeline.api import (
     operations,
     prices,
     quarantine,
+    stream,
     tasks,
 )
 from pricing_pipeline.api.access import Gate, Tokens
@@ -32,6 +33,7 @@ from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.page import routes as page
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
+from pricing_pipeline.api.stream_hub import StreamHub
 from pricing_pipeline.db.engine import KeptSessions
 from pricing_pipeline.settings import Settings
 
@@ -54,6 +56,7 @@ _SUBJECTS = (
     gaps,
     catalog,
     demand,
+    stream,
     tasks,
     operations,
     quarantine,
@@ -92,6 +95,7 @@ def make_app(
     app.state.settings = settings
     app.state.sessions = KeptSessions(engine)
     app.state.tokens = Tokens(engine)
+    app.state.streams = StreamHub(engine, app.state.tokens)
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
     app.state.page = page.Page(engine, page.ui_url(settings))

@@ -5,6 +5,7 @@ It needs the pricing database and nothing else, neither Dagster nor the keys of 
 
 from __future__ import annotations
 
+import socket
 import sys
 
 import uvicorn
@@ -12,6 +13,7 @@ from fastapi import FastAPI
 
 from pricing_pipeline.api.app import AT_ONCE, make_app
 from pricing_pipeline.api.connections import BoundedProtocol
+from pricing_pipeline.api.stream_hub import StreamHub
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.errors import PricingError
@@ -41,7 +43,20 @@ def main() -> None:
         engine.dispose()
 
 
-def make_server(app: FastAPI) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """A server that ends live streams first: it would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, streams: StreamHub) -> None:
+        super().__init__(config)
+        self._streams = streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End all streams at once, and then as usual."""
+        await self._streams.end()
+        await super().shutdown(sockets)
+
+
+def make_server(app: FastAPI) -> Server:
     """A server for the application, to be run with sockets that listen."""
     config = uvicorn.Config(
         app,
@@ -53,7 +68,7 @@ def make_server(app: FastAPI) -> uvicorn.Server:
         access_log=False,
         timeout_graceful_shutdown=_ENDING_SECONDS,
     )
-    return uvicorn.Server(config)
+    return Server(config, app.state.streams)
 
 
 if __name__ == "__main__":

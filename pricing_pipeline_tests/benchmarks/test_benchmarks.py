@@ -39,6 +39,16 @@ METRICS = {
         },
         "arrow_ms": {"bare_query"},
     },
+    "stream": {
+        "prices_per_second": set(),
+        "told_per_second": set(),
+        "lost": set(),
+        "doubled": set(),
+        "reconnects": set(),
+        "delay_ms": set(),
+        "late_delay_ms": set(),
+        "drained_per_second": {"without_streams"},
+    },
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 from sqlalchemy import Engine
 
 from pricing_pipeline.api.app import make_app
@@ -25,6 +26,7 @@ class Caller:
     def __init__(self, client: httpx.Client, token: str | None) -> None:
         self._client = client
         self.token = token
+        self.url = str(client.base_url)
 
     def ask(self, method: str, path: str, **request: Any) -> httpx.Response:
         """One request, whatever its answer."""
@@ -53,8 +55,8 @@ class Caller:
 class RunningApi:
     """The API at `url`. Callers are made as `token add` makes them."""
 
-    def __init__(self, url: str, client: httpx.Client, owner: Engine) -> None:
-        self.url = url
+    def __init__(self, url: str, client: httpx.Client, owner: Engine, app: FastAPI) -> None:
+        self.url, self.app = url, app
         self.client = client
         self._owner = owner
         self._callers = 0
@@ -80,12 +82,13 @@ def running_api(
     """The API on a free port, stopped on leaving; `rate` is the most requests a second of one token."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         place = f"127.0.0.1:{sock.getsockname()[1]}"
-        server = make_server(make_app(engine, {place}, rate, settings))
+        app = make_app(engine, {place}, rate, settings)
+        server = make_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="api", daemon=True)
         thread.start()
         try:
             with httpx.Client(base_url=f"http://{place}", timeout=PATIENCE) as client:
-                yield RunningApi(f"http://{place}", client, owner)
+                yield RunningApi(f"http://{place}", client, owner, app)
         finally:
             server.should_exit = True
             thread.join(PATIENCE)

@@ -1,0 +1,135 @@
+"""`/v1/stream`: new prices and changes of freshness, as they come. It occupies no thread."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import anyio
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from pricing_pipeline.api.access import Reader, Watcher
+from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.api.stream_events import read_id
+from pricing_pipeline.api.stream_hub import Stream, StreamHub
+from pricing_pipeline.demand.stream_log import Pair
+
+router = APIRouter(tags=["watching"])
+
+_MOST_PAIRS = 1000
+_LONGEST_PAIR = 104
+_COMMENT_SECONDS = 15
+"""A proxy does not end a stream in which something comes so often."""
+_PATIENCE_SECONDS = 60
+"""A client that reads nothing for so long is gone."""
+_BEGINNING = b"retry: 1000\n\n"
+"""How long a browser waits before it comes back, in milliseconds."""
+
+Pairs = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=_MOST_PAIRS * (_LONGEST_PAIR + 1),
+        description=f"`data_type:symbol` with commas between them, at most {_MOST_PAIRS}. Without it, what the user "
+        "watches, also what the user begins or ceases to watch later.",
+        examples=["equity_quote:AAPL,fx_rate:EUR/USD"],
+    ),
+]
+LastEventId = Annotated[
+    str | None,
+    Header(max_length=200, description="The last id that was read: the stream goes on from there."),
+]
+
+_EVENTS = """Server-Sent Events. `price` is a new price, `freshness` a change of whether the latest price is fresh or of
+why it is not, `missing` a pair without a price. The first events say what holds of each pair; then comes `ready`.
+`missed` says that events are not told; what holds follows. `left` is a pair that the user has ceased to watch. Between
+events come comments."""
+
+
+class EventStream(Response):
+    """A response that lasts: it sends what its stream is given until the client goes or the stream ends."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, hub: StreamHub, stream: Stream) -> None:
+        super().__init__(headers={"X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._hub, self._stream = hub, stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until one of the two ends it."""
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            with self._stream.scope:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._await_end, receive)
+                    await self._tell(send)
+                    tasks.cancel_scope.cancel()
+        finally:
+            self._hub.leave(self._stream)
+        with anyio.move_on_after(1):  # or it is gone
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _await_end(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._stream.scope.cancel()
+
+    async def _tell(self, send: Send) -> None:
+        text = _BEGINNING
+        while True:
+            with anyio.move_on_after(_PATIENCE_SECONDS) as waiting:
+                await send({"type": "http.response.body", "body": text, "more_body": True})
+            if waiting.cancelled_caught:
+                return
+            if self._stream.is_overrun:
+                self._hub.begin_again(self._stream)
+            text = self._stream.take()
+            while not text:
+                with anyio.move_on_after(_COMMENT_SECONDS) as silence:
+                    await self._stream.changes()
+                if self._stream.is_overrun:
+                    self._hub.begin_again(self._stream)
+                text = self._stream.take()
+                if not text and silence.cancelled_caught:
+                    text = self._comment()
+
+    def _comment(self) -> bytes:
+        """Says that the stream lives, and up to where it has told everything."""
+        last = self._hub.last_id(self._stream)
+        return b": nothing new\n\n" if last is None else f": nothing new\nid: {last}\n\n".encode()
+
+
+@router.get(
+    "/stream",
+    response_class=Response,
+    responses={
+        200: {"description": _EVENTS, "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+    },
+)
+async def stream(
+    request: Request, caller: Watcher, _: Reader, pairs: Pairs = None, last_event_id: LastEventId = None
+) -> EventStream:
+    """New prices and changes of freshness of pairs, as they come. As long as it is open, its user watches them."""
+    hub: StreamHub = request.app.state.streams
+    token = request.headers["authorization"].split(" ", 1)[1].strip()
+    wanted = _read_pairs(pairs) if pairs is not None else None
+    return EventStream(
+        hub, await hub.open(token, caller.token.name, caller.user, wanted, read_id(last_event_id))
+    )
+
+
+def _read_pairs(given: str) -> set[Pair]:
+    found = {tuple(part.split(":", 1)) for part in given.split(",")}
+    if not all(len(pair) == 2 and 0 < len(pair[0]) <= 63 and 0 < len(pair[1]) <= 40 for pair in found):
+        raise Refused(
+            422,
+            "invalid-request",
+            "pairs are data_type:symbol with commas between them, as in equity_quote:AAPL",
+        )
+    if len(found) > _MOST_PAIRS:
+        raise Refused(
+            422, "invalid-request", f"pairs has {len(found)} of them, and a stream at most {_MOST_PAIRS}"
+        )
+    return {(data_type, symbol) for data_type, symbol in found}

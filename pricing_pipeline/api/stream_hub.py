@@ -1,0 +1,421 @@
+"""The live streams of this process, and the one reader that serves all of them.
+
+The reader looks at the log of demand/stream_log.py and gives each stream the events of its pairs. A stream keeps those
+that its client has not read yet, up to a bound. Beyond it the stream forgets them, and its client is told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Mapping
+
+import anyio
+import anyio.to_thread
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.api.access import Tokens
+from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.api.stream_events import EventId, Left, Missed, Ready, fingerprint, spell, spell_told
+from pricing_pipeline.db.engine import KeptSession
+from pricing_pipeline.demand import stream_log, viewers
+from pricing_pipeline.demand.stream_log import Look, Pair, Told
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.keys.api_tokens import Scope
+
+_LOG = logging.getLogger(__name__)
+
+PACE_SECONDS = 0.5
+"""Between two looks at the log."""
+_REST = 9
+"""Looks and what becomes of them take a tenth of the time at most, so that they slow down nothing else."""
+MOST_STREAMS = 500
+"""So many streams at once in this process."""
+MOST_OF_USER = 20
+"""So many of them for each user of a token."""
+MOST_PENDING = 1000
+"""So many events wait for a client that reads slowly, beside what its stream begins with."""
+_UPKEEP_SECONDS = 5.0
+_BEAT_SECONDS = 60.0
+_TOKENS_SECONDS = 15.0
+_OUTAGE_SECONDS = 30.0
+"""So long streams last without the database. Then they end, and a client that comes back is told why."""
+_ENDING_SECONDS = 2.0
+_THREADS = 3
+"""Of the hub alone: one looks, one keeps subscriptions alive, one opens."""
+
+
+class Stream:
+    """One client's stream: its pairs, and what waits to be sent. `follows` says that it shows what its user watches."""
+
+    def __init__(
+        self, token: str, owner: str, user: str, pairs: Iterable[Pair], follows: bool, last: EventId | None
+    ) -> None:
+        self.token, self.owner, self.user, self.follows, self.last = token, owner, user, follows, last
+        self.wanted = frozenset(pairs)
+        self.pairs: frozenset[Pair] = frozenset()
+        self.fingerprint = fingerprint(self.wanted)
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.scope = anyio.CancelScope()
+        """Within which it is sent: whoever cancels it ends the stream."""
+        self.dropped = 0
+        """So many events were forgotten because the client did not read them."""
+        self.is_overrun = False
+        self._waiting: deque[tuple[int | None, str, bytes]] = deque()
+        self._room = MOST_PENDING
+        self._changed = asyncio.Event()
+
+    def offer(self, position: int, event: bytes) -> None:
+        """An event of one of its pairs."""
+        if len(self._waiting) >= self._room:
+            self.overrun(len(self._waiting))
+        if self.is_overrun:
+            self.dropped += 1
+        else:
+            self._put(position, event)
+
+    def overrun(self, dropped: int) -> None:
+        """Forget what waits: the client is told what it missed, and what holds, when it reads again."""
+        self._waiting.clear()
+        self.dropped += dropped
+        self.is_overrun = True
+        self._changed.set()
+
+    def begin(self, look: Look) -> None:
+        """Tell what holds now; or, if it goes on from where a client was, what changed since."""
+        if self.is_overrun:
+            self._tell_missed(self.dropped or None, "this stream was read too slowly, or the log had a gap")
+            self.is_overrun, self.dropped, told = False, 0, self.wanted
+        elif self.pairs:
+            told = self.wanted - self.pairs
+            for data_type, symbol in sorted(self.pairs - self.wanted):
+                self._put(None, spell("left", Left(data_type=data_type, symbol=symbol)))
+        elif self._can_go_on(look):
+            told = frozenset()
+            self._catch_up(look)
+        else:
+            told = self.wanted
+        self.last = None
+        self.pairs, self.fingerprint = self.wanted, fingerprint(self.wanted)
+        for pair in sorted(told & look.truths.keys()):
+            self._put(None, spell_told(look.truths[pair]))
+        self._put(look.position, spell("ready", Ready(pairs=len(self.pairs))))
+        self._room = len(self._waiting) + MOST_PENDING
+        if not self.opened.done():
+            self.opened.set_result(None)
+
+    def _can_go_on(self, look: Look) -> bool:
+        if self.last is None or self.last.fingerprint != self.fingerprint:
+            return False
+        if (
+            look.kept_from <= self.last.position <= look.position
+            and self.wanted <= look.truths.keys()
+            and all(look.truths[pair].position <= self.last.position for pair in self.wanted)
+        ):
+            return True
+        self._tell_missed(None, "the log does not go back to the event that was read last")
+        return False
+
+    def _catch_up(self, look: Look) -> None:
+        assert self.last is not None  # noqa: S101 - it can go on
+        for told in look.caught_up:
+            if told.position > self.last.position and told.pair in self.wanted:
+                self._put(told.position, spell_told(told))
+
+    def _tell_missed(self, events: int | None, cause: str) -> None:
+        detail = f"Some events are missing here: {cause}. What holds now follows."
+        # With an empty id: a client that is cut off before it knows what holds must not go on from before.
+        self._put(None, b"id\n" + spell("missed", Missed(events=events, detail=detail)))
+
+    def _put(self, position: int | None, event: bytes) -> None:
+        self._waiting.append((position, self.fingerprint, event))
+        self._changed.set()
+
+    def take(self) -> bytes:
+        """All that waits, each event with its id. What a stream begins with has one id, that of its end."""
+        parts = []
+        for position, name, event in self._waiting:
+            if position is not None:
+                parts.append(b"id: %d-%s\n" % (position, name.encode()))
+            parts.append(event)
+        self._waiting.clear()
+        self._room = MOST_PENDING
+        return b"".join(parts)
+
+    async def changes(self) -> None:
+        """Return when something waits, or the client has missed something."""
+        await self._changed.wait()
+        self._changed.clear()
+
+
+class StreamHub:
+    """All streams of this process."""
+
+    def __init__(self, engine: Engine, tokens: Tokens) -> None:
+        self._engine, self._tokens = engine, tokens
+        self._streams: set[Stream] = set()
+        self._of_pair: defaultdict[Pair, set[Stream]] = defaultdict(set)
+        self._since: dict[Pair, int] = {}
+        self._beginning: list[Stream] = []
+        self._position: int | None = None
+        self._nudge = asyncio.Event()
+        self._threads = anyio.CapacityLimiter(_THREADS)
+        self._reader: asyncio.Task[None] | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._answered_at = 0.0
+        self._ending = asyncio.Event()
+
+    async def open(
+        self, token: str, owner: str, user: str, pairs: Collection[Pair] | None, last: EventId | None
+    ) -> Stream:
+        """A stream of these pairs, or of what the user watches, which has begun; whoever opens it leaves it, too.
+
+        Raises Refused if there are too many, and what a heartbeat for the pairs raises.
+        """
+        self._require_room(owner, user)
+        wanted = await anyio.to_thread.run_sync(self._watch, user, pairs, limiter=self._threads)
+        self._require_room(owner, user)
+        stream = Stream(token, owner, user, wanted, pairs is None, last)
+        self._streams.add(stream)
+        try:
+            self._begin(stream)
+            self._keep_working()
+            await stream.opened
+        except BaseException:
+            self.leave(stream)
+            raise
+        return stream
+
+    def _require_room(self, owner: str, user: str) -> None:
+        if self._ending.is_set():
+            raise Refused(
+                503, "ending", "this server is about to end. Try again in a moment", {"Retry-After": "2"}
+            )
+        if len(self._streams) >= MOST_STREAMS:
+            raise Refused(
+                503,
+                "too-many-streams",
+                f"this server has {MOST_STREAMS} open streams, and no room for more. Try again later",
+                {"Retry-After": "30"},
+            )
+        if sum((stream.owner, stream.user) == (owner, user) for stream in self._streams) >= MOST_OF_USER:
+            raise Refused(
+                429,
+                "too-many-streams",
+                f"{user!r} has {MOST_OF_USER} open streams with this token. Close one, or show more pairs in one",
+                {"Retry-After": "30"},
+            )
+
+    def leave(self, stream: Stream) -> None:
+        """The stream has ended; the subscriptions of its user end as usual."""
+        self._streams.discard(stream)
+        if stream in self._beginning:
+            self._beginning.remove(stream)
+        self._forget_pairs(stream)
+
+    async def end(self) -> None:
+        """End all streams at once, and let none begin; return when nothing of theirs uses the database any more."""
+        self._ending.set()
+        self._nudge.set()
+        self._end_streams()
+        tasks = [task for task in (self._reader, self._keeper) if task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
+
+    def last_id(self, stream: Stream) -> EventId | None:
+        """Up to where a stream has told everything; None while something waits or is missing."""
+        if self._position is None or stream.is_overrun or stream in self._beginning:
+            return None
+        return EventId(self._position, stream.fingerprint)
+
+    def begin_again(self, stream: Stream) -> None:
+        """Tell a stream's client what it missed, and what holds."""
+        self._begin(stream)
+
+    # The reader
+
+    def _begin(self, stream: Stream) -> None:
+        if stream not in self._beginning:
+            self._beginning.append(stream)
+        self._nudge.set()
+
+    def _keep_working(self) -> None:
+        if self._reader is None or self._reader.done():
+            self._answered_at = time.monotonic()
+            self._reader = asyncio.create_task(self._read())
+        if self._keeper is None or self._keeper.done():
+            self._keeper = asyncio.create_task(self._keep_up())
+
+    async def _read(self) -> None:
+        session = KeptSession(self._engine)
+        try:
+            while self._streams and not self._ending.is_set():
+                began = time.monotonic()
+                try:
+                    await self._turn(session)
+                    self._answered_at = time.monotonic()
+                    pause = max(PACE_SECONDS, _REST * (self._answered_at - began))
+                except (DBAPIError, PricingError) as error:
+                    self._note_failure(error)
+                    pause = 1.0
+                with anyio.move_on_after(pause):
+                    await self._nudge.wait()
+                self._nudge.clear()
+        finally:
+            # Without a pause: whoever opens a stream must see either that this goes on or that it is over.
+            self._position = None
+            session.close()
+
+    async def _turn(self, session: KeptSession) -> None:
+        beginning, self._beginning = self._beginning, []
+        after = self._position
+        opened = {pair for stream in beginning for pair in stream.wanted}
+        resume_from = [stream.last.position for stream in beginning if stream.last is not None]
+        try:
+            look = await anyio.to_thread.run_sync(
+                _look, session, after, opened, resume_from, limiter=self._threads
+            )
+        except BaseException:
+            self._beginning = [*beginning, *self._beginning]
+            raise
+        if after is not None and not look.kept_from <= after <= look.position:
+            self._overrun(stream for stream in self._streams if stream.opened.done())
+        for told in look.events:
+            self._hand_out(told)
+        self._position = look.position
+        since = {pair: truth.position for pair, truth in look.truths.items()}
+        self._note_since(since)
+        for stream in beginning:
+            if stream in self._streams:
+                self._forget_pairs(stream)
+                stream.begin(look)
+                for pair in stream.pairs:
+                    self._of_pair[pair].add(stream)
+        self._note_since(since)
+
+    def _hand_out(self, told: Told) -> None:
+        streams = self._of_pair.get(told.pair)
+        if streams:
+            event = spell_told(told)
+            for stream in streams:
+                stream.offer(told.position, event)
+
+    def _note_failure(self, error: Exception) -> None:
+        fresh = [stream for stream in self._beginning if not stream.opened.done()]
+        for stream in fresh:
+            stream.opened.set_exception(error)
+            self._beginning.remove(stream)
+        if time.monotonic() - self._answered_at > _OUTAGE_SECONDS:
+            _LOG.warning("live streams end, because the database has not answered for a while: %s", error)
+            self._end_streams()
+
+    def _note_since(self, since: Mapping[Pair, int]) -> None:
+        """Streams of a pair that was forgotten meanwhile have a gap."""
+        for pair, position in since.items():
+            if pair in self._of_pair:
+                if self._since.setdefault(pair, position) != position:
+                    self._overrun(self._of_pair[pair])
+                self._since[pair] = position
+
+    def _overrun(self, streams: Iterable[Stream]) -> None:
+        for stream in streams:
+            stream.overrun(0)
+
+    def _end_streams(self) -> None:
+        for stream in list(self._streams):
+            stream.scope.cancel()
+            if not stream.opened.done():
+                stream.opened.set_exception(Refused(503, "ending", "this server is about to end"))
+
+    def _forget_pairs(self, stream: Stream) -> None:
+        for pair in stream.pairs:
+            streams = self._of_pair[pair]
+            streams.discard(stream)
+            if not streams:
+                del self._of_pair[pair]
+                self._since.pop(pair, None)
+
+    # Subscriptions and tokens
+
+    def _watch(self, user: str, pairs: Collection[Pair] | None) -> set[Pair]:
+        """The pairs of a stream, each watched by its user from now on."""
+        with self._engine.begin() as connection:
+            if pairs is None:
+                wanted = stream_log.watched(connection, [user])[user]
+            else:
+                wanted = stream_log.spelled(connection, pairs)
+            if wanted:
+                viewers.heartbeat(connection, user, list(wanted))
+        return wanted
+
+    async def _keep_up(self) -> None:
+        beat_at = tokens_at = time.monotonic()
+        while self._streams:
+            with anyio.move_on_after(_UPKEEP_SECONDS):
+                await self._ending.wait()
+                return
+            now = time.monotonic()
+            is_beat, are_tokens = now >= beat_at + _BEAT_SECONDS, now >= tokens_at + _TOKENS_SECONDS
+            beat_at, tokens_at = now if is_beat else beat_at, now if are_tokens else tokens_at
+            try:
+                await self._follow()
+                if is_beat:
+                    await self._beat()
+                if are_tokens:
+                    await self._require_tokens()
+            except (DBAPIError, PricingError) as error:
+                _LOG.info("live streams: %s", error)
+
+    async def _follow(self) -> None:
+        """Show what users watch now, in the streams that follow them."""
+        following = [stream for stream in self._streams if stream.follows]
+        if not following:
+            return
+        users = sorted({stream.user for stream in following})
+        found = await anyio.to_thread.run_sync(self._watched, users, limiter=self._threads)
+        for stream in following:
+            wanted = frozenset(found[stream.user])
+            if wanted != stream.wanted:
+                stream.wanted = wanted
+                self._begin(stream)
+
+    def _watched(self, users: list[str]) -> dict[str, set[Pair]]:
+        with self._engine.connect() as connection:
+            return stream_log.watched(connection, users)
+
+    async def _beat(self) -> None:
+        """Keep subscriptions alive, and have the pairs streamed on."""
+        pairs_of: defaultdict[str, set[Pair]] = defaultdict(set)
+        for stream in self._streams:
+            pairs_of[stream.user] |= stream.wanted
+        since = await anyio.to_thread.run_sync(self._send_beats, dict(pairs_of), limiter=self._threads)
+        self._note_since(since)
+
+    def _send_beats(self, pairs_of: dict[str, set[Pair]]) -> dict[Pair, int]:
+        for user, pairs in sorted(pairs_of.items()):
+            try:
+                with self._engine.begin() as connection:
+                    viewers.heartbeat(connection, user, list(pairs))
+            except (DBAPIError, PricingError) as error:
+                _LOG.warning("the subscriptions of %r are not kept alive by its streams: %s", user, error)
+        with self._engine.begin() as connection:
+            everything = {pair for pairs in pairs_of.values() for pair in pairs}
+            look = stream_log.look(connection, None, everything)
+        return {pair: truth.position for pair, truth in look.truths.items()}
+
+    async def _require_tokens(self) -> None:
+        """End the streams of tokens that have been removed."""
+        for token in {stream.token for stream in self._streams}:
+            found = await self._tokens.find(token)
+            if found is None or not (found.allows(Scope.READ) and found.allows(Scope.WATCH)):
+                for stream in self._streams:
+                    if stream.token == token:
+                        stream.scope.cancel()
+
+
+def _look(session: KeptSession, after: int | None, opened: set[Pair], resume_from: list[int]) -> Look:
+    with session.use() as connection:
+        return stream_log.look(connection, after, opened, resume_from)

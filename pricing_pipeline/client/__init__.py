@@ -1,0 +1,34 @@
+"""A client of the HTTP API for Python programs. It needs httpx, and nothing else of this project.
+
+`pricing_client` has what programs call, `shapes` what they get, `problems` what goes wrong; `transport` and `events`
+have how requests and streams travel.
+"""
+
+from pricing_pipeline.client.pricing_client import PricingClient
+from pricing_pipeline.client.problems import (
+    ApiError,
+    NotAllowed,
+    NotFound,
+    RequestRefused,
+    TooMuch,
+    Unavailable,
+)
+from pricing_pipeline.client.shapes import Bar, Missing, Notice, Price, Prices, Reason, Update, Why
+
+__all__ = [
+    "ApiError",
+    "Bar",
+    "Missing",
+    "NotAllowed",
+    "NotFound",
+    "Notice",
+    "Price",
+    "Prices",
+    "PricingClient",
+    "Reason",
+    "RequestRefused",
+    "TooMuch",
+    "Unavailable",
+    "Update",
+    "Why",
+]

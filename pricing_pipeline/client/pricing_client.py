@@ -1,0 +1,173 @@
+"""What a program calls: prices, why they are old, history, watching and holding, and a live stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from datetime import date, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+from urllib.parse import quote
+
+import httpx
+
+from pricing_pipeline.client.events import read_events, told
+from pricing_pipeline.client.problems import TooMuch, Unavailable, problem_of
+from pricing_pipeline.client.shapes import Bar, Missing, Notice, Price, Prices, Update, Why, shaped
+from pricing_pipeline.client.transport import Transport, given, lost, wait_seconds
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Pair = tuple[str, str]
+"""A data type and a symbol."""
+
+_SILENCE_SECONDS = 45.0
+"""A stream in which nothing comes for so long, not even a comment, is lost."""
+
+
+class PricingClient:
+    """The API at `url`, with a token. `user` is for whom requests are, if the token acts for any user.
+
+    A request that meets a cap, an outage or a lost connection is sent again for up to `patience` seconds; the API's
+    Retry-After is obeyed. Each method raises ApiError or one of its kinds. A client may be used by several threads.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        user: str | None = None,
+        *,
+        timeout: float = 10.0,
+        patience: float = 30.0,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._transport = Transport(url, token, timeout, patience, pause)
+        self._user, self._pause = user, pause
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.client.close()
+
+    def prices(self, *symbols: str, data_type: str | None = None) -> Prices:
+        """The stored prices of symbols, at once. What is missing or stale is asked for, and comes a moment later."""
+        found = self._get("/prices", symbols=",".join(symbols), data_type=data_type)
+        return Prices(
+            [shaped(Price, price) for price in found["prices"]],
+            [shaped(Missing, pair) for pair in found["missing"]],
+        )
+
+    def why(self, *symbols: str, data_type: str | None = None) -> list[Why]:
+        """Why the prices of symbols are as old as they are."""
+        found = self._get("/why", symbols=",".join(symbols), data_type=data_type)
+        return [shaped(Why, reason) for reason in found["reasons"]]
+
+    def history(
+        self,
+        data_type: str,
+        symbol: str,
+        first: date | None = None,
+        last: date | None = None,
+        *,
+        as_of: datetime | None = None,
+        adjust: Literal["raw", "splits", "total"] | None = None,
+    ) -> list[Bar]:
+        """Values of a symbol between two UTC days, both included, oldest first; without days, the last thirty.
+
+        With `as_of` (an aware time) as they were believed then. Without `adjust` each is as it is stored.
+        """
+        params = {
+            "from": first.isoformat() if first else None,
+            "to": last.isoformat() if last else None,
+            "as_of": as_of.isoformat() if as_of else None,
+            "adjust": adjust,
+        }
+        found = self._get(f"/history/{quote(data_type)}/{quote(symbol)}", **params)
+        return [shaped(Bar, row) for row in found["rows"]]
+
+    def history_frame(
+        self, data_type: str, symbol: str, first: date | None = None, last: date | None = None, **more: Any
+    ) -> DataFrame:
+        """The same as a pandas frame by `observed_at`, with exact Decimals. It needs pandas."""
+        from pandas import DataFrame  # only who wants a frame needs it
+
+        bars = self.history(data_type, symbol, first, last, **more)
+        names = [field.name for field in fields(Bar)]
+        rows = [[getattr(bar, name) for name in names] for bar in bars]
+        return DataFrame(rows, columns=names).set_index("observed_at")
+
+    def heartbeat(self, *pairs: Pair) -> int:
+        """Say that the user looks at these pairs now; returns how many are new. Send it once a minute."""
+        return self._say("/heartbeat", pairs)
+
+    def leave(self, *pairs: Pair) -> int:
+        """Say that the user has left these pairs; returns how many subscriptions ended."""
+        return self._say("/unsubscribe", pairs)
+
+    def hold(self, *pairs: Pair) -> int:
+        """Say that the user holds these pairs from now on; returns how many holdings are new."""
+        return self._say("/hold", pairs)
+
+    def release(self, *pairs: Pair) -> int:
+        """Say that the user no longer holds these pairs; returns how many holdings ended."""
+        return self._say("/release", pairs)
+
+    def watch(self, *pairs: Pair) -> Iterator[Update | Notice]:
+        """New prices and changes of freshness, as they come; without pairs, of what the user watches.
+
+        What holds of each pair comes first. A lost connection is made again, and the stream goes on where it was: no
+        update is lost or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
+        Close the iterator to end it. Raises ApiError when the API refuses the stream; while the API is away, it waits.
+        """
+        params = given(
+            {
+                "pairs": ",".join(f"{data_type}:{symbol}" for data_type, symbol in pairs) or None,
+                "user": self._user,
+            }
+        )
+        last: str | None = None
+        failures = 0
+        while True:
+            try:
+                for event_id, update in self._stream(params, last):
+                    failures = 0
+                    if event_id is not None:
+                        last = event_id or None
+                    if update is not None:
+                        yield update
+                failures += 1  # it has ended, and nothing is wrong
+                self._pause(wait_seconds(Unavailable("", None, ""), failures))
+            except (TooMuch, Unavailable) as error:
+                failures += 1
+                self._pause(wait_seconds(error, failures))
+
+    def _stream(
+        self, params: dict[str, Any], last: str | None
+    ) -> Iterator[tuple[str | None, Update | Notice | None]]:
+        client = self._transport.client
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last is not None else {})
+        timeout = httpx.Timeout(client.timeout.connect, read=_SILENCE_SECONDS)
+        try:
+            with client.stream("GET", "/stream", params=params, headers=headers, timeout=timeout) as response:
+                if not response.is_success:
+                    response.read()
+                    raise problem_of(response)
+                for event in read_events(response.iter_lines()):
+                    yield event.id, told(event)
+        except httpx.TransportError as error:
+            raise lost(error, str(client.base_url)) from error
+
+    def _get(self, path: str, **params: Any) -> Any:
+        return self._transport.ask("GET", path, {**params, "user": self._user})
+
+    def _say(self, path: str, pairs: Iterable[Pair]) -> int:
+        content = {"pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in pairs]}
+        return int(self._transport.ask("POST", path, {"user": self._user}, content)["changed"])

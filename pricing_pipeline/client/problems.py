@@ -1,0 +1,71 @@
+"""What goes wrong with a request, in the words of the API's problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import httpx
+
+
+class ApiError(Exception):
+    """The API refused a request, or could not answer it. The message is the problem's `detail`.
+
+    `kind` is the stable name of the problem, such as `unknown-symbol`; the server's log has the request under
+    `request_id`. `retry_after` is how many seconds to wait, if that is known. Without an answer `status` is None.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        status: int | None,
+        kind: str,
+        request_id: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.kind, self.request_id, self.retry_after = status, kind, request_id, retry_after
+
+
+class NotAllowed(ApiError):
+    """The token is missing, unknown, or does not allow this (401, 403)."""
+
+
+class NotFound(ApiError):
+    """There is no such symbol, data type or path (404)."""
+
+
+class RequestRefused(ApiError):
+    """The request, or a value of it, cannot be accepted (other 4xx)."""
+
+
+class TooMuch(ApiError):
+    """A cap is reached, and waiting did not help (429)."""
+
+
+class Unavailable(ApiError):
+    """The API, or its database, does not answer, also after some attempts (5xx, lost connections)."""
+
+
+def problem_of(response: httpx.Response) -> ApiError:
+    """The error of a response that is no success; its body has been read."""
+    try:
+        found = response.json()
+    except ValueError:
+        found = None
+    problem: Mapping[str, object] = found if isinstance(found, dict) else {}
+    kind = str(problem.get("type", "")).removeprefix("urn:pricing-pipeline:") or "no-problem"
+    detail = str(
+        problem.get("detail") or f"{response.url} answered {response.status_code} and did not say why"
+    )
+    request_id = str(problem.get("request_id", ""))
+    error = _CLASSES.get(response.status_code, Unavailable if response.status_code >= 500 else RequestRefused)
+    return error(
+        detail, response.status_code, kind, request_id, _seconds(response.headers.get("Retry-After"))
+    )
+
+
+_CLASSES: Mapping[int, type[ApiError]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 429: TooMuch}
+
+
+def _seconds(header: str | None) -> float | None:
+    return float(header) if header is not None and header.isdecimal() else None

@@ -1,0 +1,80 @@
+"""How a request travels: with the token, and again when the API is away or says to wait."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+
+from pricing_pipeline.client.problems import ApiError, TooMuch, Unavailable, problem_of
+
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 30.0
+
+
+class Transport:
+    """Sends requests, each as often as `patience` seconds allow. All that the client sends may be sent twice."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        timeout: float,
+        patience: float,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = httpx.Client(
+            base_url=url.rstrip("/") + "/v1",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=timeout,
+            follow_redirects=False,
+        )
+        self._patience, self._pause = patience, pause
+
+    def ask(self, method: str, path: str, params: Mapping[str, Any], content: object = None) -> Any:
+        """The JSON of the answer. Raises ApiError."""
+        ends = time.monotonic() + self._patience
+        for attempt in range(1_000_000):
+            try:
+                return self._ask_once(method, path, params, content)
+            except (TooMuch, Unavailable) as error:
+                seconds = wait_seconds(error, attempt)
+                if time.monotonic() + seconds > ends:
+                    raise
+                self._pause(seconds)
+        raise AssertionError("patience ends before")
+
+    def _ask_once(self, method: str, path: str, params: Mapping[str, Any], content: object) -> Any:
+        try:
+            response = self._client.request(method, path, params=given(params), json=content)
+        except httpx.TransportError as error:
+            raise lost(error, str(self._client.base_url)) from error
+        if not response.is_success:
+            raise problem_of(response)
+        return response.json()
+
+    @property
+    def client(self) -> httpx.Client:
+        """For what is no request with one answer."""
+        return self._client
+
+
+def given(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that have a value."""
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def lost(error: httpx.TransportError, url: str) -> Unavailable:
+    """A connection that could not be made, or was lost."""
+    return Unavailable(f"{url} does not answer: {error or type(error).__name__}", None, "no-answer")
+
+
+def wait_seconds(error: ApiError, attempt: int) -> float:
+    """How long to wait after so many failures: what the API says, else longer each time, and not all clients alike."""
+    if error.retry_after is not None:
+        return error.retry_after
+    share = random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    return share * min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0 ** min(attempt, 10))

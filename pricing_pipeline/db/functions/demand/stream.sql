@@ -1,0 +1,150 @@
+-- Live streams: what changed about the pairs that they show. Nobody who stores a price does anything for them. Whoever
+-- streams compares what is stored with what was last told, and notes the difference in a log, in one transaction and behind
+-- one lock. So no order of commits and no open transaction elsewhere can hide a change: what one look does not see yet, the
+-- next one does.
+
+CREATE OR REPLACE FUNCTION pricing.look_for_streams(
+    opened_types text[], opened_symbols text[], OUT head_position bigint, OUT kept_from bigint)
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    head pricing.stream_head;
+    now_ timestamptz;
+    noted bigint;
+BEGIN
+    IF cardinality(opened_symbols) > 0 THEN
+        SELECT h.* INTO STRICT head FROM pricing.stream_head h FOR UPDATE;
+        PERFORM pricing.enter_streamed_pairs(opened_types, opened_symbols, head.position);
+    ELSE
+        SELECT h.* INTO head FROM pricing.stream_head h FOR UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            -- Another process looks in this moment.
+            SELECT h.position, h.kept_from INTO STRICT head_position, kept_from FROM pricing.stream_head h;
+            RETURN;
+        END IF;
+        -- If nothing has changed, there is nothing to lose in a crash, and the commit need not wait for the disk.
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    now_ := pricing.clock();
+    noted := pricing.note_stream_events(head.position, now_);
+    IF noted > 0 THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+        UPDATE pricing.stream_head h SET position = h.position + noted;
+    END IF;
+    PERFORM pricing.forget_stream_events(now_);
+    SELECT h.position, h.kept_from INTO STRICT head_position, kept_from FROM pricing.stream_head h;
+END $$;
+COMMENT ON FUNCTION pricing.look_for_streams(text[], text[]) IS
+    'Notes what has changed about streamed pairs since the last look, and forgets what is old. The opened pairs are streamed from now on. Returns how far the log goes, and up to where it is deleted.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enter_streamed_pairs(opened_types text[], opened_symbols text[], head_position bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    until timestamptz := pricing.clock() + interval '15 minutes';
+BEGIN
+    INSERT INTO pricing.streamed_pairs AS s (data_type, symbol, since_position, wanted_until, judge_at)
+    SELECT DISTINCT u.data_type, u.symbol, head_position, until, timestamptz '-infinity'
+    FROM unnest(opened_types, opened_symbols) AS u (data_type, symbol) ORDER BY 1, 2
+    ON CONFLICT (data_type, symbol) DO UPDATE SET wanted_until = excluded.wanted_until;
+END $$;
+COMMENT ON FUNCTION pricing.enter_streamed_pairs(text[], text[], bigint) IS
+    'Has these pairs streamed for the next quarter of an hour. Of those that are new, the log has everything after the given position.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_stream_events(head_position bigint, now_ timestamptz) RETURNS bigint
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    -- A price that is refreshed on time is never told to be stale.
+    grace interval := interval '5 seconds';
+    -- Whatever else may change a judgement (a TTL, a calendar, the clock) is noticed by then.
+    at_most interval := interval '1 minute';
+    noted bigint;
+BEGIN
+    WITH looked AS (
+        SELECT s AS told, l AS price,
+               make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS ttl,
+               coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) AS ttl_minutes,
+               r.staleness_function IN ('is_data_stale', 'is_market_stale') AS is_by_ttl,
+               s.judge_at = '-infinity' AS is_first,
+               s.judge_at > now_ AND s.judge_at <= now_ + at_most AS is_judged,
+               (l.observed_at, l.amount, l.scale, l.currency) IS DISTINCT FROM (s.observed_at, s.amount, s.scale, s.currency) AS is_new_price
+        FROM pricing.streamed_pairs s JOIN pricing.data_type_registry r USING (data_type)
+        LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+        WHERE l.fetched_at IS DISTINCT FROM s.fetched_at OR l.observed_at IS DISTINCT FROM s.observed_at
+           OR l.amount IS DISTINCT FROM s.amount OR l.scale IS DISTINCT FROM s.scale OR l.currency IS DISTINCT FROM s.currency
+           OR NOT (s.judge_at > now_ AND s.judge_at <= now_ + at_most)),
+    -- To say why takes a millisecond for each pair: of those that only wait for that, some at a time.
+    ranked AS MATERIALIZED (
+        SELECT k.*, row_number() OVER (PARTITION BY k.is_judged OR k.is_first OR k.is_new_price ORDER BY (k.told).judge_at) AS place FROM looked k),
+    judged AS MATERIALIZED (
+        SELECT k.told, k.price, k.is_first, k.is_new_price AND NOT k.is_first AS is_new_price, f.is_fresh,
+               CASE WHEN (k.price).fetched_at + k.ttl + grace > now_
+                    THEN least((k.price).fetched_at + k.ttl + grace, now_ + at_most) ELSE now_ + at_most END AS judge_at
+        FROM ranked k CROSS JOIN LATERAL (
+            SELECT CASE
+                WHEN (k.price).symbol IS NULL THEN false
+                WHEN k.is_by_ttl AND (k.price).fetched_at + k.ttl + grace > now_ AND (k.price).fetched_at <= now_ + interval '1 minute' THEN true
+                ELSE NOT pricing.is_stale((k.told).data_type, (k.told).symbol, (k.price).fetched_at, k.ttl_minutes) END AS is_fresh OFFSET 0) f
+        WHERE k.is_judged OR k.is_first OR k.is_new_price OR k.place <= 300),
+    explained AS MATERIALIZED (
+        SELECT j.*, (j.told).data_type, (j.told).symbol, w.state, w.sentence, w.since, w.next_at,
+               NOT j.is_first AND (j.is_new_price OR j.is_fresh IS DISTINCT FROM (j.told).is_fresh OR w.state IS DISTINCT FROM (j.told).state) AS is_event
+        FROM judged j LEFT JOIN LATERAL (
+            SELECT y.* FROM pricing.why_old((j.told).data_type, (j.told).symbol) y WHERE NOT j.is_fresh OFFSET 0) w ON true),
+    remembered AS (
+        UPDATE pricing.streamed_pairs s
+        SET judge_at = e.judge_at, amount = (e.price).amount, scale = (e.price).scale, currency = (e.price).currency,
+            observed_at = (e.price).observed_at, fetched_at = (e.price).fetched_at, provider = (e.price).provider,
+            is_fresh = e.is_fresh, state = e.state, sentence = e.sentence, since = e.since, next_at = e.next_at
+        FROM explained e WHERE (s.data_type, s.symbol) = (e.data_type, e.symbol)),
+    -- Prices that were the newest between two looks, or while nobody looked, are told too.
+    telling AS (
+        SELECT e.data_type, e.symbol, true AS is_new_price, h.amount, h.scale, h.currency, h.observed_at, h.fetched_at, h.provider,
+               e.is_fresh, e.state, e.sentence, e.since, e.next_at
+        FROM explained e CROSS JOIN LATERAL (
+            SELECT x.* FROM pricing.price_history x
+            WHERE x.data_type = e.data_type AND x.symbol = e.symbol AND x.observed_at > (e.told).observed_at AND x.observed_at < (e.price).observed_at
+            ORDER BY x.observed_at DESC LIMIT 1000) h
+        WHERE e.is_event AND e.is_new_price
+        UNION ALL
+        SELECT e.data_type, e.symbol, e.is_new_price, (e.price).amount, (e.price).scale, (e.price).currency, (e.price).observed_at,
+               (e.price).fetched_at, (e.price).provider, e.is_fresh, e.state, e.sentence, e.since, e.next_at
+        FROM explained e WHERE e.is_event),
+    written AS (
+        INSERT INTO pricing.stream_events
+            (position, noted_at, data_type, symbol, is_new_price, amount, scale, currency, observed_at, fetched_at, provider,
+             is_fresh, state, sentence, since, next_at)
+        SELECT head_position + row_number() OVER (ORDER BY t.observed_at, t.data_type, t.symbol), now_, t.*
+        FROM telling t
+        RETURNING 1)
+    SELECT count(*) INTO noted FROM written;
+    RETURN noted;
+END $$;
+COMMENT ON FUNCTION pricing.note_stream_events(bigint, timestamptz) IS
+    'Compares the streamed pairs with what is stored, and notes in the log, after the given position, what differs from what was last told: each new price, also those that came between two looks, and each change of freshness or of its reason. Returns how many events that made. Its caller has the head locked.';
+
+
+CREATE OR REPLACE FUNCTION pricing.forget_stream_events(now_ timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    gone_to bigint;
+BEGIN
+    WITH oldest AS MATERIALIZED (SELECT x.position, x.noted_at FROM pricing.stream_events x ORDER BY x.position LIMIT 5000),
+    gone AS (
+        DELETE FROM pricing.stream_events e USING oldest o
+        WHERE e.position = o.position
+          AND (o.noted_at < now_ - interval '10 minutes' OR o.position <= (SELECT h.position FROM pricing.stream_head h) - 100000)
+        RETURNING e.position)
+    SELECT max(g.position) INTO gone_to FROM gone g;
+    UPDATE pricing.stream_head h SET kept_from = gone_to WHERE gone_to > h.kept_from;
+    DELETE FROM pricing.streamed_pairs s WHERE s.wanted_until < now_;
+    IF FOUND THEN
+        -- A pair that is streamed again later begins after this position, so that nobody goes on from before it.
+        UPDATE pricing.stream_head h SET position = h.position + 1;
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.forget_stream_events(timestamptz) IS
+    'Deletes events of live streams that are older than ten minutes or beyond 100,000, and pairs that nobody has streamed for a quarter of an hour. Its caller has the head locked.';

@@ -1,0 +1,119 @@
+"""The log that live streams read: what changed about the pairs that they show. Streams themselves are the API's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.errors import UnknownDataType
+
+Pair = tuple[str, str]
+"""A data type and a symbol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told of a pair: its price as it became at a position of the log. Times are UTC.
+
+    `price` and all that belongs to it are None of a pair without a price. `state` and what follows say why the pair is
+    not fresh, as pricing.why_old does; None of one that is. Of a truth, `position` is the one since which the log has
+    all of the pair.
+    """
+
+    position: int
+    pair: Pair
+    is_new_price: bool
+    price: Decimal | None
+    currency: str | None
+    observed_at: datetime | None
+    fetched_at: datetime | None
+    provider: str | None
+    is_fresh: bool
+    state: str | None
+    sentence: str | None
+    since: datetime | None
+    next_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at the log gives.
+
+    `position` is how far the log goes, and events up to `kept_from` are deleted. `events` are those after the position
+    that was asked for, `truths` what holds of the opened pairs at `position`, and `caught_up` the events of the opened
+    pairs since the earliest position from which a stream goes on, among those that are not deleted.
+    """
+
+    position: int
+    kept_from: int
+    events: list[Told]
+    truths: Mapping[Pair, Told]
+    caught_up: list[Told]
+
+
+def look(
+    connection: Connection, after: int | None, opened: Iterable[Pair] = (), resume_from: Iterable[int] = ()
+) -> Look:
+    """Look for changes and read the log after a position, in one transaction, which the caller commits.
+
+    What is returned may be told once that is done, and not before: a crash may take back the positions of a
+    transaction that is not on disk. The opened pairs are streamed from now on.
+    """
+    pairs = _columns(opened)
+    position, kept_from = connection.execute(query("stream.look"), pairs).one()
+    events = []
+    if after is not None and kept_from <= after < position:
+        events = _events(connection, "stream.events", {"after": after, "until": position})
+    if not pairs["symbols"]:
+        return Look(position, kept_from, events, {}, [])
+    truths = {told.pair: told for told in _events(connection, "stream.truths", pairs)}
+    earliest = min((at for at in resume_from if kept_from <= at), default=position)
+    caught_up = []
+    if earliest < position:
+        parameters = {**pairs, "after": earliest, "until": position}
+        caught_up = _events(connection, "stream.events_of_pairs", parameters)
+    return Look(position, kept_from, events, truths, caught_up)
+
+
+def watched(connection: Connection, users: Sequence[str]) -> dict[str, set[Pair]]:
+    """The pairs of prices that users watch."""
+    found: dict[str, set[Pair]] = {user: set() for user in users}
+    for user, data_type, symbol in connection.execute(query("stream.watched"), {"users": list(users)}):
+        found[user].add((data_type, symbol))
+    return found
+
+
+def spelled(connection: Connection, pairs: Iterable[Pair]) -> set[Pair]:
+    """Pairs as their instruments are spelled. Raises UnknownDataType, also for a type of documents."""
+    columns = _columns(pairs)
+    odd = connection.execute(query("stream.not_streamed"), columns).scalar_one_or_none()
+    if odd is not None:
+        raise UnknownDataType(
+            f"no active data type of prices is called {odd!r}. `pricing-pipeline type list` shows the data types; "
+            "those of documents are not streamed."
+        )
+    symbols = connection.execute(query("stream.spelled"), columns).scalar_one()
+    return set(zip(columns["data_types"], symbols or [], strict=True))
+
+
+def _events(connection: Connection, name: str, parameters: Mapping[str, Any]) -> list[Told]:
+    return [_told(row) for row in driver_rows(connection, driver_query(name), parameters)]
+
+
+def _told(row: tuple[Any, ...]) -> Told:
+    position, data_type, symbol, is_new_price, amount, scale, *rest = row
+    price = None if amount is None else to_decimal(amount, scale)
+    return Told(position, (data_type, symbol), is_new_price, price, *rest)
+
+
+def _columns(pairs: Iterable[Pair]) -> dict[str, list[str]]:
+    ordered = sorted(set(pairs))
+    return {"data_types": [pair[0] for pair in ordered], "symbols": [pair[1] for pair in ordered]}

@@ -1,0 +1,92 @@
+"""B27: PostgreSQL is killed under live streams. They stay open, lose nothing, and end with what holds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from pricing_pipeline import sample
+from pricing_pipeline.api import stream_hub
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.core import QUOTE
+from pricing_pipeline_tests.fixtures.embedded import MakeServer
+from pricing_pipeline_tests.support.api_server import running_api
+from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.streams import streaming
+
+LAST = 60
+STORE = text(
+    "SELECT count(*) FROM pricing.merge_prices('equity_quote', 'twelvedata', 1, true, ARRAY['AAPL'],"
+    " ARRAY[timestamptz '2026-01-05 15:00Z' + CAST(:number AS integer) * interval '1 second'],"
+    " ARRAY[CAST(:number AS bigint)], ARRAY[NULL::bigint], ARRAY[NULL::bigint], ARRAY[NULL::bigint],"
+    " ARRAY[2::smallint], ARRAY['USD'], ARRAY[NULL::numeric], ARRAY['x'], ARRAY['raw'])"
+)
+
+
+@pytest.fixture
+def server(make_server: MakeServer) -> Iterator[EmbeddedServer]:
+    """A server of its own, which keeps what it has acknowledged, with the sample in it."""
+    with make_server(durable=True) as server:
+        upgrade(server.url("pricing"))
+        sample.load(server.url("pricing"))
+        yield server
+
+
+def test_b27_streams_outlive_a_killed_database_and_lose_nothing(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_hub, "PACE_SECONDS", 0.02)
+    engine, owner = make_engine(server.url("pricing", "worker")), make_engine(server.url("pricing"))
+    is_half = threading.Event()
+    with engine.begin() as connection:
+        connection.execute(STORE, {"number": 0})
+
+    def store_all() -> None:
+        """Each price, again until it is acknowledged: one that was stored already changes nothing."""
+        number = 1
+        while number <= LAST:
+            try:
+                with engine.begin() as connection:
+                    connection.execute(STORE, {"number": number})
+                number += 1
+            except DatabaseError:
+                continue
+            if number == LAST // 2:
+                is_half.set()
+
+    writer = threading.Thread(target=store_all, daemon=True)
+    with running_api(engine, owner) as api:
+        ann = api.caller(Scope.READ, Scope.WATCH, user="ann")
+        with streaming(ann, pairs=f"{QUOTE}:AAPL") as whole, streaming(ann, pairs=f"{QUOTE}:AAPL") as cut:
+            whole.until("ready")
+            cut.until("ready")
+            writer.start()
+            read = [told(cut.next()) for _ in range(10)]
+            last_id = cut.last_id
+            is_half.wait()
+            os.kill(server.pid or 0, signal.SIGKILL)
+            wait_until(lambda: server.poll() is not None)
+            server.launch(patience=20)
+            writer.join()
+            assert [told(whole.next()) for _ in range(LAST)] == list(range(1, LAST + 1))
+        with streaming(ann, last_id, pairs=f"{QUOTE}:AAPL") as stream:
+            read += [told(event) for event in stream.until("ready")[:-1]]
+        assert read == list(range(1, LAST + 1))
+    engine.dispose()
+    owner.dispose()
+
+
+def told(event: object) -> int:
+    """The number of a price."""
+    data = getattr(event, "data", None)
+    assert data is not None, event
+    return round(float(data["price"]) * 100)

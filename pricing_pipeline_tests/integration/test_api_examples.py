@@ -1,0 +1,70 @@
+"""The examples of docs/api.md run as they stand, against a real server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pricing_pipeline.api import stream_hub
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.usefixtures("still")
+
+PAGE = (Path(__file__).parents[2] / "docs/api.md").read_text()
+
+
+def block(language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    return found
+
+
+@pytest.fixture
+def environment(api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the examples need, and a price."""
+    monkeypatch.setattr(stream_hub, "PACE_SECONDS", 0.05)
+    core.heartbeat("alice", (QUOTE, "AAPL"))
+    core.refresh(price="189.95")
+    token = api.caller(Scope.READ, Scope.WATCH).token
+    return os.environ | {"TOKEN": token or "", "API_URL": api.url, "ONCE": "1"}
+
+
+def run(command: list[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_b27_the_example_in_python_runs(environment: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "prices.py"
+    path.write_text(block("python"))
+    lines = run([sys.executable, str(path)], environment).splitlines()
+    assert lines[0] == "AAPL 189.95 USD True"
+    assert lines[1].startswith("unknown-data-type There is no active data type 'no_such_type'")
+    assert lines[2:] == ["price 189.95", "ready "]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node 20 or newer")
+def test_b27_the_example_in_javascript_runs(environment: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "stream.mjs"
+    path.write_text(block("javascript"))
+    assert run(["node", str(path)], environment).splitlines() == ["price AAPL 189.95", "ready  "]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_b27_the_example_with_curl_runs(environment: dict[str, str], api: RunningApi) -> None:
+    (command,) = re.findall(r"^    (curl --no-buffer .*?(?:\\\n.*?)*)\n\n", PAGE, re.MULTILINE)
+    command = command.replace("http://127.0.0.1:8000", api.url)
+    shown = run(["sh", "-c", f"{command} | head -n 8"], environment)
+    assert "event: price" in shown
+    assert '"symbol":"AAPL","price":"189.95"' in shown

@@ -1,0 +1,221 @@
+"""B27: a live stream tells what holds of its pairs, then what changes, and goes on where it was cut off."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+import pytest
+from sqlalchemy import Engine
+
+from pricing_pipeline.api import access, stream_hub
+from pricing_pipeline.keys import api_tokens
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api
+from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.streams import streaming, tell
+
+pytestmark = pytest.mark.usefixtures("still")
+
+MINUTE = 60
+AAPL, MSFT = f"{QUOTE}:AAPL", f"{QUOTE}:MSFT"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks come one after the other, and subscriptions and tokens are looked at all the time."""
+    monkeypatch.setattr(stream_hub, "PACE_SECONDS", 0.05)
+    for name in ("_UPKEEP_SECONDS", "_BEAT_SECONDS", "_TOKENS_SECONDS"):
+        monkeypatch.setattr(stream_hub, name, 0.1)
+    monkeypatch.setattr(access, "REMEMBERED_SECONDS", 0.1)
+
+
+@pytest.fixture
+def ann(api: RunningApi) -> Caller:
+    return api.caller(Scope.READ, Scope.WATCH, user="ann")
+
+
+def test_b27_the_first_events_say_what_holds_and_then_what_changes(ann: Caller, core: Core) -> None:
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    core.refresh(price="146.5500")
+    with streaming(ann, pairs=f"{AAPL},{MSFT}") as stream:
+        priced, missing, ready = stream.until("ready")
+        assert tell(priced) == ("price", "AAPL", "146.55", True)
+        assert priced.data["observed_at"].endswith("Z")
+        assert priced.id is None
+        assert (missing.kind, missing.data["symbol"]) == ("missing", "MSFT")
+        assert missing.data["why"]["state"] == "no_worker"
+        assert ready.data == {"pairs": 2}
+        core.refresh(price="12.30")
+        event = stream.next()
+        assert event is not None
+        assert tell(event) == ("price", "MSFT", "12.30", True)
+
+
+def test_b27_a_stream_tells_when_a_price_becomes_stale_and_why(ann: Caller, core: Core, clock: Clock) -> None:
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    core.refresh(price="1")
+    with streaming(ann, pairs=AAPL) as stream:
+        stream.until("ready")
+        clock.advance(MINUTE)  # its TTL is over, but it may be refreshed in time
+        assert stream.so_far(0.5) == []
+        clock.advance(6)
+        event = stream.next()
+        assert event is not None
+        assert tell(event) == ("freshness", "AAPL", "1.00", False)
+        assert event.data["why"]["state"] == "due"
+        core.enqueue(QUOTE, "AAPL")
+        core.refresh(price="2")
+        event = stream.next()
+        assert event is not None
+        assert tell(event) == ("price", "AAPL", "2.00", True)
+
+
+def test_b27_a_stream_goes_on_where_it_was_cut_off(ann: Caller, core: Core, clock: Clock) -> None:
+    core.heartbeat("bob", (QUOTE, "AAPL"), (QUOTE, "MSFT"))
+    core.refresh(price="1")
+    with streaming(ann, pairs=f"{AAPL},{MSFT}") as stream:
+        stream.until("ready")
+        last_id = stream.last_id
+    for price in ("2", "3"):
+        clock.advance(1)
+        core.enqueue(QUOTE, "AAPL")
+        core.refresh(price=price)
+    with streaming(ann, last_id, pairs=f"{MSFT},{AAPL}") as stream:
+        *told, ready = stream.until("ready")
+        assert [tell(event)[:3] for event in told] == [("price", "AAPL", "2.00"), ("price", "AAPL", "3.00")]
+        first = told[0].id
+    with streaming(ann, first, pairs=f"{MSFT},{AAPL}") as stream:
+        *told, ready = stream.until("ready")
+        assert [tell(event)[:3] for event in told] == [("price", "AAPL", "3.00")]
+    with streaming(ann, ready.id, pairs=f"{MSFT},{AAPL}") as stream:
+        assert [event.kind for event in stream.until("ready")] == ["ready"]
+    with streaming(ann, ready.id, pairs=AAPL) as stream:
+        assert [event.kind for event in stream.until("ready")] == ["price", "ready"], "other pairs"
+
+
+def test_b27_a_stream_without_pairs_shows_what_its_user_watches(ann: Caller, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.heartbeat("bob", (QUOTE, "IBM"))
+    with streaming(ann) as stream:
+        assert [(event.kind, event.data.get("symbol")) for event in stream.until("ready")] == [
+            ("missing", "AAPL"),
+            ("ready", None),
+        ]
+        core.heartbeat("ann", (QUOTE, "MSFT"))
+        assert [(event.kind, event.data.get("symbol")) for event in stream.until("ready")] == [
+            ("missing", "MSFT"),
+            ("ready", None),
+        ]
+        core.unsubscribe("ann", (QUOTE, "AAPL"))
+        assert [(event.kind, event.data.get("symbol")) for event in stream.until("ready")] == [
+            ("left", "AAPL"),
+            ("ready", None),
+        ]
+        core.refresh(price="3")
+        event = stream.next()
+        assert event is not None
+        assert tell(event) == ("price", "MSFT", "3.00", True)
+        last_id = stream.last_id
+    core.heartbeat("ann", (QUOTE, "IBM"))
+    with streaming(ann, last_id) as stream:
+        assert [event.data.get("symbol") for event in stream.until("ready")] == ["IBM", "MSFT", None]
+
+
+def test_b5_b27_an_open_stream_is_a_viewer(ann: Caller, core: Core, clock: Clock) -> None:
+    seen = "SELECT count(*) FROM pricing.active_subscriptions WHERE user_id = 'ann' AND last_seen_at >= pricing.clock()"
+    with streaming(ann, pairs=AAPL) as stream:
+        stream.until("ready")
+        for _ in range(3):
+            clock.advance(4 * MINUTE)
+            wait_until(lambda: core.one(seen) == 1)
+            assert core.clean() == 0
+    clock.advance(6 * MINUTE)
+    wait_until(lambda: core.clean() == 1)
+
+
+def test_b27_a_slow_reader_is_told_what_it_missed(
+    api: RunningApi, ann: Caller, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More comes at once than it has room for."""
+    monkeypatch.setattr(stream_hub, "MOST_PENDING", 3)
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    core.refresh(price="1")
+    with streaming(ann, pairs=AAPL) as stream:
+        stream.until("ready")
+        hub: stream_hub.StreamHub = api.app.state.streams
+        (open_stream,) = hub._streams
+        for number in range(1, 6):
+            open_stream.offer(number, b"event: price\ndata: {}\n\n")
+        kinds = [event.kind for event in stream.until("ready")]
+    assert kinds[-3:] == ["missed", "price", "ready"]
+
+
+@pytest.mark.parametrize(
+    ("params", "status", "words"),
+    [
+        ({"pairs": "AAPL"}, 422, "data_type:symbol"),
+        ({"pairs": f"{QUOTE}:"}, 422, "data_type:symbol"),
+        ({"pairs": "nosuch:AAPL"}, 404, "active data type of prices is called 'nosuch'"),
+        ({"pairs": "company_profile:AAPL"}, 404, "those of documents are not streamed"),
+        ({"pairs": f"{QUOTE}:BTC/USD"}, 422, "no symbol of"),
+        ({"pairs": ",".join(f"{QUOTE}:S{i}" for i in range(1001))}, 422, "1001"),
+    ],
+)
+def test_b27_a_stream_that_cannot_be_is_refused(
+    ann: Caller, params: dict[str, str], status: int, words: str
+) -> None:
+    problem = ann.refusal("GET", "stream", params=params)
+    assert problem["status"] == status
+    assert words in problem["detail"]
+
+
+def test_b27_streams_need_both_scopes_and_a_user(api: RunningApi) -> None:
+    for scope in (Scope.READ, Scope.WATCH):
+        assert api.caller(scope, user="ann").refusal("GET", "stream")["status"] == 403
+    assert api.caller(Scope.READ, Scope.WATCH).refusal("GET", "stream")["type"].endswith("no-user")
+
+
+def test_b27_streams_are_capped_for_a_user_and_for_the_server(
+    api: RunningApi, ann: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_hub, "MOST_OF_USER", 1)
+    monkeypatch.setattr(stream_hub, "MOST_STREAMS", 2)
+    bob, cid = (api.caller(Scope.READ, Scope.WATCH, user=user) for user in ("bob", "cid"))
+    with streaming(ann, pairs=AAPL):
+        problem = ann.refusal("GET", "stream", params={"pairs": MSFT})
+        assert (problem["status"], problem["type"]) == (429, "urn:pricing-pipeline:too-many-streams")
+        with streaming(bob, pairs=AAPL):
+            assert cid.refusal("GET", "stream", params={"pairs": AAPL})["status"] == 503
+    hub: stream_hub.StreamHub = api.app.state.streams
+    wait_until(lambda: not hub._streams)
+    with streaming(ann, pairs=AAPL) as stream:
+        stream.until("ready")
+
+
+def test_b27_streams_leave_the_threads_to_other_requests(api: RunningApi, ann: Caller) -> None:
+    with ExitStack() as stack:
+        for _ in range(12):
+            stack.enter_context(streaming(ann, pairs=AAPL)).until("ready")
+        assert ann.get("prices", symbols="AAPL")["missing"]
+
+
+def test_b27_a_stream_of_a_removed_token_ends(ann: Caller, owner_engine: Engine) -> None:
+    with streaming(ann, pairs=AAPL) as stream:
+        stream.until("ready")
+        with owner_engine.begin() as connection:
+            api_tokens.remove(connection, "caller-1")
+        assert stream.next() is None
+
+
+def test_b27_a_server_that_ends_ends_its_streams_at_once(engine: Engine, owner_engine: Engine) -> None:
+    with ExitStack() as stack:
+        with running_api(engine, owner_engine) as api:
+            ann = api.caller(Scope.READ, Scope.WATCH, user="ann")
+            stream = stack.enter_context(streaming(ann, pairs=AAPL))
+            stream.until("ready")
+            began = time.monotonic()
+        assert stream.next() is None
+        assert time.monotonic() - began < 2.5, "it did not wait for the streams"

@@ -1,0 +1,226 @@
+"""B27: the Python client: exact prices, the problem's words, retries, and a stream that goes on by itself."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from pricing_pipeline.api import stream_hub
+from pricing_pipeline.client import (
+    NotAllowed,
+    NotFound,
+    Notice,
+    PricingClient,
+    RequestRefused,
+    TooMuch,
+    Unavailable,
+    Update,
+)
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.support.api_server import RunningApi
+
+AAPL = (QUOTE, "AAPL")
+READY = b'event: ready\ndata: {"pairs": 1}\nid: 1-aaaaaaaaaaaa\n\n'
+
+
+@pytest.fixture
+def client(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[PricingClient]:
+    monkeypatch.setattr(stream_hub, "PACE_SECONDS", 0.05)
+    token = api.caller(Scope.READ, Scope.WATCH).token
+    assert token is not None
+    with PricingClient(api.url, token, user="ann", patience=0) as client:
+        yield client
+
+
+@pytest.mark.usefixtures("still")
+def test_a9_f4_prices_are_exact_and_say_why_they_are_old(client: PricingClient, core: Core) -> None:
+    assert client.heartbeat(AAPL) == 1
+    core.refresh(price="146.5500")
+    found = client.prices("AAPL", "NOSUCH")
+    (price,) = found.prices
+    assert (price.price, price.fresh, price.why) == (Decimal("146.55"), True, None)
+    assert price.observed_at.tzinfo == UTC
+    assert {(pair.symbol, pair.why.state) for pair in found.missing} >= {("NOSUCH", "unknown_symbol")}
+    (why,) = client.why("AAPL", data_type=QUOTE)
+    assert (why.symbol, why.state) == ("AAPL", "fresh")
+    assert [client.hold(AAPL), client.hold(AAPL), client.release(AAPL), client.leave(AAPL)] == [1, 0, 1, 1]
+
+
+def test_problems_are_told_in_their_words(client: PricingClient, api: RunningApi) -> None:
+    with pytest.raises(NotFound, match="no active data type 'nosuch'") as caught:
+        client.prices("AAPL", data_type="nosuch")
+    assert (caught.value.status, caught.value.kind) == (404, "unknown-data-type")
+    assert caught.value.request_id
+    with pytest.raises(RequestRefused, match="1 to 40 characters"):
+        client.prices("A" * 41)
+    with (
+        PricingClient(api.url, "pp_no", patience=0) as stranger,
+        pytest.raises(NotAllowed, match="not known"),
+    ):
+        stranger.why("AAPL")
+    with pytest.raises(NotFound):
+        next(client.watch(("nosuch", "AAPL")))
+
+
+@pytest.mark.usefixtures("still")
+def test_b27_watching_tells_what_holds_and_what_changes(client: PricingClient, core: Core) -> None:
+    updates = client.watch(AAPL)
+    first, second = next(updates), next(updates)
+    assert isinstance(first, Update)
+    assert (first.kind, first.symbol, first.price) == ("missing", "AAPL", None)
+    assert second == Notice("ready", pairs=1)
+    core.refresh(price="1.25")
+    third = next(updates)
+    assert isinstance(third, Update)
+    assert (third.kind, third.price, third.fresh) == ("price", Decimal("1.25"), True)
+    updates.close()  # type: ignore[attr-defined]
+
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+def refusal(status: int, retry_after: str | None = None) -> Answer:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        body = b'{"type": "urn:pricing-pipeline:database-busy", "detail": "It is busy.", "request_id": "r"}'
+        request.send_response(status)
+        request.send_header("Content-Type", "application/problem+json")
+        request.send_header("Content-Length", str(len(body)))
+        if retry_after is not None:
+            request.send_header("Retry-After", retry_after)
+        request.end_headers()
+        request.wfile.write(body)
+
+    return answer
+
+
+def body(content: bytes) -> Answer:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        request.wfile.write(content)
+
+    return answer
+
+
+def hang_up(request: BaseHTTPRequestHandler) -> None:
+    request.connection.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def scripted(*answers: Answer) -> Iterator[tuple[str, list[str | None]]]:
+    """A server that gives these answers, one after the other; and the Last-Event-ID of each request."""
+    turns, seen = itertools.chain(answers), []  # type: ignore[var-annotated]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers.get("Last-Event-ID"))
+            next(turns)(self)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_requests_are_sent_again_after_the_time_that_is_named() -> None:
+    pauses: list[float] = []
+    good = body(b'{"reasons": []}')
+    with (
+        scripted(refusal(503, "7"), hang_up, refusal(429, "3"), good) as (url, _),
+        PricingClient(url, "t", patience=60, pause=pauses.append) as client,
+    ):
+        assert client.why("AAPL") == []
+    assert (pauses[0], pauses[2]) == (7, 3)
+    assert 0.4 <= pauses[1] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [(refusal(503, "31"), Unavailable), (refusal(429, "31"), TooMuch), (hang_up, Unavailable)],
+)
+def test_patience_ends(answer: Answer, error: type[Exception]) -> None:
+    with scripted(answer) as (url, _), PricingClient(url, "t", patience=0.1) as client, pytest.raises(error):
+        client.why("AAPL")
+
+
+def test_a9_history_is_bars_or_a_frame_with_exact_numbers() -> None:
+    row = (
+        b'{"observed_at": "2026-01-05T00:00:00Z", "open": null, "high": null, "low": null, "close": "1.10",'
+        b' "volume": "7", "currency": "USD", "adjustment": "raw", "provider": "p", "call_id": 4,'
+        b' "fetched_at": "2026-01-06T00:00:00Z",'
+        b' "quality": null}'
+    )
+    answer = body(b'{"symbol": "EUR/USD", "rows": [' + row + b"]}")
+    with scripted(answer, answer) as (url, _), PricingClient(url, "t") as client:
+        (bar,) = client.history("fx_rate", "EUR/USD", date(2026, 1, 1), date(2026, 1, 31), adjust="raw")
+        frame = client.history_frame("fx_rate", "EUR/USD")
+    assert (str(bar.close), bar.open, bar.observed_at) == ("1.10", None, datetime(2026, 1, 5, tzinfo=UTC))
+    assert (str(frame.close.iloc[0]), frame.index[0]) == ("1.10", bar.observed_at)
+
+
+def test_what_is_wrong_is_not_sent_again() -> None:
+    with (
+        scripted(refusal(422)) as (url, seen),
+        PricingClient(url, "t") as client,
+        pytest.raises(RequestRefused, match="It is busy"),
+    ):
+        client.why("AAPL")
+    assert len(seen) == 1
+
+
+def test_b27_watching_goes_on_where_it_was_cut_off() -> None:
+    """Cut off between events, in the middle of one, refused for a while, and told to begin anew."""
+    price = b'data_type": "q", "symbol": "A", "price": "%d", "fresh": true, "why": null}\n\n'
+    second = b'id: 2-aaaaaaaaaaaa\nevent: price\ndata: {"' + price % 2
+    third = b'id: 3-aaaaaaaaaaaa\nevent: price\ndata: {"' + price % 3
+    missed = b'id\nevent: missed\ndata: {"events": null, "detail": "late"}\n\n'
+    pauses: list[float] = []
+    answers: Sequence[Answer] = (
+        body(READY + second + third[:40]),
+        refusal(503, "9"),
+        body(b": nothing new\n\n" + third + b": nothing new\nid: 7-aaaaaaaaaaaa\n\n"),
+        body(missed),
+        body(READY),
+    )
+    with scripted(*answers) as (url, seen), PricingClient(url, "t", pause=pauses.append) as client:
+        updates = client.watch(("q", "A"))
+        told = [next(updates) for _ in range(5)]
+        updates.close()  # type: ignore[attr-defined]
+    assert [(update.kind, getattr(update, "price", None)) for update in told] == [
+        ("ready", None),
+        ("price", Decimal(2)),
+        ("price", Decimal(3)),
+        ("missed", None),
+        ("ready", None),
+    ]
+    assert seen == [None, "2-aaaaaaaaaaaa", "2-aaaaaaaaaaaa", "7-aaaaaaaaaaaa", None]
+    assert 9 in pauses
+
+
+def test_the_client_imports_neither_the_database_nor_the_server() -> None:
+    code = (
+        "import sys, pricing_pipeline.client\n"
+        "print(*sorted(name for name in sys.modules if name.split('.')[0] in"
+        " ('sqlalchemy', 'psycopg', 'fastapi', 'starlette', 'pydantic', 'pandas', 'uvicorn')"
+        " or name.startswith('pricing_pipeline.') and not name.startswith('pricing_pipeline.client')))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
