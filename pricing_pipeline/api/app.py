@@ -17,6 +17,7 @@ from pricing_pipeline.api import (
     demand,
     health,
     instruments,
+    metrics,
     operations,
     prices,
     quarantine,
@@ -72,11 +73,16 @@ def make_app(
         routes.include_router(module.router)
     app.include_router(routes)
     app.include_router(health.router)
+    app.include_router(metrics.router)
+    app.state.health = health.kept_health(engine)
+    app.state.figures = metrics.kept_figures(engine)
+    app.state.request_times = metrics.RequestTimes()
     add_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=_GZIP_FROM)
     app.add_middleware(
         Guard, hosts=list(hosts), gate=Gate(app.state.tokens, app.state.shares), shares=app.state.shares
     )
+    app.add_middleware(metrics.Measured, times=app.state.request_times)
     return app
 
 

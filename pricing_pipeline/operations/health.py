@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,6 +16,10 @@ from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import ReadReplica
+
+_STEP_SECONDS = 60.0
+"""No part is late before two minutes."""
 
 DATABASE = "database"
 """The part that is late when nobody can say how the others are."""
@@ -39,11 +43,29 @@ def measure(connection: Connection) -> list[Part]:
     return [Part(**row) for row in connection.execute(query("health.measure")).mappings()]
 
 
-def measure_quickly(engine: Engine) -> list[Part]:
-    """What `measure` returns, or an error of the database within two seconds, as far as it answers at all."""
-    with engine.connect() as connection:
-        connection.execute(query("health.be_quick"))
-        return measure(connection)
+class Watch:
+    """Measures again and again, and notices when the database's clock was set, or the machine slept.
+
+    Then every sign of life is old, though nothing has failed: each part has time to begin.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._ahead: float | None = None
+
+    def measure(self) -> list[Part]:
+        """All parts, or an error of the database within two seconds, as far as it answers at all."""
+        with self._engine.connect() as connection:
+            connection.execute(query("health.be_quick"))
+            now = connection.execute(query("health.now_epoch")).scalar_one()
+            ahead = float(now) - time.monotonic()
+            if self._ahead is not None and abs(ahead - self._ahead) > _STEP_SECONDS:
+                with suppress(ReadReplica):
+                    note_start(connection)
+            connection.commit()
+            self._ahead = ahead
+            connection.execute(query("health.be_quick"))
+            return measure(connection)
 
 
 def late(parts: Sequence[Part]) -> list[Part]:

@@ -6,6 +6,10 @@ SELECT part, is_late, since, says FROM pricing.health();
 -- Whoever asks waits for the answer.
 SET LOCAL statement_timeout = '1500ms';
 
+-- name: now_epoch
+-- The database's clock in Unix seconds.
+SELECT extract(epoch FROM pricing.clock())::float8;
+
 -- name: note_start
 -- The pipeline starts: nothing is late that had no time yet.
 SELECT pricing.note_life('start');

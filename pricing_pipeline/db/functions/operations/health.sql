@@ -146,6 +146,8 @@ DECLARE
     wanted timestamptz := pricing.wanted_since(now_, true);
     work timestamptz := pricing.wanted_since(now_, false);
 BEGIN
+    wanted := CASE WHEN wanted > now_ THEN started ELSE wanted END;
+    work := CASE WHEN work > now_ THEN started ELSE work END;
     part := 'database';
     is_late := pg_is_in_recovery();
     since := NULL;
