@@ -70,6 +70,8 @@ def busy(core: Core, clock: Clock) -> Core:
     return core
 
 
+WANTED_BY = "CASE WHEN priority > 0 THEN 'viewers' WHEN priority = 0 THEN 'holdings' ELSE 'schedules' END"
+
 PLAIN: dict[str, tuple[tuple[str, ...], str]] = {
     "pricing_subscriptions": (
         ("data_type",),
@@ -83,12 +85,12 @@ PLAIN: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "pricing_task_seconds_count": (
         ("data_type", "wanted_by"),
-        "SELECT data_type, CASE WHEN priority > 0 THEN 'viewers' WHEN priority = 0 THEN 'holdings' ELSE 'schedules' END,"
+        f"SELECT data_type, {WANTED_BY},"
         " count(*) FROM pricing.api_call_queue WHERE status = 'completed' GROUP BY 1, 2",
     ),
     "pricing_task_seconds_sum": (
         ("data_type", "wanted_by"),
-        "SELECT data_type, CASE WHEN priority > 0 THEN 'viewers' WHEN priority = 0 THEN 'holdings' ELSE 'schedules' END,"
+        f"SELECT data_type, {WANTED_BY},"
         " sum(extract(epoch FROM finished_at - enqueued_at)) FROM pricing.api_call_queue WHERE status = 'completed'"
         " GROUP BY 1, 2",
     ),
@@ -114,7 +116,8 @@ PLAIN: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "pricing_provider_calls": (
         ("provider", "outcome"),
-        "SELECT provider, outcome, count(*) FROM pricing.collector_call_log WHERE finished_at IS NOT NULL GROUP BY 1, 2",
+        "SELECT provider, outcome, count(*) FROM pricing.collector_call_log WHERE finished_at IS NOT NULL"
+        " GROUP BY 1, 2",
     ),
     "pricing_estimate_bytes": (
         ("provider", "data_type", "per"),
@@ -209,7 +212,7 @@ def test_b22_the_histogram_only_grows_and_counts_each_task_once(
 
 
 def test_b22_each_task_is_counted_once_whenever_the_duty_runs(core: Core, clock: Clock) -> None:
-    """Also over the turn of a week, where finished tasks lie in another leaf; and none of a task that may not be visible yet."""
+    """Also over the turn of a week, where finished tasks lie in another leaf."""
     done = 0
     for number in range(40):
         core.enqueue(QUOTE, f"S{number:03}")
