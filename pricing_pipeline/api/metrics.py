@@ -23,6 +23,7 @@ from pricing_pipeline.operations.figures import COUNTER, HISTOGRAM, Figures, Met
 _KEPT_SECONDS = 5.0
 _PATIENCE_SECONDS = 8.0
 """Prometheus gives up after ten seconds."""
+_PREFIX = "/v1"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 router = APIRouter(tags=["health"])
@@ -49,9 +50,15 @@ class RequestTimes:
 
     def note(self, scope: Scope, status: int, seconds: float) -> None:
         """Note an answer. Routes are templates, and what is none of ours counts as one, so labels are bounded."""
-        route = getattr(scope.get("route"), "path", "none")
-        method = scope["method"] if route != "none" else "any"
+        path = getattr(scope.get("route"), "path", None)
+        route, method = ("none", "any") if path is None else (_with_prefix(scope, path), scope["method"])
         self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
+
+
+def _with_prefix(scope: Scope, path: str) -> str:
+    """The template of a path as people know it: a route does not know the prefix under which it was included."""
+    is_included = scope["path"].startswith(f"{_PREFIX}/") and not path.startswith(f"{_PREFIX}/")
+    return f"{_PREFIX}{path}" if is_included else path
 
 
 class Measured:

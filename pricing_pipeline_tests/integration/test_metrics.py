@@ -170,21 +170,19 @@ def test_b22_how_pairs_are_served_is_what_status_says(busy: Core, api: RunningAp
         assert sum(count or 0 for count in counts) == watched
 
 
-def test_b22_ages_are_those_of_the_oldest(busy: Core, api: RunningApi, clock: Clock) -> None:
+def test_b22_ages_are_those_of_the_oldest(core: Core, api: RunningApi, clock: Clock) -> None:
+    start(core)
+    core.enqueue(QUOTE, "FIRST")
+    go_on(core, but=["queue"])
+    clock.advance(25)
+    core.enqueue(QUOTE, "SECOND")
+    clock.advance(5)
     samples = scrape(api)
     oldest = value(samples, "pricing_oldest_task_seconds", provider=TWELVEDATA, status="pending")
     assert oldest == pytest.approx(30, abs=0.1)
-    clock.advance(5)
-    tick = value(scrape_anew(busy), "pricing_tick_age_seconds", part="refresh_watched")
-    assert tick == pytest.approx(155, abs=0.1)
-
-
-def scrape_anew(core: Core) -> Samples:
-    """A scrape of a process that has kept no figures."""
-    with running_api(core.engine, core.owner) as other, core.owner.begin() as connection:
-        connection.execute(text("DELETE FROM pricing.api_tokens WHERE name = 'caller-1'"))
-        connection.commit()
-        return scrape(other)
+    assert value(samples, "pricing_tasks", provider=TWELVEDATA, status="pending") == 2
+    for part in ("refresh_watched", "report_freshness", "enqueue_due"):
+        assert value(samples, "pricing_tick_age_seconds", part=part) == pytest.approx(30, abs=0.1)
 
 
 def test_b22_the_histogram_only_grows_and_counts_each_task_once(
@@ -312,7 +310,7 @@ def test_b22_a_figure_that_fails_stops_no_other(busy: Core, api: RunningApi) -> 
 def test_b22_ages_of_locks_show_who_holds_others_up(core: Core) -> None:
     with core.engine.begin() as holder, core.engine.connect() as waiter:
         holder.execute(text("SELECT pg_advisory_xact_lock(1)"))
-        holder.execute(text("SELECT FROM pricing.provider_state FOR UPDATE"))
+        holder.execute(text("SELECT FROM pricing.turns FOR UPDATE"))
         waiter.execute(text("SET LOCAL lock_timeout = '20s'"))
         pid = waiter.execute(text("SELECT pg_backend_pid()")).scalar_one()
         thread = threading.Thread(target=lambda: waiter.execute(text("SELECT pg_advisory_xact_lock(1)")))
