@@ -136,5 +136,5 @@ def test_b23_parts_are_late_as_a_plain_model_says(core: Core, clock: Clock) -> N
     core.rows("UPDATE pricing.data_type_registry SET refresh_strategy = 'on-demand', refresh_schedule = NULL")
     core.rows("UPDATE pricing.user_caps SET new_pairs_per_minute = 1000000")
     run_state_machine_as_test(
-        machine(core, clock), settings=settings(max_examples=25, stateful_step_count=30, deadline=None)
+        machine(core, clock), settings=settings(max_examples=15, stateful_step_count=30, deadline=None)
     )

@@ -72,7 +72,7 @@ def named(expression: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(("place", "expression"), expressions(), ids=lambda value: value[:30])
+@pytest.mark.parametrize(("place", "expression"), [*expressions()], ids=lambda value: value[:30])
 def test_b22_each_expression_names_metrics_and_labels_that_exist(place: str, expression: str) -> None:
     metrics = exported()
     names = named(expression)

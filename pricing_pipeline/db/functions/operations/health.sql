@@ -30,10 +30,10 @@ $$;
 COMMENT ON FUNCTION pricing.move_signs_of_life(timestamptz) IS 'The clock was set back: parts gave their last sign of life now at the latest.';
 
 
-CREATE OR REPLACE FUNCTION pricing.wanted_since(now_ timestamptz, with_background boolean) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION pricing.wanted_since(now_ timestamptz, started timestamptz, with_background boolean) RETURNS timestamptz
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- One row that is old tells as much as the oldest, and is found without reading all.
-    SELECT least(
+    SELECT CASE WHEN w.since > now_ THEN started ELSE w.since END FROM (SELECT least(
         coalesce((SELECT a.subscribed_at FROM pricing.active_subscriptions a WHERE a.subscribed_at <= now_ - interval '10 minutes' LIMIT 1),
                  (SELECT min(a.subscribed_at) FROM pricing.active_subscriptions a)),
         coalesce((SELECT q.enqueued_at FROM pricing.api_call_queue_live q WHERE q.enqueued_at <= now_ - interval '10 minutes' LIMIT 1),
@@ -46,10 +46,10 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                      (SELECT min(h.since) FROM pricing.holdings h WHERE h.active_symbol IS NOT NULL)),
             (SELECT min(r.created_at) FROM pricing.data_type_registry r
              WHERE r.is_active AND r.refresh_strategy = 'scheduled'
-               AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active AND i.update_mode = 'api'))) END)
+               AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active AND i.update_mode = 'api'))) END) AS since) w
 $$;
-COMMENT ON FUNCTION pricing.wanted_since(timestamptz, boolean) IS
-    'Since when there is something for drains to do: what is watched, queued or asked for, and with_background what is held or scheduled, too. NULL = there is nothing. What is older than ten minutes need not be the oldest.';
+COMMENT ON FUNCTION pricing.wanted_since(timestamptz, timestamptz, boolean) IS
+    'Since when there is something for drains to do: what is watched, queued or asked for, and with_background what is held or scheduled, too. NULL = there is nothing. What is older than ten minutes need not be the oldest. If it lies ahead of the clock, which was set back, since the start.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stalled_providers(started timestamptz DEFAULT '-infinity') RETURNS TABLE (provider text, tasks bigint, since timestamptz)
@@ -135,26 +135,10 @@ COMMENT ON FUNCTION pricing.stopped_providers() IS
     'Providers that are routed to, and are not called now or do not answer, whatever their rate limits allow: for which data types, and why.';
 
 
-CREATE OR REPLACE FUNCTION pricing.health() RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-#variable_conflict use_column
-DECLARE
-    now_ timestamptz := pricing.clock();
-    -- What began in the future began before the clock was set back.
-    started timestamptz := least(now_, coalesce((SELECT s.began_at FROM pricing.signs_of_life s WHERE s.part = 'start'),
-                                                (SELECT min(r.created_at) FROM pricing.data_type_registry r)));
-    wanted timestamptz := pricing.wanted_since(now_, true);
-    work timestamptz := pricing.wanted_since(now_, false);
-BEGIN
-    wanted := CASE WHEN wanted > now_ THEN started ELSE wanted END;
-    work := CASE WHEN work > now_ THEN started ELSE work END;
-    part := 'database';
-    is_late := pg_is_in_recovery();
-    since := NULL;
-    says := CASE WHEN is_late THEN 'this server is a read replica, and the pipeline works on the primary only' END;
-    RETURN NEXT;
-    -- What works again and again. A time ahead of the clock says nothing.
-    RETURN QUERY
+CREATE OR REPLACE FUNCTION pricing.late_signs(now_ timestamptz, started timestamptz, wanted timestamptz)
+RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH d AS MATERIALIZED (SELECT pricing.wanted_since(now_, started, false) AS work)
     SELECT v.part, coalesce(v.is_needed AND greatest(v.last_at, v.needed_since, started) <= now_ - v.late_after, false) AS is_late, v.last_at,
            CASE WHEN v.is_needed AND greatest(v.last_at, v.needed_since, started) <= now_ - v.late_after
                 THEN pg_catalog.format(v.says, coalesce('since ' || pricing.format_time(v.last_at), 'yet')) END
@@ -167,14 +151,36 @@ BEGIN
                (SELECT s.ended_at FROM pricing.signs_of_life s WHERE s.part = 'refresh_watched' AND s.ended_at <= now_),
                'the sensor refresh_watched has not succeeded %s'
         UNION ALL
-        SELECT 'drain', interval '2 minutes', work IS NOT NULL, work,
-               (SELECT max(CASE WHEN d.finished_at IS NULL THEN least(d.lease_until, now_) ELSE d.finished_at END) FROM pricing.drains d
-                WHERE d.started_at <= now_ AND d.finished_at <= now_ IS NOT FALSE),
+        SELECT 'drain', interval '2 minutes', d.work IS NOT NULL, d.work,
+               (SELECT max(CASE WHEN x.finished_at IS NULL THEN least(x.lease_until, now_) ELSE x.finished_at END) FROM pricing.drains x
+                WHERE x.started_at <= now_ AND x.finished_at <= now_ IS NOT FALSE),
                'work is there, and no drain has been at it %s'
+        FROM d
         UNION ALL
         SELECT 'staleness_check', interval '3 minutes', wanted IS NOT NULL, wanted,
                (SELECT s.ended_at FROM pricing.signs_of_life s WHERE s.part = 'enqueue_due' AND s.ended_at <= now_),
-               'nobody has looked %s at what is due') v;
+               'nobody has looked %s at what is due') v
+$$;
+COMMENT ON FUNCTION pricing.late_signs(timestamptz, timestamptz, timestamptz) IS
+    'What gives a sign of life again and again, as pricing.health() has it. A sign that lies ahead of the clock says nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.health() RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    -- What began in the future began before the clock was set back.
+    started timestamptz := least(now_, coalesce((SELECT s.began_at FROM pricing.signs_of_life s WHERE s.part = 'start'),
+                                                (SELECT min(r.created_at) FROM pricing.data_type_registry r)));
+    wanted timestamptz := pricing.wanted_since(now_, started, with_background => true);
+BEGIN
+    part := 'database';
+    is_late := pg_is_in_recovery();
+    since := NULL;
+    says := CASE WHEN is_late THEN 'this server is a read replica, and the pipeline works on the primary only' END;
+    RETURN NEXT;
+    RETURN QUERY SELECT * FROM pricing.late_signs(now_, started, wanted);
     RETURN QUERY
     SELECT 'schedules', count(*) > 0, min(w.served_slot), string_agg(CASE
                WHEN w.next_slot IS NULL THEN pg_catalog.format('the schedule of %s could not be read', w.data_type)
