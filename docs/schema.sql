@@ -2366,6 +2366,10 @@ GRANT EXECUTE ON FUNCTION pricing.known_values(text,text,text[],timestamp with t
 CREATE FUNCTION pricing.late_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- What gives a sign of life again and again, as pricing.health() has it. A sign that lies ahead of the clock says nothing.
+CREATE FUNCTION pricing.late_signs(now_ timestamp with time zone, started timestamp with time zone, wanted timestamp with time zone) RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.late_signs(timestamp with time zone,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Data types of which pairs were late in all samples of the last ten minutes: how many are watched, and how many are late. The row without a type counts all types: it is there if more than 5 % of what is watched was late, which is the service level.
 CREATE FUNCTION pricing.late_types(started timestamp with time zone) RETURNS TABLE(data_type text, watched bigint, late bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_types(timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -3340,9 +3344,9 @@ GRANT EXECUTE ON FUNCTION pricing.walk_schedules() TO pricing_worker;
 CREATE FUNCTION pricing.walk_waits(wanted_type text, wanted_symbol text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.walk_waits(text,text) TO pricing_reader, pricing_worker;
 
--- Since when there is something for drains to do: what is watched, queued or asked for, and with_background what is held or scheduled, too. NULL = there is nothing. What is older than ten minutes need not be the oldest.
-CREATE FUNCTION pricing.wanted_since(now_ timestamp with time zone, with_background boolean) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.wanted_since(timestamp with time zone,boolean) TO pricing_reader, pricing_worker;
+-- Since when there is something for drains to do: what is watched, queued or asked for, and with_background what is held or scheduled, too. NULL = there is nothing. What is older than ten minutes need not be the oldest. If it lies ahead of the clock, which was set back, since the start.
+CREATE FUNCTION pricing.wanted_since(now_ timestamp with time zone, started timestamp with time zone, with_background boolean) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.wanted_since(timestamp with time zone,timestamp with time zone,boolean) TO pricing_reader, pricing_worker;
 
 -- Notes what went wrong without stopping anything else: in the table, and as a warning. The program that hears it counts it even if the transaction is rolled back, and the server's log has it, too.
 CREATE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
