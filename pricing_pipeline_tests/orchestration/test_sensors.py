@@ -321,3 +321,23 @@ def test_f7_trading_days_are_written_by_a_sensor_that_lets_the_first_prices_pass
     assert third.skip_message == "every calendar in use is known far enough"
     sensor = stage.repository.get_sensor_def("extend_calendars")
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+
+
+def test_b22_b23_ticks_are_noted_and_those_that_fail_only_begin(
+    stage: Stage, core: Core, clock: Clock
+) -> None:
+    def signs() -> dict[str, tuple[int, bool]]:
+        rows = core.rows(
+            "SELECT part, times, coalesce(ended_at = began_at, false) AS is_done FROM pricing.signs_of_life"
+            " WHERE part IN ('refresh_watched', 'report_freshness')"
+        )
+        return {row.part: (row.times, row.is_done) for row in rows}
+
+    stage.tick(SENSOR)
+    stage.tick("report_freshness")
+    assert signs() == {SENSOR: (1, True), "report_freshness": (1, True)}
+    core.rows("ALTER FUNCTION pricing.enqueue_due(integer) RENAME TO enqueue_nothing")
+    clock.advance(5)
+    with pytest.raises(dg.DagsterError):
+        stage.tick(SENSOR)
+    assert signs() == {SENSOR: (1, False), "report_freshness": (1, True)}

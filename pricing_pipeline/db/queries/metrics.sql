@@ -21,7 +21,7 @@ SELECT t.data_type, t.wanted_by, pricing.task_time_bounds() AS bounds, t.buckets
 
 -- name: ticks
 -- What works again and again: how often, how long, and how long ago.
-SELECT s.part, s.times AS ticks, s.total_seconds, s.seconds, greatest(extract(epoch FROM pricing.clock() - s.ended_at), 0)::float8 AS age_seconds
+SELECT s.part, s.times AS ticks, s.total_seconds, s.seconds, CASE WHEN s.ended_at IS NOT NULL THEN greatest(extract(epoch FROM pricing.clock() - s.ended_at), 0)::float8 END AS age_seconds
 FROM pricing.signs_of_life s WHERE s.part IN ('refresh_watched', 'report_freshness', 'enqueue_due');
 
 -- name: runs

@@ -135,33 +135,33 @@ COMMENT ON FUNCTION pricing.stopped_providers() IS
     'Providers that are routed to, and are not called now or do not answer, whatever their rate limits allow: for which data types, and why.';
 
 
-CREATE OR REPLACE FUNCTION pricing.late_signs(now_ timestamptz, started timestamptz, wanted timestamptz)
+CREATE OR REPLACE FUNCTION pricing.late_signs(now_ timestamptz, started timestamptz)
 RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    WITH d AS MATERIALIZED (SELECT pricing.wanted_since(now_, started, false) AS work)
-    SELECT v.part, coalesce(v.is_needed AND greatest(v.last_at, v.needed_since, started) <= now_ - v.late_after, false) AS is_late, v.last_at,
-           CASE WHEN v.is_needed AND greatest(v.last_at, v.needed_since, started) <= now_ - v.late_after
-                THEN pg_catalog.format(v.says, coalesce('since ' || pricing.format_time(v.last_at), 'yet')) END
+    SELECT v.part, late.is_late, v.last_at, CASE WHEN late.is_late THEN pg_catalog.format(v.says, coalesce('since ' || pricing.format_time(v.last_at), 'yet')) END
     FROM (
-        SELECT 'daemon' AS part, interval '2 minutes' AS late_after, wanted IS NOT NULL AS is_needed, wanted AS needed_since,
+        SELECT 1 AS place, 'daemon' AS part, interval '2 minutes' AS late_after, true AS with_background,
                (SELECT max(s.began_at) FROM pricing.signs_of_life s WHERE s.part IN ('refresh_watched', 'report_freshness') AND s.began_at <= now_) AS last_at,
                'Dagster''s daemon has ticked no sensor %s' AS says
         UNION ALL
-        SELECT 'sensor', interval '2 minutes', wanted IS NOT NULL, wanted,
+        SELECT 2, 'sensor', interval '2 minutes', true,
                (SELECT s.ended_at FROM pricing.signs_of_life s WHERE s.part = 'refresh_watched' AND s.ended_at <= now_),
                'the sensor refresh_watched has not succeeded %s'
         UNION ALL
-        SELECT 'drain', interval '2 minutes', d.work IS NOT NULL, d.work,
-               (SELECT max(CASE WHEN x.finished_at IS NULL THEN least(x.lease_until, now_) ELSE x.finished_at END) FROM pricing.drains x
-                WHERE x.started_at <= now_ AND x.finished_at <= now_ IS NOT FALSE),
+        SELECT 3, 'drain', interval '2 minutes', false,
+               (SELECT max(CASE WHEN d.finished_at IS NULL THEN least(d.lease_until, now_) ELSE d.finished_at END) FROM pricing.drains d
+                WHERE d.started_at <= now_ AND d.finished_at <= now_ IS NOT FALSE),
                'work is there, and no drain has been at it %s'
-        FROM d
         UNION ALL
-        SELECT 'staleness_check', interval '3 minutes', wanted IS NOT NULL, wanted,
+        SELECT 4, 'staleness_check', interval '3 minutes', true,
                (SELECT s.ended_at FROM pricing.signs_of_life s WHERE s.part = 'enqueue_due' AND s.ended_at <= now_),
                'nobody has looked %s at what is due') v
+    -- What is wanted is asked only of what gives no sign: that may read many rows.
+    CROSS JOIN LATERAL (SELECT CASE WHEN greatest(v.last_at, started) > now_ - v.late_after THEN false
+                                    ELSE coalesce(pricing.wanted_since(now_, started, v.with_background) <= now_ - v.late_after, false) END AS is_late OFFSET 0) late
+    ORDER BY v.place
 $$;
-COMMENT ON FUNCTION pricing.late_signs(timestamptz, timestamptz, timestamptz) IS
+COMMENT ON FUNCTION pricing.late_signs(timestamptz, timestamptz) IS
     'What gives a sign of life again and again, as pricing.health() has it. A sign that lies ahead of the clock says nothing.';
 
 
@@ -173,14 +173,14 @@ DECLARE
     -- What began in the future began before the clock was set back.
     started timestamptz := least(now_, coalesce((SELECT s.began_at FROM pricing.signs_of_life s WHERE s.part = 'start'),
                                                 (SELECT min(r.created_at) FROM pricing.data_type_registry r)));
-    wanted timestamptz := pricing.wanted_since(now_, started, with_background => true);
+    wanted timestamptz;
 BEGIN
     part := 'database';
     is_late := pg_is_in_recovery();
     since := NULL;
     says := CASE WHEN is_late THEN 'this server is a read replica, and the pipeline works on the primary only' END;
     RETURN NEXT;
-    RETURN QUERY SELECT * FROM pricing.late_signs(now_, started, wanted);
+    RETURN QUERY SELECT * FROM pricing.late_signs(now_, started);
     RETURN QUERY
     SELECT 'schedules', count(*) > 0, min(w.served_slot), string_agg(CASE
                WHEN w.next_slot IS NULL THEN pg_catalog.format('the schedule of %s could not be read', w.data_type)
@@ -190,6 +190,9 @@ BEGIN
       AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active AND i.update_mode = 'api')
       AND CASE WHEN w.next_slot IS NULL THEN r.created_at <= now_ - interval '5 minutes'
                ELSE w.next_slot > w.served_slot AND w.next_slot <= now_ - interval '5 minutes' END;
+    IF EXISTS (SELECT FROM pricing.late_duties(started)) THEN
+        wanted := pricing.wanted_since(now_, started, with_background => true);
+    END IF;
     RETURN QUERY
     SELECT 'duties', count(*) > 0, min(d.since), string_agg(pg_catalog.format(
                'the duty %s has not run %s%s', d.duty, coalesce('since ' || pricing.format_time(d.since), 'yet'), coalesce(': ' || d.last_error, '')), '; ')
