@@ -2367,8 +2367,8 @@ CREATE FUNCTION pricing.late_duties(started timestamp with time zone) RETURNS TA
 GRANT EXECUTE ON FUNCTION pricing.late_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- What gives a sign of life again and again, as pricing.health() has it. A sign that lies ahead of the clock says nothing.
-CREATE FUNCTION pricing.late_signs(now_ timestamp with time zone, started timestamp with time zone, wanted timestamp with time zone) RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.late_signs(timestamp with time zone,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.late_signs(now_ timestamp with time zone, started timestamp with time zone) RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.late_signs(timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Data types of which pairs were late in all samples of the last ten minutes: how many are watched, and how many are late. The row without a type counts all types: it is there if more than 5 % of what is watched was late, which is the service level.
 CREATE FUNCTION pricing.late_types(started timestamp with time zone) RETURNS TABLE(data_type text, watched bigint, late bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
