@@ -14,6 +14,7 @@ from dagster._core.scheduler.instigation import InstigatorState, TickStatus
 from dagster._core.test_utils import freeze_time
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, a_run, an_instance, move
@@ -338,6 +339,6 @@ def test_b22_b23_ticks_are_noted_and_those_that_fail_only_begin(
     assert signs() == {SENSOR: (1, True), "report_freshness": (1, True)}
     core.rows("ALTER FUNCTION pricing.enqueue_due(integer) RENAME TO enqueue_nothing")
     clock.advance(5)
-    with pytest.raises(dg.DagsterError):
+    with pytest.raises(DBAPIError):
         stage.tick(SENSOR)
     assert signs() == {SENSOR: (1, False), "report_freshness": (1, True)}

@@ -37,6 +37,7 @@ DECLARE
     name text := 'pricing.api_call_queue_completed_' || leaf;
     to_page bigint;
     from_page bigint;
+    looked bigint;
     newer bigint;
     total bigint := 0;
 BEGIN
@@ -44,14 +45,14 @@ BEGIN
         RETURN 0;
     END IF;
     to_page := pg_relation_size(name::regclass) / current_setting('block_size')::bigint;
-    -- Newer tasks are at the end, so the rest of a leaf of millions is not read.
+    -- Newer tasks are at the end, so the rest of a leaf of millions is not read. The few that fill a gap further up are not counted.
     WHILE to_page > 0 LOOP
         from_page := greatest(to_page - 512, 0);
         EXECUTE pg_catalog.format($query$
             WITH done AS (
                 SELECT c.data_type, CASE WHEN c.priority > 0 THEN 'viewers' WHEN c.priority = 0 THEN 'holdings' WHEN c.priority = -1 THEN 'schedules' ELSE 'backfills' END AS wanted_by,
-                       greatest(extract(epoch FROM c.finished_at - c.enqueued_at), 0)::float8 AS seconds, c.finished_at <= $2 AS is_over
-                FROM %s c WHERE c.ctid >= $3 AND c.ctid < $4 AND c.finished_at > $1 OFFSET 0),
+                       greatest(extract(epoch FROM c.finished_at - c.enqueued_at), 0)::float8 AS seconds, c.finished_at > $1 AS is_newer, c.finished_at > $1 AND c.finished_at <= $2 AS is_over
+                FROM %s c WHERE c.ctid >= $3 AND c.ctid < $4 OFFSET 0),
             added AS (
                 SELECT d.data_type, d.wanted_by, count(*) AS times, sum(d.seconds) AS total_seconds,
                        ARRAY(SELECT count(*) FILTER (WHERE s <= b) FROM unnest(pricing.task_time_bounds()) WITH ORDINALITY AS u (b, place)
@@ -65,10 +66,11 @@ BEGIN
                     buckets = ARRAY(SELECT coalesce(o.n, 0) + e.n FROM unnest(excluded.buckets) WITH ORDINALITY AS e (n, place)
                                     LEFT JOIN unnest(t.buckets) WITH ORDINALITY AS o (n, place) USING (place) ORDER BY place)
                 RETURNING 1)
-            SELECT (SELECT count(*) FROM done), total + coalesce((SELECT sum(a.times) FROM added a), 0) FROM (SELECT $5 AS total) t
+            SELECT (SELECT count(*) FROM done), (SELECT count(*) FROM done d WHERE d.is_newer), total + coalesce((SELECT sum(a.times) FROM added a), 0) FROM (SELECT $5 AS total) t
             $query$, name)
-        INTO newer, total USING counted, until, pg_catalog.format('(%s,0)', from_page)::tid, pg_catalog.format('(%s,0)', to_page)::tid, total;
-        EXIT WHEN newer = 0;
+        INTO looked, newer, total USING counted, until, pg_catalog.format('(%s,0)', from_page)::tid, pg_catalog.format('(%s,0)', to_page)::tid, total;
+        -- Pages at the end may be empty still: the server adds several at once.
+        EXIT WHEN looked > 0 AND newer = 0;
         to_page := from_page;
     END LOOP;
     RETURN total;
