@@ -7,7 +7,7 @@ from alembic import op
 from pricing_pipeline.db.migrate import run_script
 
 revision = "0063"
-down_revision = "0061"
+down_revision = "0062"
 
 
 def upgrade() -> None:

@@ -53,6 +53,7 @@ class Overview:
     warnings: Sequence[Warned] = ()
     quarantine: Sequence[quarantined_values.Count] = ()
     notifier: LastSigns | None = None
+    forecasts: Sequence[Forecast] = ()
     health: Sequence[Part] = ()
 
     def total(self, name: str) -> int:
@@ -83,6 +84,7 @@ def status(*, as_json: bool) -> bool:
                 reads.warnings(connection),
                 quarantined_values.counts(connection),
                 life.last_signs(connection),
+                forecast.forecasts(connection),
                 health.measure(connection),
             )
     except DatabaseError as failure:
