@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -17,6 +17,8 @@ from pricing_pipeline.db.query_loader import query
 
 LOOKS, PRICES, RUNS, TABLES = "looks", "prices", "runs", "tables"
 """The files of its threads: one looks for trouble, one at prices, one sends messages, one writes into tables."""
+SILENT_AFTER = timedelta(minutes=2)
+"""A session that has the turn to look for so long and does not look hangs."""
 
 
 class SignsOfLife:
@@ -70,9 +72,10 @@ class LastSigns:
 
     looked_at: datetime | None
     ran_at: datetime | None
+    now: datetime
 
 
 def last_signs(connection: Connection) -> LastSigns:
     """The last signs of life of all notifiers."""
     row = connection.execute(query("operations.signs_of_life")).one()
-    return LastSigns(row.looked_at, row.ran_at)
+    return LastSigns(row.looked_at, row.ran_at, row.now)

@@ -30,8 +30,8 @@ SELECT pricing.return_operations(CAST(:ids AS bigint[]), :token);
 SELECT pricing.note_notifier(:worker, false);
 
 -- name: signs_of_life
--- When any notifier last looked for trouble and for messages.
-SELECT max(n.looked_at) AS looked_at, max(n.ran_at) AS ran_at FROM pricing.notifiers n;
+-- When any notifier last looked for trouble and for messages, and what time it is.
+SELECT max(n.looked_at) AS looked_at, max(n.ran_at) AS ran_at, pricing.clock() AS now FROM pricing.notifiers n;
 
 -- name: recover
 -- Take back what a worker has said nothing about; returns how many.
