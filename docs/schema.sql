@@ -699,6 +699,7 @@ CREATE TABLE pricing.drains (
     ends_at timestamp with time zone NOT NULL  -- When it hands over to a successor.
     lease_until timestamp with time zone NOT NULL  -- Alive until then without a sign of life.
     finished_at timestamp with time zone  -- When it ended in good order.
+    requested_at timestamp with time zone  -- When its run was requested; NULL = not known.
     CONSTRAINT drains_pkey PRIMARY KEY (drain_id)
 );
 CREATE INDEX drains_alive ON pricing.drains USING btree (lease_until) WHERE (finished_at IS NULL);
@@ -1425,6 +1426,7 @@ CREATE TABLE pricing.schedule_walks (
     walk_after text NOT NULL DEFAULT ''::text  -- The walk goes on after this symbol.
     lap_start text NOT NULL DEFAULT ''::text  -- Where the lap began: behind the unfinished walk of an earlier slot. It ends there, too.
     wrapped boolean NOT NULL DEFAULT false  -- The lap has passed the last symbol and goes on from the first.
+    next_slot timestamp with time zone  -- The first slot after served_slot, as the sensor reads the schedule; NULL = it has not read it yet, or cannot.
     CONSTRAINT schedule_walks_pkey PRIMARY KEY (data_type)
     CONSTRAINT schedule_walks_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
 );
@@ -1482,6 +1484,19 @@ CREATE TABLE pricing.shown_limits (
 ) WITH (fillfactor=50);
 GRANT SELECT ON TABLE pricing.shown_limits TO pricing_reader;
 GRANT SELECT ON TABLE pricing.shown_limits TO pricing_worker;
+
+-- What works again and again: a sensor of Dagster, the staleness check. And the start of the pipeline.
+CREATE TABLE pricing.signs_of_life (
+    part text NOT NULL  -- Name of the sensor, enqueue_due = the staleness check, start = the last start of the pipeline, or the end of a time in which nothing ran.
+    began_at timestamp with time zone NOT NULL  -- When it last began.
+    ended_at timestamp with time zone  -- When it last succeeded; NULL = never yet.
+    seconds double precision  -- How long that took.
+    times bigint NOT NULL DEFAULT 0  -- How often it has succeeded.
+    total_seconds double precision NOT NULL DEFAULT 0  -- How long that took in all.
+    CONSTRAINT signs_of_life_pkey PRIMARY KEY (part)
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.signs_of_life TO pricing_worker;
+GRANT SELECT ON TABLE pricing.signs_of_life TO pricing_reader;
 
 -- Wire bytes as measured: of a latest price per symbol, of history per symbol and day. The first measurement is taken whole, each later one counts a tenth.
 CREATE TABLE pricing.size_estimates (
@@ -1559,6 +1574,20 @@ CREATE TABLE pricing.streamed_pairs (
 ) WITH (fillfactor=50);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.streamed_pairs TO pricing_worker;
 GRANT SELECT ON TABLE pricing.streamed_pairs TO pricing_reader;
+
+-- How long completed tasks took from queueing to stored, counted since the beginning.
+CREATE TABLE pricing.task_times (
+    data_type text NOT NULL  -- Tasks of which data type.
+    wanted_by text NOT NULL  -- Who wanted them, by their priority: viewers, holdings, schedules or backfills.
+    buckets bigint[] NOT NULL  -- How many took up to so many seconds: one number for each of pricing.task_time_bounds(), each includes those before it.
+    times bigint NOT NULL  -- How many there were.
+    total_seconds double precision NOT NULL  -- How long they took in all.
+    counted_until timestamp with time zone NOT NULL  -- What finished up to then was counted; the latest of all rows counts.
+    CONSTRAINT task_times_pkey PRIMARY KEY (data_type, wanted_by)
+    CONSTRAINT wanted_by_is_known CHECK ((wanted_by = ANY (ARRAY['viewers'::text, 'holdings'::text, 'schedules'::text, 'backfills'::text])))
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.task_times TO pricing_worker;
+GRANT SELECT ON TABLE pricing.task_times TO pricing_reader;
 
 -- How far the history of each pair is thinned, so that nothing is read twice for it.
 CREATE TABLE pricing.thinned (
@@ -1781,9 +1810,9 @@ GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,da
 CREATE FUNCTION pricing.batch_parts(errors jsonb) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_parts(jsonb) TO pricing_reader, pricing_worker;
 
--- Starts a drain, or returns NULL when another one is at work.
-CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer) TO pricing_worker;
+-- Starts a drain, whose run was requested at a time, or returns NULL when another one is at work.
+CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer, requested timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer,timestamp with time zone) TO pricing_worker;
 
 -- What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user's caps. Returns how many were new.
 CREATE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
@@ -1957,6 +1986,14 @@ GRANT EXECUTE ON FUNCTION pricing.correction_of(pricing.provider_limits,text,int
 CREATE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, symbols bigint, tasks bigint, calls bigint, units bigint, wire_bytes bigint, seconds double precision, quota_bytes bigint, used_bytes bigint, left_bytes bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cost_backfill(text,date,date,text[]) TO pricing_reader, pricing_worker;
 
+-- Adds to task_times what was completed in a leaf between two times, reading it from its end. Returns how many tasks.
+CREATE FUNCTION pricing.count_leaf_times(leaf text, counted timestamp with time zone, until timestamp with time zone) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.count_leaf_times(text,timestamp with time zone,timestamp with time zone) TO pricing_worker;
+
+-- Adds to task_times what was completed since it was last called and a minute ago. Returns how many tasks. After the clock was set back, tasks of the time that came twice may be counted twice.
+CREATE FUNCTION pricing.count_task_times() RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.count_task_times() TO pricing_worker;
+
 -- Counts the windows of a provider from its call log, for later claims to go on from. Only under the lock of the provider_state row.
 CREATE FUNCTION pricing.count_units(wanted_provider text, now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.count_units(text,timestamp with time zone) TO pricing_worker;
@@ -2023,6 +2060,10 @@ GRANT EXECUTE ON FUNCTION pricing.due_pairs(pricing.data_type_registry,timestamp
 -- How long some ranges of time last together.
 CREATE FUNCTION pricing.duration_of(ranges tstzmultirange) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.duration_of(tstzmultirange) TO pricing_reader, pricing_worker;
+
+-- The periodic duties, each a function of this name: how often they run, and in which order.
+CREATE FUNCTION pricing.duty_intervals() RETURNS TABLE(place integer, name text, every interval) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.duty_intervals() TO pricing_reader, pricing_worker;
 
 -- Empties a leaf of a week that is over, unless somebody reads it, or tasks have finished in it since.
 CREATE FUNCTION pricing.empty_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2217,6 +2258,10 @@ GRANT EXECUTE ON FUNCTION pricing.has_splits(text) TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.has_viewers_waiting(wanted_provider text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_viewers_waiting(text) TO pricing_reader, pricing_worker;
 
+-- Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled. The names of the parts tell nothing of anybody.
+CREATE FUNCTION pricing.health() RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.health() TO pricing_reader, pricing_worker;
+
 -- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Returns the number of new pairs.
 CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[],boolean) TO pricing_worker;
@@ -2390,6 +2435,18 @@ GRANT EXECUTE ON FUNCTION pricing.known_currencies() TO pricing_reader, pricing_
 -- What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer's span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.
 CREATE FUNCTION pricing.known_values(wanted_type text, from_provider text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[], is_latest boolean) RETURNS TABLE(symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric, jumps_are_trusted boolean, newest_at timestamp with time zone, newest_amount bigint, newest_scale smallint, earlier_at timestamp with time zone, earlier_amount bigint, earlier_scale smallint, later_at timestamp with time zone, later_amount bigint, later_scale smallint, kin_at timestamp with time zone, kin_amount bigint, kin_scale smallint, same_times timestamp with time zone[], same_amounts bigint[], same_scales smallint[], other_times timestamp with time zone[], other_values numeric[], other_providers text[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.known_values(text,text,text[],timestamp with time zone[],timestamp with time zone[],boolean) TO pricing_reader, pricing_worker;
+
+-- Periodic duties that have not run for ten minutes, or for ten minutes longer than they may: when they last did (NULL = never), and why not, if they fail. started = they are not expected to have run earlier.
+CREATE FUNCTION pricing.late_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.late_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- What gives a sign of life again and again, as pricing.health() has it. A sign that lies ahead of the clock says nothing.
+CREATE FUNCTION pricing.late_signs(now_ timestamp with time zone, started timestamp with time zone) RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.late_signs(timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Data types of which pairs were late in all samples of the last ten minutes: how many are watched, and how many are late. The row without a type counts all types: it is there if more than 5 % of what is watched was late, which is the service level.
+CREATE FUNCTION pricing.late_types(started timestamp with time zone) RETURNS TABLE(data_type text, watched bigint, late bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.late_types(timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Learns from when a daily value first appeared how long after the close to look for it.
 TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2589,6 +2646,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_price_alerts(timestamp with time zone) TO
 CREATE FUNCTION pricing.move_providers(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_providers(timestamp with time zone,interval) TO pricing_worker;
 
+-- The clock was set back: parts gave their last sign of life now at the latest.
+CREATE FUNCTION pricing.move_signs_of_life(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.move_signs_of_life(timestamp with time zone) TO pricing_worker;
+
 -- The clock was set back: leases and pauses of live tasks end when they would have.
 CREATE FUNCTION pricing.move_tasks(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_tasks(timestamp with time zone,interval) TO pricing_worker;
@@ -2656,6 +2717,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_gap(timestamp with time zone,timestamp wi
 -- Quarantined values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.
 CREATE FUNCTION pricing.note_judged(wanted_class text, wanted_symbol text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_judged(text,text,timestamp with time zone) TO pricing_worker;
+
+-- A part of the pipeline begins its work, or has done it in so many seconds. Waits for nobody: what cannot be noted now is noted the next time.
+CREATE FUNCTION pricing.note_life(of_part text, took double precision DEFAULT NULL::double precision) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
+GRANT EXECUTE ON FUNCTION pricing.note_life(text,double precision) TO pricing_worker;
 
 -- Notes that a notifier has just looked for trouble, or else for messages to send. Waits for nobody: what cannot be noted now is noted by the next look.
 CREATE FUNCTION pricing.note_notifier(by_worker text, has_looked boolean) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
@@ -3152,6 +3217,10 @@ GRANT EXECUTE ON FUNCTION pricing.show_released(text,text,bigint[]) TO pricing_w
 CREATE FUNCTION pricing.shown_units(wanted pricing.provider_limits, key text, now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.shown_units(pricing.provider_limits,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- A row while no notifier has looked for trouble, or for messages to send, for two minutes: the older of its last signs, and what that means in a sentence.
+CREATE FUNCTION pricing.silent_notifier(started timestamp with time zone) RETURNS TABLE(since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.silent_notifier(timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- A symbol as its instruments are spelled, in whatever class they are.
 CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worker;
@@ -3175,6 +3244,10 @@ GRANT EXECUTE ON FUNCTION pricing.spent_by_reads(text,bigint) TO pricing_reader,
 CREATE FUNCTION pricing.stale_since(wanted_type text, wanted_symbol text, at_least timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stale_since(text,text,timestamp with time zone) TO pricing_worker;
 
+-- Providers that may be called, where what people watch has been due for ten minutes, and nothing was completed in that time: how many tasks wait there, and since when.
+CREATE FUNCTION pricing.stalled_providers(started timestamp with time zone DEFAULT '-infinity'::timestamp with time zone) RETURNS TABLE(provider text, tasks bigint, since timestamp with time zone) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.stalled_providers(timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Cancels what waits for paused instruments, or for one. Returns how many.
 CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_paused(text,text) TO pricing_worker;
@@ -3182,6 +3255,10 @@ GRANT EXECUTE ON FUNCTION pricing.stop_paused(text,text) TO pricing_worker;
 -- Cancels those of the tasks that still wait, and keeps them visible with the reason. Returns how many.
 CREATE FUNCTION pricing.stop_tasks(ids bigint[], kind text, message text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_tasks(bigint[],text,text) TO pricing_worker;
+
+-- Providers that are routed to, and are not called now or do not answer, whatever their rate limits allow: for which data types, and why.
+CREATE FUNCTION pricing.stopped_providers() RETURNS TABLE(provider text, data_types text[], says text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.stopped_providers() TO pricing_reader, pricing_worker;
 
 -- Stores a sealed key, new or in the place of another, and makes its name usable: active, without pauses. True when it replaced one.
 CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3242,6 +3319,10 @@ GRANT EXECUTE ON FUNCTION pricing.take_turn(text) TO pricing_worker;
 -- Symbols of no instrument under which some provider is asked for another one: two would get one answer. Warns of them.
 CREATE FUNCTION pricing.taken_symbols(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.taken_symbols(text[],text[]) TO pricing_worker;
+
+-- Seconds up to which task_times.buckets count. More may be added at the end only.
+CREATE FUNCTION pricing.task_time_bounds() RETURNS double precision[] LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.task_time_bounds() TO pricing_reader, pricing_worker;
 
 -- While viewers wait for a provider in an outage, has it asked about once a minute, ahead of the pauses of tasks and pairs; once it has answered, brings back at once all that waits for it. Returns how many pairs and tasks came back.
 CREATE FUNCTION pricing.tend_outages() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3356,6 +3437,10 @@ GRANT EXECUTE ON FUNCTION pricing.walk_schedules() TO pricing_worker;
 -- Whether the walk of a scheduled type has not come to a symbol yet, or could not queue it when it did.
 CREATE FUNCTION pricing.walk_waits(wanted_type text, wanted_symbol text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.walk_waits(text,text) TO pricing_reader, pricing_worker;
+
+-- Since when there is something for drains to do: what is watched, queued or asked for, and with_background what is held or scheduled, too. NULL = there is nothing. What is older than ten minutes need not be the oldest. If it lies ahead of the clock, which was set back, since the start.
+CREATE FUNCTION pricing.wanted_since(now_ timestamp with time zone, started timestamp with time zone, with_background boolean) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.wanted_since(timestamp with time zone,timestamp with time zone,boolean) TO pricing_reader, pricing_worker;
 
 -- Notes what went wrong without stopping anything else: in the table, and as a warning. The program that hears it counts it even if the transaction is rolled back, and the server's log has it, too.
 CREATE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;

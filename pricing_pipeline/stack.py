@@ -28,7 +28,7 @@ from pricing_pipeline.env_file import env_file
 from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.environments import environment_of_children, given_to
-from pricing_pipeline.operations import last_resort, life
+from pricing_pipeline.operations import health, last_resort, life
 from pricing_pipeline.processes import dagster_home
 from pricing_pipeline.processes.children import Child
 from pricing_pipeline.processes.home import code_socket
@@ -69,6 +69,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         worker, owner, dagster = _databases(settings, supervisor, say)
         supervisor.check()
         upgrade(owner)
+        _note_start(worker)
         keep_kind(settings)
         if sample.load(owner, demo=demo, in_use=settings.sandbox):
             say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
@@ -139,6 +140,15 @@ def _require_master_key(settings: Settings) -> None:
     """Check that the master keys are usable, if there are any."""
     with contextlib.suppress(NoMasterKey):
         master_keys.load(settings)
+
+
+def _note_start(worker: str) -> None:
+    engine = make_engine(worker, pool_size=1)
+    try:
+        with engine.begin() as connection:
+            health.note_start(connection)
+    finally:
+        engine.dispose()
 
 
 def missing_keys(settings: Settings, worker: str) -> list[str]:

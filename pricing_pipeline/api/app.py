@@ -22,6 +22,7 @@ from pricing_pipeline.api import (
     health,
     history,
     instruments,
+    metrics,
     operations,
     prices,
     quarantine,
@@ -84,9 +85,9 @@ def make_app(
         title="Pricing pipeline",
         version=version("pricing-pipeline"),
         description=_ABOUT,
-        # They would load scripts from other servers.
         # A path with a slash more is no path of ours, and nobody is sent elsewhere.
         redirect_slashes=False,
+        # They would load scripts from other servers.
         docs_url=None,
         redoc_url=None,
         lifespan=_limited,
@@ -97,13 +98,15 @@ def make_app(
     app.state.tokens = Tokens(engine)
     app.state.streams = StreamHub(engine, app.state.tokens)
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
-    routes = APIRouter(prefix="/v1", responses=RESPONSES)
     app.state.page = page.Page(engine, page.ui_url(settings))
+    app.state.health = health.kept_health(engine)
+    app.state.figures = metrics.kept_figures(engine)
+    app.state.request_times = metrics.RequestTimes()
+    routes = APIRouter(prefix="/v1", responses=RESPONSES)
     for module in _SUBJECTS:
         routes.include_router(module.router)
-    app.include_router(routes)
-    app.include_router(health.router)
-    app.include_router(page.shell)
+    for router in (routes, health.router, metrics.router, page.shell):
+        app.include_router(router)
     add_handlers(app)
     app.add_middleware(
         GZipMiddleware,
@@ -114,6 +117,7 @@ def make_app(
     app.add_middleware(
         Guard, hosts=list(hosts), gate=Gate(app.state.tokens, app.state.shares), shares=app.state.shares
     )
+    app.add_middleware(metrics.Measured, times=app.state.request_times)
     return app
 
 

@@ -25,7 +25,7 @@ LONGEST_BODY = 2_000_000
 """Bytes. A heartbeat of 10,000 pairs has some hundred thousand."""
 BODY_SECONDS = 20.0
 """So long a body may take to come."""
-_GUARDED = "/v1/"
+_GUARDED = ("/v1/", "/metrics/")
 
 
 class Guard:

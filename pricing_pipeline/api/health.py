@@ -1,14 +1,60 @@
-"""`/livez`: whether this process answers. It needs no token and asks nothing of the database."""
+"""`/livez` and `/healthz`: whether this process answers, and whether the pipeline does its work.
+
+They need no token, and tell a stranger the names of parts of the pipeline, nothing else.
+"""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-from fastapi.responses import PlainTextResponse
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import BaseModel, Field
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.api.kept import Kept
+from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.operations import health
+
+_KEPT_SECONDS = 2.0
+_PATIENCE_SECONDS = 1.8
+"""A watchdog waits for the answer; a database that takes longer is away."""
 
 router = APIRouter(tags=["health"])
+
+
+class Health(BaseModel):
+    """Whether the pipeline does its work."""
+
+    status: Literal["ok", "late"]
+    late: list[str] = Field(examples=[["daemon", "sensor"]])
+    """The parts that are late; docs/operations.md says what each does. `database` is alone if it does not answer."""
+
+
+def kept_health(engine: Engine) -> Kept[list[str]]:
+    """The names of the parts that are late, measured at most every two seconds."""
+    watch = health.Watch(engine)
+    return Kept(
+        lambda: [part.part for part in health.late(watch.measure())],
+        seconds=_KEPT_SECONDS,
+        patience=_PATIENCE_SECONDS,
+    )
 
 
 @router.get("/livez", response_class=PlainTextResponse)
 async def is_alive() -> str:
     """`ok` as long as this process answers."""
     return "ok\n"
+
+
+@router.get("/healthz", response_model=Health, responses={503: {"model": Health}})
+async def is_well(request: Request) -> JSONResponse:
+    """200 while every part of the pipeline does its work; 503 with the names of those that are late."""
+    kept: Kept[list[str]] = request.app.state.health
+    try:
+        late = await kept.get()
+    except (TimeoutError, DatabaseError, DBAPIError):
+        late = [health.DATABASE]
+    content = Health(status="late" if late else "ok", late=late)
+    return JSONResponse(content.model_dump(), 503 if late else 200)

@@ -21,7 +21,8 @@ from pricing_pipeline.demand import backfills, freshness, schedules
 from pricing_pipeline.demand.freshness import Freshness
 from pricing_pipeline.demand.schedules import WaitingSchedule
 from pricing_pipeline.errors import DatabaseError, PricingError
-from pricing_pipeline.operations import life
+from pricing_pipeline.operations import health, life
+from pricing_pipeline.operations.health import Part
 from pricing_pipeline.operations.life import LastSigns
 from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.processes.home import read_state
@@ -53,6 +54,7 @@ class Overview:
     quarantine: Sequence[quarantined_values.Count] = ()
     notifier: LastSigns | None = None
     forecasts: Sequence[Forecast] = ()
+    health: Sequence[Part] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(kind, name)) for kind in self.types)
@@ -83,6 +85,7 @@ def status(*, as_json: bool) -> bool:
                 quarantined_values.counts(connection),
                 life.last_signs(connection),
                 forecast.forecasts(connection),
+                health.measure(connection),
             )
     except DatabaseError as failure:
         error = str(failure)
@@ -129,7 +132,8 @@ def _content(
         "refetches": [asdict(refetch) | {"words": refetch.words} for refetch in overview.refetches],
         "warnings": [asdict(warning) for warning in overview.warnings],
         "quarantine": [asdict(count) for count in overview.quarantine],
-        "notifier": _notifier(overview.notifier, started_at),
+        "health": [asdict(part) for part in overview.health] if known else _unreachable(error),
+        "notifier": _notifier(overview),
         "urls": state.get("urls", {}),
         "processes": state.get("processes", {}),
         "home": str(settings.home.absolute()),
@@ -153,13 +157,33 @@ def _type(kind: Freshness) -> dict[str, Any]:
     }
 
 
-def _notifier(signs: LastSigns | None, started_at: datetime | None) -> dict[str, Any] | None:
-    """When it was last at work, and what that means; one that has just been started is given time."""
+def _notifier(overview: Overview) -> dict[str, Any] | None:
+    """When it was last at work, and what that means."""
+    signs = overview.notifier
     if signs is None:
         return None
-    is_new = started_at is not None and datetime.now(UTC) - started_at < life.SILENT_AFTER
-    words = None if is_new else signs.words
-    return {"looked_at": signs.looked_at, "ran_at": signs.ran_at, "warning": words}
+    says = next((part.says for part in health.late(overview.health) if part.part == "notifier"), None)
+    return {"looked_at": signs.looked_at, "ran_at": signs.ran_at, "warning": says}
+
+
+def _unreachable(error: str | None) -> list[dict[str, Any]]:
+    return [asdict(Part(health.DATABASE, True, None, error))]
+
+
+def check() -> bool:
+    """Tell which parts of the pipeline are late, a line for each; True when there are none."""
+    try:
+        with open_connection(load_settings()) as connection:
+            parts = health.late(health.measure(connection))
+    except DatabaseError as failure:
+        parts = [Part(health.DATABASE, True, None, str(failure))]
+    for part in parts:
+        typer.echo(f"late: {_words(part.part, part.says)}")
+    return not parts
+
+
+def _words(part: str, says: str | None) -> str:
+    return f"{part.replace('_', ' ')}: {(says or '').rstrip('.')}."
 
 
 def _budget(budget: Budget) -> dict[str, Any]:
@@ -235,8 +259,9 @@ def _say(content: Mapping[str, Any]) -> None:
         typer.echo(f"{name + ':':<13}{value}")
     _say_processes(content["processes"])
     if content["error"] is None:
-        if content["notifier"]["warning"] is not None:
-            typer.echo(f"warning:     {content['notifier']['warning']}.")
+        for part in content["health"]:
+            if part["is_late"]:
+                typer.echo(f"late:        {_words(part['part'], part['says'])}")
         _say_types(content)
         _say_quota(content["quota"], content["forecast"])
         _say_budget(content["budget"])

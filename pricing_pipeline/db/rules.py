@@ -97,5 +97,6 @@ RULES = {
     "value_is_short": "a value has at most 100 characters",
     "window_batch_is_positive": "a batch has at least one symbol",
     "window_days_are_positive": "a call asks for at least one day",
+    "wanted_by_is_known": "tasks are wanted by viewers, holdings, schedules or backfills",
     "window_is_positive": "a call asks for at least one day",
 }

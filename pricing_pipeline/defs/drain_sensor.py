@@ -15,6 +15,7 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import is_on_its_way
 from pricing_pipeline.defs.ticks import EVERY_LOOP
 from pricing_pipeline.demand import drains, staleness
+from pricing_pipeline.operations import health
 from pricing_pipeline.queue import limits
 
 # A tick comes every five seconds, and a launch takes three to nine: requested this early, the successor is in time.
@@ -47,35 +48,36 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
-        with database.engine.begin() as connection:
-            staleness.run_duties(connection)
-        with database.engine.begin() as connection:
-            staleness.enqueue_due(connection)
-        schedules.serve(database.engine)
-        cancel_with_runs(context.instance, database.engine)
-        with database.engine.connect() as connection:
-            outlook = drains.outlook(connection)
-        last = cursors.read(context, _Requested)
-        requested = last.at if last else 0.0
-        is_coming = is_on_its_way(context.instance, database.engine, Ours.of(context, ()).label)
-        idle = _why_idle(outlook, requested, is_coming)
-        if idle is not None:
+        with health.ticking(database.engine, "refresh_watched"):
+            with database.engine.begin() as connection:
+                staleness.run_duties(connection)
+            with database.engine.begin() as connection:
+                staleness.enqueue_due(connection)
+            schedules.serve(database.engine)
+            cancel_with_runs(context.instance, database.engine)
             with database.engine.connect() as connection:
-                stops = [allowance.stop for allowance in limits.allowances(connection)]
-            return dg.SkipReason("; ".join([idle, *filter(None, stops)]))
-        # A drain serves all types, also those that are not loaded yet, but a run must select loaded ones.
-        wanted = ({*(outlook.queued_types or ())}, {*(outlook.watched_types or ())})
-        names = next(filter(None, (names & known.keys() for names in wanted)), known.keys())
-        kinds = [known[name] for name in sorted(names)]
-        has_months = not all(kind.fetcher.is_document for kind in kinds)
-        request = dg.RunRequest(
-            run_key=_run_key(outlook, requested),
-            # By Dagster's clock, because the database's may be ahead.
-            partition_key=partitions.get_last_partition_key() if has_months else None,
-            asset_selection=[stored_key(kind) for kind in kinds],
-            tags=drain_tags(context.instance, database.engine),
-        )
-        return dg.SensorResult(run_requests=[request], cursor=cursors.dump(_Requested(outlook.now_epoch)))
+                outlook = drains.outlook(connection)
+            last = cursors.read(context, _Requested)
+            requested = last.at if last else 0.0
+            is_coming = is_on_its_way(context.instance, database.engine, Ours.of(context, ()).label)
+            idle = _why_idle(outlook, requested, is_coming)
+            if idle is not None:
+                with database.engine.connect() as connection:
+                    stops = [allowance.stop for allowance in limits.allowances(connection)]
+                return dg.SkipReason("; ".join([idle, *filter(None, stops)]))
+            # A drain serves all types, also those that are not loaded yet, but a run must select loaded ones.
+            wanted = ({*(outlook.queued_types or ())}, {*(outlook.watched_types or ())})
+            names = next(filter(None, (names & known.keys() for names in wanted)), known.keys())
+            kinds = [known[name] for name in sorted(names)]
+            has_months = not all(kind.fetcher.is_document for kind in kinds)
+            request = dg.RunRequest(
+                run_key=_run_key(outlook, requested),
+                # By Dagster's clock, because the database's may be ahead.
+                partition_key=partitions.get_last_partition_key() if has_months else None,
+                asset_selection=[stored_key(kind) for kind in kinds],
+                tags=drain_tags(context.instance, database.engine),
+            )
+            return dg.SensorResult(run_requests=[request], cursor=cursors.dump(_Requested(outlook.now_epoch)))
 
     return sensor
 

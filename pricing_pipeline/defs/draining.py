@@ -45,5 +45,6 @@ def drain(context: dg.AssetExecutionContext, refresher: Refresher) -> None:
     """Work at the queue for all data types, for a bounded time."""
     seconds = load_settings_as_guest().max_drain_seconds
     context.log.info(f"draining the queue for {seconds} s, or until nobody watches and nothing is queued")
-    if not refresher.drain(seconds):
+    record = context.instance.get_run_record_by_id(context.run.run_id)
+    if not refresher.drain(seconds, record.create_timestamp if record else None):
         context.log.info("another drain is at work; it takes this run's tasks, too")

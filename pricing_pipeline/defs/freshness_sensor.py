@@ -15,6 +15,7 @@ from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.ticks import EVERY_LOOP
 from pricing_pipeline.demand import drains, freshness
+from pricing_pipeline.operations import health
 from pricing_pipeline.prices import quality
 
 _REPORTED_AT_LEAST_SECONDS = 30.0
@@ -45,26 +46,33 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
-        reported = cursors.read(context, _Reported) or _Reported({}, [])
-        with database.engine.connect() as connection:
-            outlook = drains.outlook(connection)
-            now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
-            rows = [row for row in freshness.measure(connection, watched) if row.watched] if watched else []
-            late = sorted(row.data_type for row in rows if not row.is_on_time)
-            turned = sorted({*late} ^ ({*reported.late} & ttls.keys()))
-            judged = on_time_evaluations(connection, turned) if turned else []
-        ready = [row for row in rows if row.is_calm]
-        calm = [
-            r for r in ready if not 0 <= now - reported.at.get(r.data_type, 0.0) < _pause(ttls[r.data_type])
-        ]
-        # A type in trouble is dropped from the cursor, so that it is reported at once when it is fresh again.
-        troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
-        kept = {name: at for name, at in reported.at.items() if name in ttls and name not in troubled}
-        return dg.SensorResult(
-            asset_events=[*judged, *(_calm(database, row) for row in calm)],
-            skip_reason=_describe_tick(calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)),
-            cursor=cursors.dump(_Reported(kept | {row.data_type: now for row in calm}, late)),
-        )
+        with health.ticking(database.engine, "report_freshness"):
+            reported = cursors.read(context, _Reported) or _Reported({}, [])
+            with database.engine.connect() as connection:
+                outlook = drains.outlook(connection)
+                now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
+                rows = (
+                    [row for row in freshness.measure(connection, watched) if row.watched] if watched else []
+                )
+                late = sorted(row.data_type for row in rows if not row.is_on_time)
+                turned = sorted({*late} ^ ({*reported.late} & ttls.keys()))
+                judged = on_time_evaluations(connection, turned) if turned else []
+            ready = [row for row in rows if row.is_calm]
+            calm = [
+                r
+                for r in ready
+                if not 0 <= now - reported.at.get(r.data_type, 0.0) < _pause(ttls[r.data_type])
+            ]
+            # A type in trouble is dropped from the cursor, so that it is reported at once when it is fresh again.
+            troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
+            kept = {name: at for name, at in reported.at.items() if name in ttls and name not in troubled}
+            return dg.SensorResult(
+                asset_events=[*judged, *(_calm(database, row) for row in calm)],
+                skip_reason=_describe_tick(
+                    calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)
+                ),
+                cursor=cursors.dump(_Reported(kept | {row.data_type: now for row in calm}, late)),
+            )
 
     return sensor
 

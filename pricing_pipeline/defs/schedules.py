@@ -118,6 +118,7 @@ class MissedSlots:
         }
         # With these, a tick does not evaluate every expression.
         self._next: dict[str, tuple[datetime, datetime]] = {}
+        self._noted: dict[str, datetime] = {}
 
     def serve(self, engine: Engine) -> dict[str, datetime]:
         """Serve missed slots; returns them by data type. One bad type does not stop the others."""
@@ -130,6 +131,7 @@ class MissedSlots:
         for name, slot in served.items():
             try:
                 missed = self._missed(name, slot, now - _GRACE)
+                self._note(engine, name)
                 if missed is None:
                     continue
                 with engine.begin() as connection:
@@ -139,6 +141,14 @@ class MissedSlots:
             except Exception:
                 _LOG.exception("the schedule of %s cannot be evaluated", name)
         return caught_up
+
+    def _note(self, engine: Engine, name: str) -> None:
+        """Write down which slot is next, so that its lateness shows while no sensor ticks."""
+        _, slot = self._next.get(name, (None, None))
+        if slot is not None and self._noted.get(name) != slot:
+            with engine.begin() as connection:
+                schedules.note_next_slot(connection, name, slot)
+            self._noted[name] = slot
 
     def _missed(self, name: str, served: datetime, until: datetime) -> datetime | None:
         if name not in self._crons:

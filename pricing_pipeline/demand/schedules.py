@@ -34,6 +34,11 @@ def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | N
     return queued
 
 
+def note_next_slot(connection: Connection, data_type: str, slot: datetime) -> None:
+    """Write down the first slot after the served one, as its schedule says."""
+    connection.execute(query("demand.note_next_slot"), {"data_type": data_type, "slot": slot})
+
+
 def waiting_schedules(connection: Connection) -> list[WaitingSchedule]:
     """The schedules that cannot queue some of their instruments now, and why."""
     return [

@@ -27,7 +27,7 @@ AWAKE_AFTER = 60
 """Seconds in which all works again after the machine slept, or the pipeline was off: what stood still is no alert."""
 
 RULES = (
-    AlertRule("duties_stand_still", "P0", lasts_seconds=AWAKE_AFTER),
+    AlertRule("unhealthy", "P0", lasts_seconds=AWAKE_AFTER),
     AlertRule("duty_fails", "P1", lasts_seconds=600),
     AlertRule("quota_ends", "P2", lasts_seconds=600),
     AlertRule("quota_near", "P2"),

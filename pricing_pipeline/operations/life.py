@@ -1,4 +1,7 @@
-"""Signs of life of a notifier: files for the supervisor, which need no database, and what `status` says of them."""
+"""Signs of life of a notifier: files for the supervisor, which need no database, and those that the database keeps.
+
+Whether it is late is said by health.py.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from pricing_pipeline.db.query_loader import query
 LOOKS, PRICES, RUNS, TABLES = "looks", "prices", "runs", "tables"
 """The files of its threads: one looks for trouble, one at prices, one sends messages, one writes into tables."""
 SILENT_AFTER = timedelta(minutes=2)
+"""A session that has the turn to look for so long and does not look hangs."""
 
 
 class SignsOfLife:
@@ -69,28 +73,6 @@ class LastSigns:
     looked_at: datetime | None
     ran_at: datetime | None
     now: datetime
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether nobody is told of trouble now."""
-        return any(at is None or at <= self.now - SILENT_AFTER for at in (self.looked_at, self.ran_at))
-
-    @property
-    def words(self) -> str | None:
-        """Why nobody is told of trouble, in a sentence; None while a notifier works."""
-        if not self.is_silent:
-            return None
-        if self.looked_at is None and self.ran_at is None:
-            return "nobody is told of trouble: no notifier has ever run. `pricing-pipeline up` starts one"
-        lacks = [
-            f"{what} {f'since {at:%Y-%m-%d %H:%M} UTC' if at is not None else 'yet'}"
-            for what, at in (("looked for alerts", self.looked_at), ("sent messages", self.ran_at))
-            if at is None or at <= self.now - SILENT_AFTER
-        ]
-        return (
-            f"nobody is told of trouble: no notifier has {' or '.join(lacks)}. `pricing-pipeline up` keeps one "
-            "running; its log says what it waits for"
-        )
 
 
 def last_signs(connection: Connection) -> LastSigns:

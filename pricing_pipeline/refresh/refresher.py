@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from importlib import import_module
 from typing import TypeVar
@@ -128,17 +129,22 @@ class Refresher:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._helper.shutdown(wait=True, cancel_futures=True)
 
-    def drain(self, seconds: int) -> bool:
+    def drain(self, seconds: int, requested_at: datetime | None = None) -> bool:
         """Work for `seconds`, or until nobody watches and nothing is queued; False if another drain works.
 
-        Raises ReadReplica when the database takes no writes.
+        Raises ReadReplica when the database takes no writes. `requested_at` (UTC) is when its run was requested.
 
         A lease in the database tells the sensor that this drain is alive and when it ends, so that
         its successor starts in time.
         """
         # Each statement is its own transaction: a process that freezes between two keeps no lock.
         with self._autocommit.connect() as connection:
-            parameters = {"worker": self._worker, "run_id": self._run_id, "seconds": seconds}
+            parameters = {
+                "worker": self._worker,
+                "run_id": self._run_id,
+                "seconds": seconds,
+                "requested_at": requested_at,
+            }
             drain_id = connection.execute(query("drains.begin"), parameters).scalar_one()
         if drain_id is None:
             return False

@@ -36,6 +36,12 @@ OVER_AFTER = 300
 pytestmark = pytest.mark.usefixtures("still")
 
 
+@pytest.fixture(autouse=True)
+def unscheduled(core: Core) -> None:
+    """Nothing needs Dagster until a test has somebody want something."""
+    core.rows("UPDATE pricing.data_type_registry SET refresh_strategy = 'on-demand', refresh_schedule = NULL")
+
+
 def look(core: Core) -> int:
     return alerts.look(core.engine)
 
@@ -115,7 +121,7 @@ def test_b21_a_rule_that_fails_is_told_and_stops_no_other(
     keep_looking(core, clock, alerts.BROKEN.lasts_seconds)
     assert open_alerts(core).keys() >= {"breaker_open", "rule_fails"}
     found = core.rows("SELECT subject, says FROM pricing.alerts WHERE rule = 'rule_fails' ORDER BY 1")
-    assert [row.subject for row in found] == ["nothing_completed", "quota_near", "quota_short"]
+    assert [row.subject for row in found] == ["nothing_completed", "quota_near", "quota_short", "unhealthy"]
     assert all("function pricing.bytes_used" in row.says for row in found)
     assert open_alerts(core)["breaker_open"] == TWELVEDATA
 
@@ -253,9 +259,12 @@ def test_b21_what_nobody_is_to_be_told_of_waits_for_somebody(core: Core, clock: 
 def test_b21_that_no_duty_ever_ran_is_seen(core: Core, clock: Clock) -> None:
     look(core)
     assert open_alerts(core) == {}
+    core.heartbeat("ann", (QUOTE, "AAPL"))
     clock.advance(601)
     keep_looking(core, clock, AWAKE_AFTER)
-    assert open_alerts(core) == {"duties_stand_still": "duties"}
+    assert open_alerts(core) == {"unhealthy": "pipeline", "nothing_completed": TWELVEDATA}
+    says = core.one("SELECT says FROM pricing.alerts WHERE rule = 'unhealthy'")
+    assert "The duty adopt_pairs has not run yet" in says
 
 
 def test_b21_a_paused_instrument_is_not_forgotten(core: Core, clock: Clock) -> None:

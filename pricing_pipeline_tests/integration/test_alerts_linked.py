@@ -48,7 +48,7 @@ def fail_run(core: Core) -> None:
         ("breaker_open", TWELVEDATA, f"assets/provider/{TWELVEDATA}"),
         ("provider_fails", f"{TWELVEDATA} {QUOTE}", f"assets/latest_price/{QUOTE}"),
         ("pair_forgotten", QUOTE, f"assets/latest_price/{QUOTE}"),
-        ("duties_stand_still", "duties", None),
+        ("unhealthy", "pipeline", None),
         ("many_warnings", "../../runs", None),
     ],
 )

@@ -39,6 +39,7 @@ KEYS = {
         "role_faults",
         "sandbox",
         "error",
+        "health",
     ),
 }
 

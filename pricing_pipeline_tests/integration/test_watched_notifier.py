@@ -165,6 +165,7 @@ def test_b21_a_file_that_stands_still_is_no_answer(tmp_path: Path, monkeypatch: 
 
 def test_b21_status_says_when_nobody_looks(cli: CommandLine, core: Core, clock: Clock) -> None:
     clock.stop()
+    clock.advance(120)
     assert "nobody is told of trouble: no notifier has ever run" in cli("status").stdout
     alerts.look(core.engine, worker="here")
     with core.engine.begin() as connection:

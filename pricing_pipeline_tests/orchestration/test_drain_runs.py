@@ -46,6 +46,8 @@ def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
     assert run.success
     assert time.monotonic() - began > 4.5
     assert core.one("SELECT finished_at IS NOT NULL FROM pricing.drains WHERE run_id = :run", run=run.run_id)
+    waited = "SELECT extract(epoch FROM started_at - requested_at) FROM pricing.drains WHERE run_id = :run"
+    assert 0 < core.one(waited, run=run.run_id) < time.monotonic() - began, "how long the run took to start"
 
     # From the price to its call, and from the call to its run.
     assert core.rows(

@@ -132,3 +132,24 @@ def test_b14_one_bad_schedule_does_not_stop_the_others(engine: Engine, core: Cor
 def test_b14_a_clock_that_is_ahead_cannot_swallow_slots(core: Core) -> None:
     core.call("SELECT pricing.enqueue_scheduled('mf_nav', 'infinity')")
     assert served(core) <= core.clock()
+
+
+def test_b23_the_next_slot_is_written_down_so_that_its_lateness_shows(
+    stage: Stage, core: Core, clock: Clock
+) -> None:
+    def late() -> bool:
+        return bool(core.one("SELECT is_late FROM pricing.health() WHERE part = 'schedules'"))
+
+    clock.set(utc("2026-11-19 12:00"))
+    core.rows("UPDATE pricing.schedule_walks SET served_slot = '2026-11-18 18:00Z'")
+    core.rows("SELECT pricing.note_life('start')")
+    stage.tick(SENSOR)
+    assert core.one("SELECT next_slot FROM pricing.schedule_walks") == utc("2026-11-19 18:00")
+    clock.set(utc("2026-11-19 18:04:59"))
+    assert not late()
+    clock.set(utc("2026-11-19 18:05"))
+    assert late(), "no sensor has ticked since"
+    stage.tick(SENSOR)
+    assert not late()
+    stage.tick(SENSOR)
+    assert core.one("SELECT next_slot FROM pricing.schedule_walks") == utc("2026-11-20 18:00")

@@ -14,6 +14,7 @@ from dagster._core.scheduler.instigation import InstigatorState, TickStatus
 from dagster._core.test_utils import freeze_time
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, a_run, an_instance, move
@@ -321,3 +322,23 @@ def test_f7_trading_days_are_written_by_a_sensor_that_lets_the_first_prices_pass
     assert third.skip_message == "every calendar in use is known far enough"
     sensor = stage.repository.get_sensor_def("extend_calendars")
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+
+
+def test_b22_b23_ticks_are_noted_and_those_that_fail_only_begin(
+    stage: Stage, core: Core, clock: Clock
+) -> None:
+    def signs() -> dict[str, tuple[int, bool]]:
+        rows = core.rows(
+            "SELECT part, times, coalesce(ended_at = began_at, false) AS is_done FROM pricing.signs_of_life"
+            " WHERE part IN ('refresh_watched', 'report_freshness')"
+        )
+        return {row.part: (row.times, row.is_done) for row in rows}
+
+    stage.tick(SENSOR)
+    stage.tick("report_freshness")
+    assert signs() == {SENSOR: (1, True), "report_freshness": (1, True)}
+    core.rows("ALTER FUNCTION pricing.enqueue_due(integer) RENAME TO enqueue_nothing")
+    clock.advance(5)
+    with pytest.raises(DBAPIError):
+        stage.tick(SENSOR)
+    assert signs() == {SENSOR: (1, False), "report_freshness": (1, True)}

@@ -28,8 +28,14 @@ def run_duties(core: Core, _: Clock) -> None:
 
 
 def stand_still(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
     run_duties(core, clock)
     clock.advance(601)
+
+
+def want_nothing(core: Core, clock: Clock) -> None:
+    core.unsubscribe("ann", (QUOTE, "AAPL"))
+    empty_queue(core, clock)
 
 
 def break_duty(core: Core, clock: Clock) -> None:
@@ -240,7 +246,7 @@ def look_at_prices(core: Core, _: Clock) -> None:
 
 
 CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
-    "duties_stand_still": (stand_still, run_duties, "duties"),
+    "unhealthy": (stand_still, want_nothing, "pipeline"),
     "duty_fails": (break_duty, mend_duty, "prune"),
     "quota_ends": (want_too_much, raise_quota, TWELVEDATA),
     "quota_near": (use_quota(0.76), forget_usage, TWELVEDATA),

@@ -199,7 +199,7 @@ _FUNCTION_COLUMNS = [("Tasks", "from", 2), ("Demand", "event", 1), ("Drains", "s
 def test_the_duties_and_how_often_they_run_are_those_of_the_database() -> None:
     units = {"s": "seconds", "min": "minute", "h": "hour"}
     said = re.findall(r"`(\w+)` \((\d+) (s|min|h)\)", section("Drains"))
-    written = re.findall(r"\('(\w+)', interval '(\d+) (\w+)'\)", function_bodies()["run_duties"])
+    written = re.findall(r"\(\d+, '(\w+)', interval '(\d+) (\w+)'\)", function_bodies()["duty_intervals"])
     assert {(name, number, units[unit]) for name, number, unit in said} == set(written)
 
 

@@ -29,6 +29,7 @@ RELEASED = {
     "0061_ttl_stretches.sql": "884bbd89f3018fdc",
     "0062_token_expiry.sql": "1249911d37d3d7f5",
     "0063_stream.sql": "91f5e67b2322a6be",
+    "0064_health.sql": "d4f99e79a42305ee",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -20,9 +20,10 @@ from pricing_pipeline.api.page.rendering import sections
 from pricing_pipeline.api.page.verdict import State, judge
 from pricing_pipeline.demand.backfills import Listed
 from pricing_pipeline.demand.freshness import Freshness, Why
-from pricing_pipeline.operations.life import LastSigns
+from pricing_pipeline.operations.health import Part
 from pricing_pipeline.prices.quarantined_values import QuarantinedValue
 from pricing_pipeline.quarantine.opinions import Opinion
+from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import Standing
 from pricing_pipeline_tests.support.hostile_texts import hostile_texts
 
@@ -78,7 +79,10 @@ def told(text: str) -> Reading:
         most_watched=[Watched(text, text, 2, Decimal("1E-8"), "c" + text, NOW)],
         providers=[
             Provider(
-                Standing(text, text, text, text, 100, 40, True, []), text, [(date(2026, 11, 25), 5)]
+                Standing(text, text, text, text, 100, 40, True, []),
+                Forecast(text, 100, 40, 1, 5, 1, 1.0, 0.0, "wanted", 1.0, "ends", 1.0, NOW, NOW, NOW, 2.0, 3.0),
+                text,
+                [(date(2026, 11, 25), 5)],
             )
         ],
         waiting=[row(**waiting)],
@@ -93,7 +97,7 @@ def told(text: str) -> Reading:
                 "3f9c", text, date(2010, 1, 1), date(2010, 2, 1), [text], text, NOW, None, None, {}, 5, 2, 1, 0, 2
             )  # type: ignore[arg-type]
         ],
-        notifier=LastSigns(NOW, NOW, NOW),
+        late_parts=[Part("queue", True, NOW, text)],
     )  # fmt: skip
 
 
@@ -155,7 +159,7 @@ CALM = replace(
     told("plain"),
     types=[Freshness("plain", 1, 2, 2, 2, 0, 0, 0, 0, 0, 0, NOW)],
     worst=[], dead_tasks=[], failing_tasks=[], alerts=[], operations=[], doubted=[], quarantined=0, backfills=[],
-    providers=[], waiting=[],
+    providers=[], waiting=[], late_parts=[],
 )  # fmt: skip
 
 
@@ -168,8 +172,8 @@ def test_b23_all_is_well_is_said_only_when_it_is() -> None:
         (State.ILL, {"types": ill.types}),
         (State.ILL, {"alerts": [{**ill.alerts[0], **unheard}]}),
         (State.WAITS, {"alerts": [{**ill.alerts[0], **unheard, "severity": "P2"}]}),
-        (State.ILL, {"notifier": LastSigns(None, None, NOW)}),
-        (State.ILL, {"notifier": LastSigns(NOW - timedelta(hours=1), NOW, NOW)}),
+        (State.ILL, {"late_parts": [Part("daemon", True, NOW, "Dagster's daemon has ticked no sensor yet")]}),
+        (State.ILL, {"late_parts": [Part("database", True, None, None)]}),
         (State.WAITS, {"providers": ill.providers}),
         (State.WAITS, {"quarantined": 1}),
         (State.WAITS, {"dead_tasks": ill.dead_tasks}),

@@ -18,13 +18,14 @@ from pricing_pipeline.demand import backfills, freshness
 from pricing_pipeline.demand.backfills import Listed
 from pricing_pipeline.demand.freshness import Freshness, Why
 from pricing_pipeline.domain.exact import to_decimal
-from pricing_pipeline.operations import alerts, life
-from pricing_pipeline.operations.life import LastSigns
+from pricing_pipeline.operations import alerts, health
+from pricing_pipeline.operations.health import Part
 from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.prices.quarantined_values import QuarantinedValue
 from pricing_pipeline.quarantine import opinions
 from pricing_pipeline.quarantine.opinions import Opinion
-from pricing_pipeline.queue import limits
+from pricing_pipeline.queue import forecast, limits
+from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import Standing
 
 _MOST = 20
@@ -69,9 +70,11 @@ class Doubted:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """An active provider: what stops it, its limits, and the bytes of each of the last 30 days, oldest first."""
+    """An active provider: what stops it, its limits, how long its quota lasts, and the bytes of each of the last 30
+    days, oldest first."""
 
     standing: Standing
+    forecast: Forecast
     breaker: str
     by_day: Sequence[tuple[date, int]]
 
@@ -99,7 +102,7 @@ class Reading:
     doubted: Sequence[Doubted]
     quarantined: int
     backfills: Sequence[Listed]
-    notifier: LastSigns
+    late_parts: Sequence[Part]
 
     def total(self, name: str) -> int:
         """A count of Freshness over all data types."""
@@ -165,7 +168,7 @@ def read(connection: Connection) -> Reading:
         doubted=_doubted(connection, values),
         quarantined=sum(count.quarantined for count in counts),
         backfills=backfills.recent(connection, 8),
-        notifier=life.last_signs(connection),
+        late_parts=health.late(health.measure(connection)),
     )
 
 
@@ -203,6 +206,7 @@ def _most_watched(connection: Connection) -> list[Watched]:
 def _providers(connection: Connection, now: datetime) -> list[Provider]:
     allowances = limits.allowances(connection)
     standings = {one.provider: one for one in limits.standings(connection, [a.provider for a in allowances])}
+    forecasts = {each.provider: each for each in forecast.forecasts(connection)}
     by_day: dict[str, dict[date, int]] = {}
     for row in _rows(connection, "bytes_by_day"):
         by_day.setdefault(row.provider, {})[row.day] = row.bytes
@@ -210,6 +214,7 @@ def _providers(connection: Connection, now: datetime) -> list[Provider]:
     return [
         Provider(
             standings[allowance.provider],
+            forecasts[allowance.provider],
             allowance.breaker,
             [(day, by_day.get(allowance.provider, {}).get(day, 0)) for day in days],
         )

@@ -85,6 +85,10 @@ def _alerts(reading: Reading) -> Iterator[Finding]:
             yield Finding(state, f"{_counted(len(found), kind)} {verb} open", "alerts")
 
 
+_SECTIONS = {"freshness": "old", "providers": "providers", "queue": "queue"}
+"""The section that shows more about a part of the pipeline."""
+
+
 def _providers(reading: Reading) -> Iterator[Finding]:
     # An alert about a provider says the same with more words.
     told = {word for alert in reading.alerts for word in str(alert["subject"]).split()}
@@ -93,9 +97,11 @@ def _providers(reading: Reading) -> Iterator[Finding]:
             yield Finding(State.WAITS, provider.standing.words.rstrip("."), "providers")
 
 
-def _notifier(reading: Reading) -> Iterator[Finding]:
-    if reading.notifier.words is not None:
-        yield Finding(State.ILL, reading.notifier.words.replace("`", ""), "alerts")
+def _parts(reading: Reading) -> Iterator[Finding]:
+    for part in reading.late_parts:
+        yield Finding(
+            State.ILL, (part.says or part.part).replace("`", ""), _SECTIONS.get(part.part, "alerts")
+        )
 
 
 def _values(reading: Reading) -> Iterator[Finding]:
@@ -130,7 +136,7 @@ def _operations(reading: Reading) -> Iterator[Finding]:
 LOOKS: tuple[Callable[[Reading], Iterator[Finding]], ...] = (
     _late,
     _alerts,
-    _notifier,
+    _parts,
     _providers,
     _values,
     _tasks,

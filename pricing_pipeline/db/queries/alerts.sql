@@ -49,15 +49,11 @@ VALUES (:rule, :subject, pricing.clock() + make_interval(secs => :seconds), :log
 WITH ended AS (UPDATE pricing.alert_silences s SET until = pricing.clock() WHERE s.rule = :rule AND s.until > pricing.clock() RETURNING 1)
 SELECT count(*) FROM ended;
 
--- name: duties_stand_still
--- No duty has run for ten minutes, or none since there are data types, or none has followed the clock, though the database answers.
-SELECT 'duties' AS subject,
-       format(CASE WHEN d.last_at < pricing.clock() THEN 'No duty has run for %s.' ELSE 'The database''s clock was set back by %s, and no duty has run since then.' END
-              || ' The sensor of Dagster, or a drain, runs them: look whether Dagster''s daemon runs.',
-              pricing.format_span(greatest(pricing.clock() - d.last_at, d.last_at - pricing.clock()))) AS says
-FROM (SELECT coalesce(max(greatest(x.last_success_at, x.last_failure_at)), (SELECT min(t.created_at) FROM pricing.data_type_registry t)) AS last_at
-      FROM pricing.duties x) d
-WHERE d.last_at < pricing.clock() - interval '10 minutes' OR d.last_at > pricing.clock() + interval '1 minute';
+-- name: unhealthy
+-- A part of the pipeline is late. The notifier tells it, and cannot tell that itself is silent.
+SELECT 'pipeline' AS subject, format('Late: %s. %s.', string_agg(replace(h.part, '_', ' '), ', ' ORDER BY h.place),
+                                     string_agg(upper(left(h.says, 1)) || substr(h.says, 2), '. ' ORDER BY h.place)) AS says
+FROM pricing.health() WITH ORDINALITY AS h (part, is_late, since, says, place) WHERE h.is_late AND h.part <> 'notifier' HAVING count(*) > 0;
 
 -- name: duty_fails
 -- A duty has failed since it last succeeded.
@@ -96,17 +92,8 @@ FROM (SELECT count(*) AS tasks FROM pricing.api_call_queue_live l WHERE l.status
 
 -- name: nothing_completed
 -- What people watch has been due for ten minutes at a provider that may be called, and nothing was completed in that time.
-WITH n AS MATERIALIZED (SELECT pricing.clock() AS at)
 SELECT q.provider AS subject, format('Nothing was completed at %s for ten minutes, though it may be called. Tasks that are due there: %s.', q.provider, q.tasks) AS says
-FROM n CROSS JOIN LATERAL (
-    SELECT l.provider, count(*) AS tasks, min(greatest(l.enqueued_at, l.run_after)) AS since
-    FROM pricing.api_call_queue_live l WHERE l.status = 'pending' AND l.priority > 0 GROUP BY 1) q
-JOIN pricing.provider_state s USING (provider) JOIN pricing.data_collectors p USING (provider)
-WHERE q.since < n.at - interval '10 minutes' AND s.breaker = 'closed' AND pricing.bytes_used(q.provider, n.at) < 0.95 * p.quota_bytes
-  AND EXISTS (SELECT FROM pricing.key_allowances(q.provider, n.at) k WHERE k.is_usable AND k.units_left > 0)
-  AND NOT EXISTS (SELECT FROM pricing.collector_call_log c
-                  WHERE c.provider = q.provider AND c.moved_to IS NULL AND c.started_at > n.at - interval '15 minutes'
-                    AND c.finished_at > n.at - interval '10 minutes' AND c.outcome = 'ok');
+FROM pricing.stalled_providers() q;
 
 -- name: pair_forgotten
 -- A watched pair is due for a day, or for its TTL if that is longer, and no task is queued for it.

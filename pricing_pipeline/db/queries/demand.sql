@@ -23,6 +23,12 @@ SELECT pricing.enqueue_scheduled(:data_type, CAST(:slot AS timestamptz));
 SELECT w.data_type, w.served_slot FROM pricing.schedule_walks w JOIN pricing.data_type_registry r USING (data_type)
 WHERE r.is_active AND r.refresh_strategy = 'scheduled';
 
+-- name: note_next_slot
+-- The first slot after the served one.
+UPDATE pricing.schedule_walks w SET next_slot = CAST(:slot AS timestamptz)
+FROM (SELECT x.data_type FROM pricing.schedule_walks x WHERE x.data_type = :data_type FOR UPDATE SKIP LOCKED) mine
+WHERE w.data_type = mine.data_type AND w.next_slot IS DISTINCT FROM CAST(:slot AS timestamptz);
+
 -- name: waiting_schedules
 -- Which schedules cannot queue some of their instruments now, and why.
 SELECT data_type, slot, instruments, reason FROM pricing.waiting_schedules();

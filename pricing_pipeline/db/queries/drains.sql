@@ -1,6 +1,6 @@
 -- name: begin
 -- Start a drain; NULL when another is at work.
-SELECT pricing.begin_drain(:worker, :run_id, :seconds);
+SELECT pricing.begin_drain(:worker, :run_id, :seconds, CAST(:requested_at AS timestamptz));
 
 -- name: begun
 -- Which of these runs have begun a drain, alive or not?

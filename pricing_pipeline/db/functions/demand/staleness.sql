@@ -32,7 +32,9 @@ BEGIN
         END IF;
     END LOOP;
     -- Behind what people want: the walks of scheduled types.
-    RETURN queued + pricing.walk_schedules();
+    queued := queued + pricing.walk_schedules();
+    PERFORM pricing.note_life('enqueue_due', extract(epoch FROM pricing.clock() - now_)::float8);
+    RETURN queued;
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_due(integer) IS
     'The staleness check: serves what clients have asked for, queues what is due and stale (at most so many pairs of each type), moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.';

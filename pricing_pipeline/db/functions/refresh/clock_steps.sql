@@ -61,6 +61,8 @@ COMMENT ON FUNCTION pricing.note_step(timestamptz, timestamptz, interval) IS
 CREATE OR REPLACE FUNCTION pricing.note_gap(now_ timestamptz, known timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
+    -- Nothing is late that had no time yet to go on.
+    PERFORM pricing.note_life('start');
     -- Viewers, who say each minute that they are there, seem to be silent: they have time for a heartbeat.
     PERFORM pricing.note_duty(v.name, d.last_failure_at, d.last_error, now_ + v.wait)
     FROM (VALUES
@@ -105,6 +107,7 @@ BEGIN
     PERFORM pricing.move_alerts(now_, step);
     PERFORM pricing.move_price_alerts(now_);
     PERFORM pricing.move_notifiers(now_);
+    PERFORM pricing.move_signs_of_life(now_);
     PERFORM pricing.move_dagster_failures(now_);
     PERFORM pricing.move_calls(now_, step);
     PERFORM pricing.move_plans(now_, step);

@@ -30,7 +30,7 @@ END $$;
 COMMENT ON FUNCTION pricing.await_turn(text) IS 'What take_turn does, for a person who can wait a second for it.';
 
 
-CREATE OR REPLACE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer) RETURNS uuid
+CREATE OR REPLACE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer, requested timestamptz DEFAULT NULL) RETURNS uuid
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz;
@@ -46,12 +46,12 @@ BEGIN
                WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.ends_at > now_ + interval '16 seconds') THEN
         RETURN NULL;
     END IF;
-    INSERT INTO pricing.drains (run_id, worker, started_at, ends_at, lease_until)
-    VALUES (run, worker_name, now_, now_ + make_interval(secs => seconds), now_ + interval '15 seconds')
+    INSERT INTO pricing.drains (run_id, worker, started_at, ends_at, lease_until, requested_at)
+    VALUES (run, worker_name, now_, now_ + make_interval(secs => seconds), now_ + interval '15 seconds', requested)
     RETURNING drain_id INTO begun;
     RETURN begun;
 END $$;
-COMMENT ON FUNCTION pricing.begin_drain(text, text, integer) IS 'Starts a drain, or returns NULL when another one is at work.';
+COMMENT ON FUNCTION pricing.begin_drain(text, text, integer, timestamptz) IS 'Starts a drain, whose run was requested at a time, or returns NULL when another one is at work.';
 
 
 CREATE OR REPLACE FUNCTION pricing.extend_drain(extended uuid) RETURNS void
@@ -98,6 +98,24 @@ COMMENT ON FUNCTION pricing.wake_workers() IS
     'Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is left out while the server''s queue of notifications is half full, or another session writes into it.';
 
 
+CREATE OR REPLACE FUNCTION pricing.duty_intervals() RETURNS TABLE (place integer, name text, every interval)
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT v.place, v.name, v.every FROM (VALUES
+        (1, 'recover_tasks', interval '10 seconds'), (2, 'lift_marks', interval '10 seconds'), (3, 'expire_calls', interval '15 seconds'),
+        (4, 'repair_demand', interval '1 minute'), (5, 'reconcile_demand', interval '1 minute'), (6, 'retire_tasks', interval '1 minute'),
+        (7, 'fail_impossible_tasks', interval '1 minute'), (8, 'adopt_pairs', interval '1 minute'), (9, 'note_watched_calendars', interval '1 minute'),
+        (10, 'resolve_tasks', interval '1 minute'), (11, 'forget_views', interval '1 hour'), (12, 'warn_frozen', interval '1 hour'),
+        (13, 'refetch_history', interval '10 minute'), (14, 'close_believed', interval '10 minute'), (15, 'prune', interval '1 hour'),
+        (16, 'thin_history', interval '1 minute'), (17, 'sample_freshness', interval '5 minute'), (18, 'count_task_times', interval '1 minute'),
+        (19, 'stretch_ttls', interval '5 minute'),
+        -- Late, because add_demand cannot add what this has deleted until the round ends.
+        (20, 'clean_subscriptions', interval '1 minute'),
+        -- Last: what locks a provider waits for nothing after it.
+        (21, 'watch_providers', interval '10 seconds'), (22, 'reroute_waiting', interval '10 seconds')) AS v (place, name, every)
+$$;
+COMMENT ON FUNCTION pricing.duty_intervals() IS 'The periodic duties, each a function of this name: how often they run, and in which order.';
+
+
 CREATE OR REPLACE FUNCTION pricing.run_duties() RETURNS text[]
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
@@ -116,24 +134,14 @@ BEGIN
         RETURN ran;
     END IF;
     FOR duty_ IN
-        SELECT v.name FROM (VALUES
-            ('recover_tasks', interval '10 seconds'), ('lift_marks', interval '10 seconds'), ('expire_calls', interval '15 seconds'),
-            ('repair_demand', interval '1 minute'), ('reconcile_demand', interval '1 minute'), ('retire_tasks', interval '1 minute'),
-            ('fail_impossible_tasks', interval '1 minute'), ('adopt_pairs', interval '1 minute'), ('note_watched_calendars', interval '1 minute'),
-            ('resolve_tasks', interval '1 minute'),
-            ('forget_views', interval '1 hour'), ('warn_frozen', interval '1 hour'),
-            ('refetch_history', interval '10 minute'), ('close_believed', interval '10 minute'), ('prune', interval '1 hour'), ('thin_history', interval '1 minute'), ('sample_freshness', interval '5 minute'),
-            ('stretch_ttls', interval '5 minute'),
-            -- Late, because add_demand cannot add what this has deleted until the round ends.
-            ('clean_subscriptions', interval '1 minute'),
-            -- Last: what locks a provider waits for nothing after it.
-            ('watch_providers', interval '10 seconds'), ('reroute_waiting', interval '10 seconds')) AS v (name, every)
+        SELECT v.name FROM pricing.duty_intervals() v
         LEFT JOIN pricing.duties d ON d.duty = v.name
         -- A time ahead of the clock says nothing: the clock was set back while somebody had the row locked.
         WHERE NOT coalesce(d.last_success_at > now_ - v.every AND d.last_success_at <= now_ + interval '10 seconds', false)
           AND coalesce(d.not_before <= now_, true)
           -- One that fails must not cost every look its patience with locks.
           AND NOT coalesce(d.last_failure_at > now_ - least(v.every, interval '1 minute') AND d.last_failure_at <= now_ + interval '10 seconds', false)
+        ORDER BY v.place
     LOOP
         PERFORM FROM pricing.duties d WHERE d.duty = duty_.name FOR UPDATE SKIP LOCKED;
         CONTINUE WHEN NOT FOUND AND EXISTS (SELECT FROM pricing.duties d WHERE d.duty = duty_.name);

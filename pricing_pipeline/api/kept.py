@@ -1,0 +1,52 @@
+"""A value that many ask for and one thread gathers: it is kept for some seconds, and nobody waits long for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """What `gather` returns, at most `seconds` old.
+
+    It is gathered in a thread of its own, so that it needs none of those that work on requests, and a thread that hangs
+    keeps no process from ending. For one event loop.
+    """
+
+    def __init__(self, gather: Callable[[], T], *, seconds: float, patience: float) -> None:
+        self._gather = gather
+        self._seconds = seconds
+        self._patience = patience
+        self._began = 0.0
+        self._gathered: Future[tuple[T | None, Exception | None]] | None = None
+
+    async def get(self) -> T:
+        """The value. Raises what gathering it raised, and TimeoutError if that takes more than `patience` seconds."""
+        gathered = self._gathered
+        if gathered is None or (gathered.done() and self._began + self._seconds <= time.monotonic()):
+            gathered = self._gathered = Future()
+            self._began = time.monotonic()
+            threading.Thread(target=self._fill, args=(gathered,), name="kept", daemon=True).start()
+        left = self._began + self._patience - time.monotonic()
+        if not gathered.done():
+            await asyncio.wait([asyncio.wrap_future(gathered)], timeout=max(left, 0.0))
+        if not gathered.done():
+            raise TimeoutError
+        value, error = gathered.result()
+        if error is not None:
+            raise error
+        return value  # type: ignore[return-value]  # without an error there is one
+
+    def _fill(self, gathered: Future[tuple[T | None, Exception | None]]) -> None:
+        try:
+            outcome = self._gather(), None
+        except Exception as error:
+            gathered.set_result((None, error))
+        else:
+            gathered.set_result(outcome)

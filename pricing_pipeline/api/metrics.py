@@ -1,0 +1,153 @@
+"""`/metrics`: figures of the pipeline, and of this process' requests, as Prometheus reads them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import Metric as Family
+from sqlalchemy import Engine
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pricing_pipeline.api.access import Reader
+from pricing_pipeline.api.kept import Kept
+from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.operations import figures
+from pricing_pipeline.operations.figures import COUNTER, HISTOGRAM, Figures, Metric, Row, Source
+
+_KEPT_SECONDS = 5.0
+_PATIENCE_SECONDS = 8.0
+"""Prometheus gives up after ten seconds."""
+_PREFIX = "/v1"
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+router = APIRouter(tags=["health"])
+
+
+class RequestTimes:
+    """What this process knows of its own requests. It begins anew with each start, and each process has its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry(auto_describe=False)
+        self._seconds = Histogram(
+            "pricing_api_request_seconds",
+            "how long requests to this process took until the answer began",
+            ("method", "route", "status"),
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self._started = Gauge(
+            "pricing_api_start_time_seconds",
+            "when this process began, in Unix seconds",
+            registry=self.registry,
+        )
+        self._started.set(time.time())
+
+    def note(self, scope: Scope, status: int, seconds: float) -> None:
+        """Note an answer. Routes are templates, and what is none of ours counts as one, so labels are bounded."""
+        path = getattr(scope.get("route"), "path", None)
+        route, method = ("none", "any") if path is None else (_with_prefix(scope, path), scope["method"])
+        self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
+
+
+def _with_prefix(scope: Scope, path: str) -> str:
+    """The template of a path as people know it: a route does not know the prefix under which it was included."""
+    is_included = scope["path"].startswith(f"{_PREFIX}/") and not path.startswith(f"{_PREFIX}/")
+    return f"{_PREFIX}{path}" if is_included else path
+
+
+class Measured:
+    """An ASGI application that notes how long `app` takes until its answers begin."""
+
+    def __init__(self, app: ASGIApp, *, times: RequestTimes) -> None:
+        self._app = app
+        self._times = times
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have the application answer, and note when it begins to."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.monotonic()
+
+        async def send_noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._times.note(scope, message["status"], time.monotonic() - began)
+            await send(message)
+
+        await self._app(scope, receive, send_noted)
+
+
+def kept_figures(engine: Engine) -> Kept[Figures]:
+    """The figures of the pipeline, read at most every five seconds."""
+    return Kept(lambda: figures.measure(engine), seconds=_KEPT_SECONDS, patience=_PATIENCE_SECONDS)
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def read_metrics(request: Request, _: Reader) -> Response:
+    """Figures for Prometheus, which sends a token with the scope `read`. docs/metrics.md says what each means."""
+    kept: Kept[Figures] = request.app.state.figures
+    times: RequestTimes = request.app.state.request_times
+    try:
+        found = await kept.get()
+    except TimeoutError:
+        raise Refused(
+            503, "database-busy", "the database takes too long to say", {"Retry-After": "5"}
+        ) from None
+    pipeline = CollectorRegistry(auto_describe=False)
+    pipeline.register(_Collected(found))
+    return Response(
+        generate_latest(pipeline) + generate_latest(times.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4
+    )
+
+
+class _Collected:
+    """Figures in the shape that prometheus-client collects."""
+
+    def __init__(self, found: Figures) -> None:
+        self._found = found
+
+    def collect(self) -> Iterator[Family]:
+        for source in figures.SOURCES:
+            if source.name in self._found.rows:
+                for metric in source.metrics:
+                    yield _family(source, metric, self._found.rows[source.name])
+        missing = GaugeMetricFamily("pricing_metrics_missing", MISSING, labels=["source"])
+        for source in figures.SOURCES:
+            missing.add_metric([source.name], int(source.name in self._found.failed))
+        yield missing
+        yield GaugeMetricFamily("pricing_metrics_seconds", TOOK, value=self._found.seconds)
+
+
+MISSING = "1 while these figures could not be read"
+TOOK = "how long reading the figures took"
+
+
+def _family(source: Source, metric: Metric, rows: Sequence[Row]) -> Family:
+    if metric.kind == HISTOGRAM:
+        return _histogram(source, metric, rows)
+    kind = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
+    family = kind(metric.name, metric.says, labels=source.labels)
+    for row in rows:
+        if row[metric.column] is not None:
+            family.add_metric(_labels(source, row), row[metric.column])
+    return family
+
+
+def _histogram(source: Source, metric: Metric, rows: Iterable[Row]) -> Family:
+    family = HistogramMetricFamily(metric.name, metric.says, labels=source.labels)
+    for row in rows:
+        buckets = [
+            (repr(float(bound)), count) for bound, count in zip(row["bounds"], row["buckets"], strict=True)
+        ]
+        family.add_metric(_labels(source, row), [*buckets, ("+Inf", row["times"])], row["total_seconds"])
+    return family
+
+
+def _labels(source: Source, row: Row) -> list[str]:
+    return [str(row[label]) for label in source.labels]

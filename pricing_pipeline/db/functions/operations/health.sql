@@ -1,0 +1,219 @@
+-- Whether every part of the pipeline does its work: the one rule that /healthz, `status`, the alert unhealthy and the metrics go by.
+-- And the signs of life that it reads. Each length of time after which a part is late is in pricing.health().
+
+CREATE OR REPLACE FUNCTION pricing.note_life(of_part text, took float8 DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '500ms' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    IF NOT EXISTS (SELECT FROM pricing.signs_of_life s WHERE s.part = of_part) THEN
+        INSERT INTO pricing.signs_of_life (part, began_at) VALUES (of_part, now_) ON CONFLICT (part) DO NOTHING;
+    END IF;
+    UPDATE pricing.signs_of_life s
+    SET began_at = CASE WHEN took IS NULL THEN now_ ELSE s.began_at END, ended_at = CASE WHEN took IS NULL THEN s.ended_at ELSE now_ END,
+        seconds = coalesce(took, s.seconds), times = s.times + (took IS NOT NULL)::integer, total_seconds = s.total_seconds + coalesce(took, 0)
+    FROM (SELECT x.part FROM pricing.signs_of_life x WHERE x.part = of_part FOR UPDATE SKIP LOCKED) mine
+    WHERE s.part = mine.part;
+EXCEPTION WHEN lock_not_available THEN
+    NULL; -- The next time notes it.
+END $$;
+COMMENT ON FUNCTION pricing.note_life(text, float8) IS
+    'A part of the pipeline begins its work, or has done it in so many seconds. Waits for nobody: what cannot be noted now is noted the next time.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_signs_of_life(now_ timestamptz) RETURNS void
+LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
+    UPDATE pricing.signs_of_life s SET began_at = least(s.began_at, now_), ended_at = least(s.ended_at, now_)
+    FROM (SELECT x.part FROM pricing.signs_of_life x WHERE greatest(x.began_at, x.ended_at) > now_ ORDER BY 1 FOR UPDATE) mine
+    WHERE s.part = mine.part
+$$;
+COMMENT ON FUNCTION pricing.move_signs_of_life(timestamptz) IS 'The clock was set back: parts gave their last sign of life now at the latest.';
+
+
+CREATE OR REPLACE FUNCTION pricing.wanted_since(now_ timestamptz, started timestamptz, with_background boolean) RETURNS timestamptz
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    -- One row that is old tells as much as the oldest, and is found without reading all.
+    SELECT CASE WHEN w.since > now_ THEN started ELSE w.since END FROM (SELECT least(
+        coalesce((SELECT a.subscribed_at FROM pricing.active_subscriptions a WHERE a.subscribed_at <= now_ - interval '10 minutes' LIMIT 1),
+                 (SELECT min(a.subscribed_at) FROM pricing.active_subscriptions a)),
+        coalesce((SELECT q.enqueued_at FROM pricing.api_call_queue_live q WHERE q.enqueued_at <= now_ - interval '10 minutes' LIMIT 1),
+                 (SELECT min(q.enqueued_at) FROM pricing.api_call_queue_live q)),
+        coalesce((SELECT p.requested_at FROM pricing.pair_requests p WHERE p.requested_at <= now_ - interval '10 minutes' LIMIT 1),
+                 (SELECT min(p.requested_at) FROM pricing.pair_requests p)),
+        (SELECT min(w.walk_slot) FROM pricing.schedule_walks w),
+        CASE WHEN with_background THEN least(
+            coalesce((SELECT h.since FROM pricing.holdings h WHERE h.active_symbol IS NOT NULL AND h.since <= now_ - interval '10 minutes' LIMIT 1),
+                     (SELECT min(h.since) FROM pricing.holdings h WHERE h.active_symbol IS NOT NULL)),
+            (SELECT min(r.created_at) FROM pricing.data_type_registry r
+             WHERE r.is_active AND r.refresh_strategy = 'scheduled'
+               AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active AND i.update_mode = 'api'))) END) AS since) w
+$$;
+COMMENT ON FUNCTION pricing.wanted_since(timestamptz, timestamptz, boolean) IS
+    'Since when there is something for drains to do: what is watched, queued or asked for, and with_background what is held or scheduled, too. NULL = there is nothing. What is older than ten minutes need not be the oldest. If it lies ahead of the clock, which was set back, since the start.';
+
+
+CREATE OR REPLACE FUNCTION pricing.stalled_providers(started timestamptz DEFAULT '-infinity') RETURNS TABLE (provider text, tasks bigint, since timestamptz)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH n AS MATERIALIZED (SELECT pricing.clock() AS at),
+    q AS (
+        SELECT l.provider, count(*) AS tasks, min(greatest(l.enqueued_at, l.run_after)) AS since
+        FROM pricing.api_call_queue_live l WHERE l.status = 'pending' AND l.priority > 0 GROUP BY 1)
+    SELECT q.provider, q.tasks, q.since
+    FROM n CROSS JOIN q JOIN pricing.provider_state s USING (provider) JOIN pricing.data_collectors p USING (provider)
+    WHERE greatest(q.since, started) < n.at - interval '10 minutes' AND s.breaker = 'closed' AND pricing.bytes_used(q.provider, n.at) < 0.95 * p.quota_bytes
+      AND EXISTS (SELECT FROM pricing.key_allowances(q.provider, n.at) k WHERE k.is_usable AND k.units_left > 0)
+      AND NOT EXISTS (SELECT FROM pricing.collector_call_log c
+                      WHERE c.provider = q.provider AND c.moved_to IS NULL AND c.started_at > n.at - interval '15 minutes'
+                        AND c.finished_at > n.at - interval '10 minutes' AND c.outcome = 'ok')
+$$;
+COMMENT ON FUNCTION pricing.stalled_providers(timestamptz) IS
+    'Providers that may be called, where what people watch has been due for ten minutes, and nothing was completed in that time: how many tasks wait there, and since when.';
+
+
+CREATE OR REPLACE FUNCTION pricing.late_duties(started timestamptz) RETURNS TABLE (duty text, since timestamptz, last_error text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT v.name, CASE WHEN d.last_success_at <= n.at THEN d.last_success_at END,
+           CASE WHEN d.last_failure_at > coalesce(d.last_success_at, '-infinity') THEN d.last_error END
+    FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.duty_intervals() v LEFT JOIN pricing.duties d ON d.duty = v.name
+    -- One that is to run each hour is late ten minutes after that.
+    WHERE greatest(CASE WHEN d.last_success_at <= n.at THEN d.last_success_at END, d.not_before, started)
+          <= n.at - interval '10 minutes' - CASE WHEN v.every >= interval '10 minutes' THEN v.every ELSE '0' END
+    ORDER BY 2 NULLS FIRST, 1
+$$;
+COMMENT ON FUNCTION pricing.late_duties(timestamptz) IS
+    'Periodic duties that have not run for ten minutes, or for ten minutes longer than they may: when they last did (NULL = never), and why not, if they fail. started = they are not expected to have run earlier.';
+
+
+CREATE OR REPLACE FUNCTION pricing.late_types(started timestamptz) RETURNS TABLE (data_type text, watched bigint, late bigint)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    -- Samples are taken every five minutes: three cover ten.
+    SELECT f.data_type, max(f.watched), (array_agg(f.late ORDER BY f.at DESC))[1]
+    FROM (SELECT pricing.clock() AS at OFFSET 0) n
+    CROSS JOIN LATERAL (
+        SELECT s.data_type, s.at, s.watched::bigint AS watched, s.late::bigint AS late FROM pricing.freshness_samples s
+        WHERE s.at > greatest(started, n.at - interval '16 minutes') AND s.at <= n.at
+        UNION ALL
+        SELECT NULL, s.at, sum(s.watched), sum(s.late) FROM pricing.freshness_samples s
+        WHERE s.at > greatest(started, n.at - interval '16 minutes') AND s.at <= n.at GROUP BY s.at) f
+    GROUP BY f.data_type HAVING count(*) >= 3 AND min(f.late) > 0
+       AND (f.data_type IS NOT NULL OR bool_and(f.late > 0.05 * f.watched))
+$$;
+COMMENT ON FUNCTION pricing.late_types(timestamptz) IS
+    'Data types of which pairs were late in all samples of the last ten minutes: how many are watched, and how many are late. The row without a type counts all types: it is there if more than 5 % of what is watched was late, which is the service level.';
+
+
+CREATE OR REPLACE FUNCTION pricing.silent_notifier(started timestamptz) RETURNS TABLE (since timestamptz, says text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH n AS MATERIALIZED (SELECT pricing.clock() AS at),
+    signs AS (
+        SELECT max(x.looked_at) FILTER (WHERE x.looked_at <= n.at) AS looked_at, max(x.ran_at) FILTER (WHERE x.ran_at <= n.at) AS ran_at
+        FROM n LEFT JOIN pricing.notifiers x ON true),
+    lacks AS (
+        SELECT array_agg(l.what || coalesce(' since ' || pricing.format_time(l.at), ' yet') ORDER BY l.place) AS words
+        FROM n CROSS JOIN signs s CROSS JOIN LATERAL (VALUES (1, 'looked for alerts', s.looked_at), (2, 'sent messages', s.ran_at)) AS l (place, what, at)
+        WHERE greatest(l.at, started) <= n.at - interval '2 minutes')
+    SELECT least(s.looked_at, s.ran_at), 'nobody is told of trouble: ' || CASE
+               WHEN s.looked_at IS NULL AND s.ran_at IS NULL THEN 'no notifier has ever run. `pricing-pipeline up` starts one'
+               ELSE 'no notifier has ' || array_to_string(l.words, ' or ') || '. `pricing-pipeline up` keeps one running; its log says what it waits for' END
+    FROM signs s CROSS JOIN lacks l WHERE l.words IS NOT NULL
+$$;
+COMMENT ON FUNCTION pricing.silent_notifier(timestamptz) IS
+    'A row while no notifier has looked for trouble, or for messages to send, for two minutes: the older of its last signs, and what that means in a sentence.';
+
+
+CREATE OR REPLACE FUNCTION pricing.stopped_providers() RETURNS TABLE (provider text, data_types text[], says text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT p.provider, r.data_types, coalesce(w.sentence, pricing.describe_outages(p.provider))
+    FROM pricing.data_collectors p
+    CROSS JOIN LATERAL (SELECT array_agg(x.data_type ORDER BY x.data_type) AS data_types FROM pricing.provider_routing x
+                        WHERE x.provider = p.provider AND x.is_active) r
+    CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
+    WHERE r.data_types IS NOT NULL AND (w.state <> 'rate_limited' OR EXISTS (
+        SELECT FROM pricing.outages o WHERE o.provider = p.provider AND o.answered_at IS NULL))
+$$;
+COMMENT ON FUNCTION pricing.stopped_providers() IS
+    'Providers that are routed to, and are not called now or do not answer, whatever their rate limits allow: for which data types, and why.';
+
+
+CREATE OR REPLACE FUNCTION pricing.late_signs(now_ timestamptz, started timestamptz)
+RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT v.part, late.is_late, v.last_at, CASE WHEN late.is_late THEN pg_catalog.format(v.says, coalesce('since ' || pricing.format_time(v.last_at), 'yet')) END
+    FROM (
+        SELECT 1 AS place, 'daemon' AS part, interval '2 minutes' AS late_after, true AS with_background,
+               (SELECT max(s.began_at) FROM pricing.signs_of_life s WHERE s.part IN ('refresh_watched', 'report_freshness') AND s.began_at <= now_) AS last_at,
+               'Dagster''s daemon has ticked no sensor %s' AS says
+        UNION ALL
+        SELECT 2, 'sensor', interval '2 minutes', true,
+               (SELECT s.ended_at FROM pricing.signs_of_life s WHERE s.part = 'refresh_watched' AND s.ended_at <= now_),
+               'the sensor refresh_watched has not succeeded %s'
+        UNION ALL
+        SELECT 3, 'drain', interval '2 minutes', false,
+               (SELECT max(CASE WHEN d.finished_at IS NULL THEN least(d.lease_until, now_) ELSE d.finished_at END) FROM pricing.drains d
+                WHERE d.started_at <= now_ AND d.finished_at <= now_ IS NOT FALSE),
+               'work is there, and no drain has been at it %s'
+        UNION ALL
+        SELECT 4, 'staleness_check', interval '3 minutes', true,
+               (SELECT s.ended_at FROM pricing.signs_of_life s WHERE s.part = 'enqueue_due' AND s.ended_at <= now_),
+               'nobody has looked %s at what is due') v
+    -- What is wanted is asked only of what gives no sign: that may read many rows.
+    CROSS JOIN LATERAL (SELECT CASE WHEN greatest(v.last_at, started) > now_ - v.late_after THEN false
+                                    ELSE coalesce(pricing.wanted_since(now_, started, v.with_background) <= now_ - v.late_after, false) END AS is_late OFFSET 0) late
+    ORDER BY v.place
+$$;
+COMMENT ON FUNCTION pricing.late_signs(timestamptz, timestamptz) IS
+    'What gives a sign of life again and again, as pricing.health() has it. A sign that lies ahead of the clock says nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.health() RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    -- What began in the future began before the clock was set back.
+    started timestamptz := least(now_, coalesce((SELECT s.began_at FROM pricing.signs_of_life s WHERE s.part = 'start'),
+                                                (SELECT min(r.created_at) FROM pricing.data_type_registry r)));
+    wanted timestamptz;
+BEGIN
+    part := 'database';
+    is_late := pg_is_in_recovery();
+    since := NULL;
+    says := CASE WHEN is_late THEN 'this server is a read replica, and the pipeline works on the primary only' END;
+    RETURN NEXT;
+    RETURN QUERY SELECT * FROM pricing.late_signs(now_, started);
+    RETURN QUERY
+    SELECT 'schedules', count(*) > 0, min(w.served_slot), string_agg(CASE
+               WHEN w.next_slot IS NULL THEN pg_catalog.format('the schedule of %s could not be read', w.data_type)
+               ELSE pg_catalog.format('the slot %s of %s was not served', pricing.format_time(w.next_slot), w.data_type) END, '; ' ORDER BY w.data_type)
+    FROM pricing.schedule_walks w JOIN pricing.data_type_registry r USING (data_type)
+    WHERE r.is_active AND r.refresh_strategy = 'scheduled' AND started <= now_ - interval '5 minutes'
+      AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active AND i.update_mode = 'api')
+      AND CASE WHEN w.next_slot IS NULL THEN r.created_at <= now_ - interval '5 minutes'
+               ELSE w.next_slot > w.served_slot AND w.next_slot <= now_ - interval '5 minutes' END;
+    IF EXISTS (SELECT FROM pricing.late_duties(started)) THEN
+        wanted := pricing.wanted_since(now_, started, with_background => true);
+    END IF;
+    RETURN QUERY
+    SELECT 'duties', count(*) > 0, min(d.since), string_agg(pg_catalog.format(
+               'the duty %s has not run %s%s', d.duty, coalesce('since ' || pricing.format_time(d.since), 'yet'), coalesce(': ' || d.last_error, '')), '; ')
+    FROM (SELECT x.* FROM pricing.late_duties(greatest(wanted, started)) x WHERE wanted IS NOT NULL) d;
+    RETURN QUERY
+    SELECT 'notifier', s.says IS NOT NULL, s.since, s.says FROM (VALUES (1)) one LEFT JOIN pricing.silent_notifier(started) s ON true;
+    RETURN QUERY
+    SELECT 'queue', count(*) > 0, min(q.since), string_agg(pg_catalog.format(
+               'nothing was completed at %s for ten minutes, though it may be called and tasks are due there: %s', q.provider, q.tasks), '; ' ORDER BY q.provider)
+    FROM pricing.stalled_providers(started) q;
+    RETURN QUERY
+    WITH late AS MATERIALIZED (SELECT * FROM pricing.late_types(started)),
+    stopped AS (SELECT p.provider, p.says FROM pricing.stopped_providers() p
+                WHERE EXISTS (SELECT FROM late l WHERE l.data_type = ANY (p.data_types)))
+    SELECT 'providers', count(*) > 0, NULL::timestamptz, string_agg(
+               pg_catalog.format('prices have been late for ten minutes, and of their providers %s: %s', p.provider, p.says), '; ' ORDER BY p.provider)
+    FROM stopped p
+    UNION ALL
+    SELECT 'freshness', count(*) > 0, NULL, string_agg(pg_catalog.format(
+               'more than 5 %% of what is watched has been late for ten minutes: %s of %s pairs now', l.late, l.watched), '')
+    FROM late l WHERE l.data_type IS NULL;
+END $$;
+COMMENT ON FUNCTION pricing.health() IS
+    'Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled. The names of the parts tell nothing of anybody.';

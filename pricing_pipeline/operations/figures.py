@@ -1,0 +1,269 @@
+"""Figures of the whole pipeline, read from its database: what `/metrics` gives to Prometheus.
+
+They are the same whichever process reads them, and after each restart. What one process knows of itself, such as how
+long its requests took, is not here. No label is a symbol or a user: the registry, the providers and the code bound how
+many values each has.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.errors import reason
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.demand import freshness
+from pricing_pipeline.operations import health
+from pricing_pipeline.queue import limits
+
+_LOG = logging.getLogger(__name__)
+Row = Mapping[str, Any]
+GAUGE, COUNTER, HISTOGRAM = "gauge", "counter", "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A name that Prometheus knows, and the column of its source that has the value. Seconds, bytes or a number."""
+
+    name: str
+    column: str
+    says: str
+    kind: str = GAUGE
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is read at once, with the columns by which its metrics are labelled. A figure that is None is left out."""
+
+    name: str
+    labels: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    read: Callable[[Connection], Iterable[Row]] | None = None
+    """None = the query of this name in db/queries/metrics.sql."""
+
+    def rows(self, connection: Connection) -> list[Row]:
+        """The rows as they are now."""
+        if self.read is not None:
+            return list(self.read(connection))
+        return [dict(row) for row in connection.execute(query(f"metrics.{self.name}")).mappings()]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The rows of each source that could be read, and the names of those that could not; how long reading took."""
+
+    rows: Mapping[str, Sequence[Row]]
+    failed: Sequence[str]
+    seconds: float
+
+
+_PAIR_STATES = ("fresh", "due", "late", "refused", "paused")
+_BREAKERS = ("closed", "open", "half_open")
+
+
+def _parts(connection: Connection) -> Iterable[Row]:
+    return [{"part": part.part, "is_late": int(part.is_late)} for part in health.measure(connection)]
+
+
+def _pairs(connection: Connection) -> Iterable[Row]:
+    for kind in freshness.measure(connection):
+        for state in _PAIR_STATES:
+            yield {"data_type": kind.data_type, "state": state, "pairs": getattr(kind, state)}
+
+
+def _providers(connection: Connection) -> Iterable[Row]:
+    for allowance in limits.allowances(connection):
+        is_limited = allowance.units_limit is not None
+        yield {
+            **asdict(allowance),
+            "units_left": allowance.units_left if is_limited else None,
+            "quota_left_bytes": allowance.quota_left_bytes,
+            "paused_seconds": allowance.blocked_seconds or 0.0,
+        }
+
+
+def _breakers(connection: Connection) -> Iterable[Row]:
+    for allowance in limits.allowances(connection):
+        for state in _BREAKERS:
+            yield {
+                "provider": allowance.provider,
+                "state": state,
+                "is_so": int(allowance.breaker == state),
+            }
+
+
+SOURCES = (
+    Source(
+        "parts",
+        ("part",),
+        (Metric("pricing_late", "is_late", "1 while this part of the pipeline is late"),),
+        _parts,
+    ),
+    Source(
+        "subscriptions",
+        ("data_type",),
+        (Metric("pricing_subscriptions", "subscriptions", "subscriptions: a viewer and a pair"),),
+    ),
+    Source(
+        "pairs",
+        ("data_type", "state"),
+        (Metric("pricing_watched_pairs", "pairs", "pairs that somebody watches, by how they are served"),),
+        _pairs,
+    ),
+    Source(
+        "tasks",
+        ("provider", "status"),
+        (
+            Metric("pricing_tasks", "tasks", "tasks in the queue; dead ones that nobody has resolved"),
+            Metric(
+                "pricing_oldest_task_seconds", "oldest_seconds", "how long the oldest of them has been ready"
+            ),
+        ),
+    ),
+    Source(
+        "task_times",
+        ("data_type", "wanted_by"),
+        (
+            Metric(
+                "pricing_task_seconds",
+                "buckets",
+                "how long completed tasks took from queueing, within about a second of falling due, to stored; its "
+                "count is the throughput. Counted a minute later",
+                HISTOGRAM,
+            ),
+        ),
+    ),
+    Source(
+        "ticks",
+        ("part",),
+        (
+            Metric(
+                "pricing_ticks_total",
+                "ticks",
+                "ticks that succeeded of a sensor or the staleness check",
+                COUNTER,
+            ),
+            Metric("pricing_tick_seconds_total", "total_seconds", "how long they took in all", COUNTER),
+            Metric("pricing_tick_seconds", "seconds", "how long the last one took"),
+            Metric("pricing_tick_age_seconds", "age_seconds", "how long ago the last one ended"),
+        ),
+    ),
+    Source(
+        "runs",
+        (),
+        (
+            Metric(
+                "pricing_run_start_seconds",
+                "start_seconds",
+                "from the request of the last drain's run to its start",
+            ),
+            Metric("pricing_drains", "drains", "drains at work"),
+        ),
+    ),
+    Source(
+        "providers",
+        ("provider",),
+        (
+            Metric(
+                "pricing_provider_units", "units_limit", "units that the tightest limits allow, over all keys"
+            ),
+            Metric("pricing_provider_units_left", "units_left", "units of them that are left now"),
+            Metric("pricing_provider_quota_bytes", "quota_bytes", "bytes that it may send in 30 days"),
+            Metric("pricing_provider_quota_used_bytes", "used_bytes", "bytes that it has sent in 30 days"),
+            Metric("pricing_provider_quota_left_bytes", "quota_left_bytes", "bytes that are left"),
+            Metric("pricing_provider_paused_seconds", "paused_seconds", "how long all its keys still pause"),
+            Metric(
+                "pricing_provider_unannounced_calls", "unannounced_calls", "answers in 24 h without a length"
+            ),
+        ),
+        _providers,
+    ),
+    Source(
+        "breakers",
+        ("provider", "state"),
+        (Metric("pricing_provider_breaker", "is_so", "1 for the state that its breaker is in"),),
+        _breakers,
+    ),
+    Source(
+        "calls",
+        ("provider", "outcome"),
+        (
+            Metric("pricing_provider_calls", "calls", "calls of the last five minutes that have ended"),
+            Metric("pricing_provider_call_seconds", "seconds", "how long they took on average"),
+        ),
+    ),
+    Source(
+        "estimates",
+        ("provider", "data_type", "per"),
+        (
+            Metric(
+                "pricing_estimate_bytes",
+                "bytes",
+                "estimated bytes of a symbol's price, or of a day of history",
+            ),
+            Metric("pricing_estimate_measurements_total", "measurements", "answers measured", COUNTER),
+            Metric(
+                "pricing_estimate_overruns_total",
+                "overruns",
+                "answers of more than twice their estimate",
+                COUNTER,
+            ),
+        ),
+    ),
+    Source(
+        "locks",
+        ("kind",),
+        (
+            Metric(
+                "pricing_lock_seconds",
+                "oldest_seconds",
+                "age of the oldest transaction, lock or wait for one",
+            ),
+            Metric("pricing_lock_sessions", "sessions", "sessions of the kind"),
+        ),
+    ),
+    Source(
+        "warnings",
+        ("source",),
+        (
+            Metric(
+                "pricing_warnings", "warnings", "warnings of the last hour, by the function that gave them"
+            ),
+        ),
+    ),
+    Source(
+        "operations",
+        ("operation_type", "status"),
+        (
+            Metric("pricing_operations", "operations", "side effects; completed ones of the last hour"),
+            Metric("pricing_oldest_operation_seconds", "oldest_seconds", "how long the oldest has been due"),
+        ),
+    ),
+    Source("alerts", ("rule", "severity"), (Metric("pricing_alerts", "alerts", "alerts that are open"),)),
+)
+
+
+def measure(engine: Engine) -> Figures:
+    """All figures as they are now. A source that fails, or takes more than two seconds, stops no other.
+
+    Raises DatabaseError when the database does not answer.
+    """
+    began = time.monotonic()
+    rows: dict[str, Sequence[Row]] = {}
+    failed = []
+    with engine.connect() as connection:
+        for source in SOURCES:
+            try:
+                with connection.begin_nested():
+                    connection.execute(query("metrics.be_quick"))
+                    rows[source.name] = source.rows(connection)
+            except DBAPIError as error:
+                failed.append(source.name)
+                _LOG.warning("the figures %s are missing: %s", source.name, reason(error))
+    return Figures(rows, failed, time.monotonic() - began)

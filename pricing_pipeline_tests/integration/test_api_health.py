@@ -1,0 +1,158 @@
+"""`/healthz` over real HTTP: what it answers, how fast, and what it tells strangers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from sqlalchemy import Engine, text
+
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.fixtures.replica import Pair
+from pricing_pipeline_tests.support.api_server import RunningApi, running_api
+from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.working import PAIR, go_on, late, start
+
+AT_MOST_SECONDS = 2.5
+"""What a watchdog waits for, on a busy machine."""
+
+
+def health(api: RunningApi) -> tuple[int, dict[str, object]]:
+    """The status and the content of a stranger's request; it is answered in time."""
+    began = time.monotonic()
+    answer = api.client.get("/healthz")
+    assert time.monotonic() - began < AT_MOST_SECONDS
+    return answer.status_code, answer.json()
+
+
+def test_b23_a_pipeline_that_works_is_well(api: RunningApi, core: Core) -> None:
+    start(core)
+    core.heartbeat("ann", PAIR)
+    go_on(core)
+    assert health(api) == (200, {"status": "ok", "late": []})
+
+
+def test_b23_what_is_late_is_named_and_nothing_else_is_told(
+    core: Core, clock: Clock, engine: Engine, owner_engine: Engine
+) -> None:
+    start(core)
+    core.heartbeat("secret-user", PAIR)
+    clock.advance(700)
+    expected = late(core)
+    with running_api(engine, owner_engine) as api:
+        answer = api.client.get("/healthz")
+    assert answer.status_code == 503
+    assert set(answer.json()) == {"status", "late"}
+    assert set(answer.json()["late"]) == expected >= {"daemon", "duties", "notifier"}
+    for secret in (
+        "secret-user",
+        "AAPL",
+        "equity_quote",
+        "twelvedata",
+        "pricing_test",
+        "PostgreSQL",
+        "0.1.0",
+    ):
+        assert secret not in answer.text + str(answer.headers)
+
+
+def test_b23_a_database_that_is_away_is_late(core: Core, owner_engine: Engine) -> None:
+    away = make_engine("postgresql://nobody@127.0.0.1:9/nowhere")
+    with running_api(away, owner_engine) as api:
+        assert health(api) == (503, {"status": "late", "late": ["database"]})
+        assert api.client.get("/livez").text == "ok\n"
+    away.dispose()
+
+
+def test_b23_a_database_that_lacks_a_migration_is_late(api: RunningApi, core: Core) -> None:
+    core.rows("DROP FUNCTION pricing.health()")
+    assert health(api) == (503, {"status": "late", "late": ["database"]})
+
+
+def test_b20_b23_a_read_replica_is_late(pair: Pair) -> None:
+    with running_api(pair.standby, pair.primary.owner) as api:
+        status, content = health(api)
+    assert status == 503
+    assert "database" in content["late"]  # type: ignore[operator]
+
+
+@contextmanager
+def frozen(server: EmbeddedServer) -> Iterator[None]:
+    """All processes of a server stand still, as on a machine whose disk does."""
+    pid = int((server.data_dir / "postmaster.pid").read_text().splitlines()[0])
+    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    for process in (pid, *children):
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in (*children, pid):
+            os.kill(process, signal.SIGCONT)
+
+
+def test_b23_a_database_that_hangs_is_late_within_two_seconds(open_folder: Path) -> None:
+    with EmbeddedServer(open_folder, for_tests=True) as server:
+        upgrade(server.url("pricing"))
+        engine, owner = make_engine(server.url("pricing", "worker")), make_engine(server.url("pricing"))
+        with running_api(engine, owner) as api:
+            wait_until(lambda: health(api)[0] == 200)
+            with frozen(server):
+                # What was kept is answered for two seconds more.
+                wait_until(lambda: health(api) == (503, {"status": "late", "late": ["database"]}))
+                assert [health(api)[0] for _ in range(5)] == [503] * 5
+            wait_until(lambda: health(api)[0] == 200)
+        engine.dispose()
+        owner.dispose()
+
+
+def test_b23_requests_that_wait_for_the_database_do_not_hold_health_up(api: RunningApi, core: Core) -> None:
+    """All threads for requests wait for one table; health does not need them."""
+    start(core)
+    token = api.caller(Scope.READ).token
+    with core.owner.begin() as connection:
+        connection.execute(text("LOCK TABLE pricing.latest_prices IN ACCESS EXCLUSIVE MODE"))
+
+        def ask() -> None:
+            headers = {"Authorization": f"Bearer {token}"}
+            httpx.get(f"{api.url}/v1/prices?symbols=AAPL", headers=headers, timeout=30)
+
+        waiting = [threading.Thread(target=ask) for _ in range(10)]
+        for thread in waiting:
+            thread.start()
+        try:
+            assert health(api)[0] == 200
+        finally:
+            connection.rollback()
+            for thread in waiting:
+                thread.join()
+
+
+def test_b23_status_says_what_is_late_and_check_exits_with_it(
+    cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    start(core)
+    core.heartbeat("ann", PAIR)
+    go_on(core)
+    said = cli("status", "--check")
+    assert (said.exit_code, said.stdout) == (0, "")
+    assert "late:" not in cli("status").stdout
+    clock.advance(121)
+    said = cli("status", "--check")
+    assert said.exit_code == 1
+    assert "late: daemon: Dagster's daemon has ticked no sensor since" in said.stdout
+    assert "late:        drain: work is there, and no drain has been at it since" in cli("status").stdout
+    shown = {part["part"] for part in json.loads(cli("status", "--json").stdout)["health"] if part["is_late"]}
+    assert shown == late(core)

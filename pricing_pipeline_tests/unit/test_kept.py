@@ -1,0 +1,90 @@
+"""A kept value: gathered once for many, and nobody waits long for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from pricing_pipeline.api.kept import Kept
+
+LONG = 30.0
+
+
+def test_b23_many_who_ask_cause_one_look() -> None:
+    looks: list[int] = []
+
+    def gather() -> int:
+        time.sleep(0.05)
+        looks.append(1)
+        return len(looks)
+
+    async def ask() -> list[int]:
+        kept = Kept(gather, seconds=LONG, patience=LONG)
+        return [*await asyncio.gather(*(kept.get() for _ in range(50))), await kept.get()]
+
+    assert asyncio.run(ask()) == [1] * 51
+
+
+def test_b23_an_old_value_is_gathered_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    looks = iter(range(10))
+
+    async def ask() -> list[int]:
+        nonlocal now
+        kept = Kept(lambda: next(looks), seconds=2.0, patience=LONG)
+        seen = [await kept.get()]
+        for step in (1.9, 0.1, 1.9, 5.0):
+            now += step
+            seen.append(await kept.get())
+        return seen
+
+    assert asyncio.run(ask()) == [0, 0, 1, 1, 2]
+
+
+def test_b23_nobody_waits_for_a_look_that_hangs_and_none_is_added_to_it() -> None:
+    go_on = threading.Event()
+    looks: list[int] = []
+
+    def gather() -> str:
+        looks.append(1)
+        go_on.wait(LONG)
+        return "done"
+
+    async def ask() -> str:
+        kept = Kept(gather, seconds=0.0, patience=0.1)
+        began = time.monotonic()
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                await kept.get()
+        assert time.monotonic() - began < LONG / 2
+        assert len(looks) == 1
+        go_on.set()
+        while True:
+            try:
+                return await kept.get()
+            except TimeoutError:
+                await asyncio.sleep(0.01)
+
+    assert asyncio.run(ask()) == "done"
+
+
+def test_b23_what_fails_is_raised_for_all_who_ask_and_tried_again() -> None:
+    failures = iter([ValueError("odd"), None])
+
+    def gather() -> str:
+        failure = next(failures)
+        if failure is not None:
+            raise failure
+        return "well"
+
+    async def ask() -> str:
+        kept = Kept(gather, seconds=0.0, patience=LONG)
+        with pytest.raises(ValueError, match="odd"):
+            await kept.get()
+        return await kept.get()
+
+    assert asyncio.run(ask()) == "well"
