@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pricing_pipeline.api.access import Reader
 from pricing_pipeline.api.kept import Kept
-from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.api.problems import RESPONSES, Refused
 from pricing_pipeline.operations import figures
 from pricing_pipeline.operations.figures import COUNTER, HISTOGRAM, Figures, Metric, Row, Source
 
@@ -26,7 +26,7 @@ _PATIENCE_SECONDS = 8.0
 _PREFIX = "/v1"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], responses=RESPONSES)
 
 
 class RequestTimes:

@@ -39,11 +39,17 @@ def documented(api: RunningApi) -> dict[str, dict[str, Any]]:
     }
 
 
-def ask(api: RunningApi, name: str, token: str | None, **params: str) -> httpx.Response:
+def ask(api: RunningApi, name: str, token: str | None, **params: str | list[str]) -> httpx.Response:
+    """The answer of a route; of an endless one, what comes first of it."""
     method, path, request = request_of(name)
     request["params"] |= params
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return api.client.request(method, path, headers=headers, **request)
+    with api.client.stream(method, path, headers=headers, **request) as answer:
+        if not (ROUTES[name].is_endless and answer.is_success):
+            answer.read()
+            return answer
+        beginning = next(answer.iter_bytes())
+    return httpx.Response(answer.status_code, headers=answer.headers, content=beginning)
 
 
 def test_b7_every_route_has_its_row(api: RunningApi) -> None:
@@ -93,14 +99,7 @@ def test_b5_a_token_of_ann_changes_and_sees_nothing_of_bob(api: RunningApi, core
             refused = ask(api, name, ann, user="bob")
             assert (refused.status_code, refused.json()["type"]) == (403, "urn:pricing-pipeline:other-user")
             assert ask(api, name, ann, user="ann").status_code == route.status, name
-            smuggled = {"user": ["ann", "bob"]}
-            method, path, request = request_of(name)
-            both = api.client.request(
-                method,
-                path,
-                headers={"Authorization": f"Bearer {ann}"},
-                **request | {"params": {**request["params"], **smuggled}},
-            )
+            both = ask(api, name, ann, user=["ann", "bob"])
             assert both.status_code in (403, route.status), name
             assert '"bob"' not in both.text
         assert rows_of_bob(core) == before, name
@@ -141,7 +140,9 @@ def test_b7_no_other_method_does_anything(api: RunningApi, core: Core, method: s
                 method, place, headers={"Authorization": f"Bearer {token}"} if token else {}
             )
 
-            wanted = (405,) if token or not path.startswith("/v1") else (401,)
+            wanted = (405,) if token or ROUTES[name].needs is None else (401,)
+            if token and method == "GET" and path.startswith("/v1/instruments/"):
+                wanted = (404,)  # an instrument may be called so
             assert answer.status_code in wanted, (method, place, answer.status_code)
             assert not {h for h in answer.headers if h.startswith("access-control")}
     assert rows_of_bob(core) == before

@@ -15,6 +15,7 @@ from pricing_pipeline.operations import alerts
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.alert_causes import keep_looking
 from pricing_pipeline_tests.support.stretching import (
     ahead,
     allow,
@@ -157,9 +158,8 @@ def test_f2_the_alert_begins_a_week_before_and_ends_ten_days_before(core: Core, 
         core.rows(
             "UPDATE pricing.ttl_stretches SET ends_at = pricing.clock() + interval '1 day' * :days", days=days
         )
-        for _ in range(4):  # how long it lasts until it is raised, or over
-            alerts.look(core.engine)
-            clock.advance(5 * MINUTE)
+        for _ in range(3):  # how long it lasts until it is raised, or over
+            keep_looking(core, clock, 5 * MINUTE)
             core.rows("UPDATE pricing.ttl_stretches SET noted_at = pricing.clock()")
         with core.engine.connect() as connection:
             return alerts.open_subjects(connection, "quota_ends") == [TWELVEDATA]

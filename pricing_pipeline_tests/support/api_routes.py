@@ -26,9 +26,14 @@ class Route:
     body: object = None
     of_user: bool = False
     """Whether it is about one user, who must be named."""
+    needs_too: Scope | None = None
+    """A second scope that it needs."""
+    is_endless: bool = False
+    """Whether its answer lasts until the caller goes."""
 
     def allows(self, scope: Scope) -> bool:
-        return self.needs in (scope, None) or scope is Scope.ADMIN
+        """Whether a token with this scope alone opens it."""
+        return scope is Scope.ADMIN or (self.needs in (scope, None) and self.needs_too is None)
 
 
 READ, WATCH, OPERATE = Scope.READ, Scope.WATCH, Scope.OPERATE
@@ -37,8 +42,23 @@ IDS = {"ids": [NONE_SUCH]}
 
 ROUTES: Mapping[str, Route] = {
     "GET /livez": Route(None),
+    "GET /healthz": Route(None),
+    "GET /metrics": Route(READ),
     "GET /v1/prices": Route(READ, params={"symbols": "AAPL"}),
     "GET /v1/why": Route(READ, params={"symbols": "AAPL"}),
+    "GET /v1/history/{data_type}/{symbol}": Route(READ, 404),
+    "GET /v1/documents/{data_type}/{symbol}": Route(READ, 404),
+    "GET /v1/actions/{symbol}": Route(READ, 404),
+    "GET /v1/gaps/{data_type}/{symbol}": Route(READ, 404),
+    "GET /v1/types": Route(READ),
+    "GET /v1/types/{data_type}": Route(READ, 404),
+    "GET /v1/providers": Route(READ),
+    "GET /v1/providers/{provider}": Route(READ, 404),
+    "GET /v1/instruments": Route(READ),
+    "GET /v1/instruments/{symbol}": Route(READ, 404),
+    "GET /v1/stream": Route(
+        WATCH, params={"pairs": f"{QUOTE}:AAPL"}, of_user=True, needs_too=READ, is_endless=True
+    ),
     "POST /v1/heartbeat": Route(WATCH, body=PAIR, of_user=True),
     "POST /v1/unsubscribe": Route(WATCH, body=PAIR, of_user=True),
     "POST /v1/hold": Route(WATCH, body=PAIR, of_user=True),
