@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field
@@ -19,7 +19,7 @@ from pricing_pipeline.demand import instruments
 from pricing_pipeline.demand.instruments import Bounds, Instrument
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
 from pricing_pipeline.keys import credentials
-from pricing_pipeline.queue import limits
+from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.queue.limits import Key, Standing
 from pricing_pipeline.registry import data_type_registry, plans, provider_rules, spellings
 from pricing_pipeline.registry.provider_rules import Batch, Limit, Route
@@ -104,6 +104,42 @@ def show_type(database: Database, caller: Reader, data_type: TypeName) -> TypeDe
     return TypeDetails.model_validate({**about, **bounds, "routes": routes})
 
 
+class QuotaForecast(BaseModel):
+    """When the quota of bytes would be used up if no TTL were stretched. Times are UTC, to the hour."""
+
+    provider: str = Field(examples=["twelvedata"])
+    quota_bytes: int
+    used_bytes: int
+    day_bytes: int
+    """Bytes of the last day."""
+    week_bytes: int
+    pairs: int
+    """Watched or held."""
+    watched_bytes: float
+    """Bytes an hour that watched pairs need at their TTLs."""
+    background_bytes: float
+    """Bytes an hour of what is held only or scheduled."""
+    basis: Literal["wanted", "measured"] | None
+    """What `bytes_an_hour` is: what is wanted needs it, or it was measured; null while nothing is known."""
+    bytes_an_hour: float | None
+    outlook: Literal["ends", "lasts", "unknown"]
+    sustained_bytes: float
+    """The most bytes an hour at which nothing stops in the next 30 days."""
+    backfills_stop_at: datetime | None
+    """When 75 % are used; null if that is not within 30 days."""
+    schedules_stop_at: datetime | None
+    """When 90 % are used."""
+    ends_at: datetime | None
+    """When 95 % are used, and nobody is served any more."""
+    watched_factor: float
+    """How many TTLs old a watched price gets before it is fetched; 1 = nothing is stretched."""
+    background_factor: float
+    words: str
+    """When it ends, for people."""
+    basis_words: str
+    stretch_words: str | None
+
+
 class ProviderSummary(BaseModel):
     """A source of prices, and what stops it now."""
 
@@ -127,6 +163,8 @@ class ProviderSummary(BaseModel):
     units_used: str
     """How much of its limits is used, for people."""
     quota_used: str
+    forecast: QuotaForecast | None
+    """Of an active provider."""
 
 
 class Providers(BaseModel):
@@ -173,7 +211,11 @@ def show_provider(
 def _providers(connection: Connection, provider: str | None) -> list[dict[str, Any]]:
     known = provider_rules.providers(connection, provider)
     standings = {one.provider: one for one in limits.standings(connection, [one.provider for one in known])}
-    return [asdict(one) | _standing(standings[one.provider]) for one in known]
+    forecasts = {ahead.provider: ahead.content for ahead in forecast.forecasts(connection)}
+    return [
+        {**asdict(one), **_standing(standings[one.provider]), "forecast": forecasts.get(one.provider)}
+        for one in known
+    ]
 
 
 def _standing(standing: Standing) -> dict[str, Any]:

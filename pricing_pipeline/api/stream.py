@@ -46,6 +46,17 @@ why it is not, `missing` a pair without a price. The first events say what holds
 `missed` says that events are not told; what holds follows. `left` is a pair that the user has ceased to watch. Between
 events come comments."""
 
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["price", "freshness", "missing", "ready", "missed", "left"]},
+        "data": {"type": "string", "description": "JSON."},
+        "id": {"type": "string"},
+        "retry": {"type": "integer"},
+    },
+}
+"""One event, for the OpenAPI document."""
+
 
 class EventStream(Response):
     """A response that lasts: it sends what its stream is given until the client goes or the stream ends."""
@@ -104,9 +115,7 @@ class EventStream(Response):
 @router.get(
     "/stream",
     response_class=Response,
-    responses={
-        200: {"description": _EVENTS, "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-    },
+    responses={200: {"description": _EVENTS, "content": {"text/event-stream": {"schema": _EVENT}}}},
 )
 async def stream(
     request: Request, caller: Watcher, _: Reader, pairs: Pairs = None, last_event_id: LastEventId = None

@@ -206,7 +206,8 @@ def test_b27_a_stream_of_a_removed_token_ends(ann: Caller, owner_engine: Engine)
     with streaming(ann, pairs=AAPL) as stream:
         stream.until("ready")
         with owner_engine.begin() as connection:
-            api_tokens.remove(connection, "caller-1")
+            (token,) = api_tokens.stored(connection)
+            api_tokens.remove(connection, token.name)
         assert stream.next() is None
 
 

@@ -20,7 +20,6 @@ def status(
     """Show what runs, what is watched, how fresh it is, and what limits and quota still allow.
 
     \b
-    Example: pricing-pipeline status --json
     Example: pricing-pipeline status --check
     """
     from pricing_pipeline.cli import status as implementation
