@@ -21,6 +21,7 @@ from pricing_pipeline.api import access, connections, guard, limits
 from pricing_pipeline.api.access import Reader, Watcher
 from pricing_pipeline.api.app import AT_ONCE, AT_ONCE_OF_ONE, make_app
 from pricing_pipeline.api.limits import Bucket
+from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
@@ -122,6 +123,32 @@ def _flood(api: RunningApi, engine: Engine) -> None:
     assert reader.get("tasks")["tasks"] == []
     newcomer = api.caller(Scope.READ)
     assert newcomer.get("tasks")["tasks"] == []
+
+
+def test_b7_while_the_database_hangs_nobody_waits_for_the_attempts_of_others(engine: Engine) -> None:
+    """All who come while one attempt to read the tokens hangs learn of the next one what it comes to."""
+    attempts = 0
+    may_end = threading.Event()
+
+    class Hanging(access.Tokens):
+        def _read(self) -> Any:
+            nonlocal attempts
+            attempts += 1
+            may_end.wait(PATIENCE)
+            raise DatabaseError("the database does not answer")
+
+    async def ask_all() -> list[BaseException | object]:
+        tokens = Hanging(engine)
+        asking = [asyncio.create_task(tokens.find(f"pp_{'x' * 43}")) for _ in range(50)]
+        while not attempts:
+            await asyncio.sleep(0.01)
+        may_end.set()
+        return await asyncio.gather(*asking, return_exceptions=True)
+
+    outcomes = asyncio.run(ask_all())
+    assert len(outcomes) == 50
+    assert {type(outcome) for outcome in outcomes} == {DatabaseError}
+    assert attempts <= 2
 
 
 def test_b7_one_slow_caller_leaves_threads_for_the_others(api: RunningApi, core: Core) -> None:
