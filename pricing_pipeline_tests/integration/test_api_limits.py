@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
@@ -17,10 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event, text
 
-from pricing_pipeline.api import access, connections, guard, limits
+from pricing_pipeline.api import access, connections, guard, history, limits
 from pricing_pipeline.api.access import Reader, Watcher
 from pricing_pipeline.api.app import AT_ONCE, AT_ONCE_OF_ONE, make_app
 from pricing_pipeline.api.limits import Bucket
+from pricing_pipeline.api.server import make_api_engine
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import Scope
@@ -123,6 +124,28 @@ def _flood(api: RunningApi, engine: Engine) -> None:
     assert reader.get("tasks")["tasks"] == []
     newcomer = api.caller(Scope.READ)
     assert newcomer.get("tasks")["tasks"] == []
+
+
+def test_b7_health_and_new_tokens_find_a_session_however_busy_routes_are(
+    engine: Engine, owner_engine: Engine, core: Core
+) -> None:
+    """Sessions that stay with who reads prices, and as many slow routes and histories as there may be."""
+    own = make_api_engine(engine.url.render_as_string(hide_password=False))
+    with running_api(own, owner_engine) as api, ExitStack() as busy:
+        together = threading.Barrier(AT_ONCE)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for reading in [
+                pool.submit(api.app.state.sessions.run, lambda _: together.wait(PATIENCE))
+                for _ in range(AT_ONCE)
+            ]:
+                reading.result()
+        for _ in range(AT_ONCE + history.AT_ONCE):
+            busy.enter_context(own.connect())
+        began = time.monotonic()
+        assert api.client.get("/healthz").json()["late"] != ["database"]
+        assert api.caller(Scope.READ).ask("GET", "prices?symbols=AAPL").status_code == 200
+        assert time.monotonic() - began < 10
+    own.dispose()
 
 
 def test_b7_while_the_database_hangs_nobody_waits_for_the_attempts_of_others(engine: Engine) -> None:
