@@ -280,20 +280,43 @@ def test_b7_a_peer_that_does_not_read_is_not_waited_for(
     api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "READ_SECONDS", 0.3)
-    core.rows(
-        "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at)"
-        " SELECT 'breaker_open', 'S' || n, 'P1', repeat('x', 20000), t, t, t"
-        " FROM pricing.clock() t, generate_series(1, 500) n"
-    )
-    request = (
-        f"GET /v1/alerts?limit=1000 HTTP/1.1\r\nHost: {api.url.removeprefix('http://')}\r\n"
-        f"Authorization: Bearer {api.caller(Scope.READ).token}\r\n\r\n"
-    ).encode()
+    request = _of_ten_megabytes(api, core, api.caller(Scope.READ))
     with connected(api) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.sendall(request)
         time.sleep(1.5)
         assert len(answer_of(sock)) < 10_000_000, "it is cut off"
+
+
+def _of_ten_megabytes(api: RunningApi, core: Core, caller: Caller) -> bytes:
+    """A request whose answer is long."""
+    core.rows(
+        "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at)"
+        " SELECT 'breaker_open', 'S' || n, 'P1', repeat('x', 20000), t, t, t"
+        " FROM pricing.clock() t, generate_series(1, 500) n"
+    )
+    return (
+        f"GET /v1/alerts?limit=1000 HTTP/1.1\r\nHost: {api.url.removeprefix('http://')}\r\n"
+        f"Authorization: Bearer {caller.token}\r\n\r\n"
+    ).encode()
+
+
+def test_b7_answers_of_one_token_that_nobody_reads_are_bounded(
+    api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is kept in memory or on disk until it is read."""
+    monkeypatch.setattr(limits, "_MOST_UNDER_WAY", 3)
+    slow, other = api.caller(Scope.READ), api.caller(Scope.READ)
+    request = _of_ten_megabytes(api, core, slow)
+    with ExitStack() as stack:
+        for _ in range(3):
+            sock = stack.enter_context(connected(api))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.sendall(request)
+            assert sock.recv(12) == b"HTTP/1.1 200"
+        assert slow.ask("GET", "tasks").status_code == 429
+        assert other.get("tasks")["tasks"] == []
+    wait_until(lambda: slow.ask("GET", "tasks").status_code == 200)
 
 
 def test_b7_connections_are_bounded(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
