@@ -299,7 +299,7 @@ def test_b7_clicks_that_wait_share_a_reading(monkeypatch: pytest.MonkeyPatch, en
         asked_at.append(len(asked_at))
         return asked_at[-1]
 
-    readings = reading.Readings(engine, clock=clock)
+    readings: Any = reading.Readings(engine, clock=clock)
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(readings.newest, anew=True)
         assert has_begun.wait(PATIENCE)
