@@ -41,6 +41,7 @@ class Tokens:
         self._clock = clock
         self._by_hash: dict[bytes, ApiToken] = {}
         self._read_at = float("-inf")
+        self._failed: tuple[float, Exception] | None = None
         self._noted_at: dict[int, float] = {}
         self._turn = asyncio.Lock()
         # Not among the threads of requests, which may all be busy.
@@ -70,14 +71,21 @@ class Tokens:
         return token.seconds_left is not None and self._read_at + token.seconds_left <= self._clock()
 
     async def _read_again(self) -> None:
-        """Read the tokens, unless somebody began to after this was called."""
+        """Read the tokens, unless somebody began to after this was called: then their failure is everybody's, too, so
+        that while the database hangs nobody waits for the attempts of all who came before."""
         asked_at = self._clock()
         async with self._turn:
             if self._read_at > asked_at:
                 return
+            if self._failed is not None and self._failed[0] > asked_at:
+                raise self._failed[1]
             await asyncio.sleep(max(0.0, self._read_at + _PAUSE_SECONDS - self._clock()))
             began_at = self._clock()
-            self._by_hash = await to_thread.run_sync(self._read, limiter=self._thread)
+            try:
+                self._by_hash = await to_thread.run_sync(self._read, limiter=self._thread)
+            except Exception as error:
+                self._failed = began_at, error
+                raise
             self._read_at = began_at
 
     def _read(self) -> dict[bytes, ApiToken]:

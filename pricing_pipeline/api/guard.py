@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,6 +25,7 @@ LONGEST_BODY = 2_000_000
 """Bytes. A heartbeat of 10,000 pairs has some hundred thousand."""
 BODY_SECONDS = 20.0
 """So long a body may take to come."""
+_SENT_AT_ONCE = 256 * 1024
 _GUARDED = ("/v1/", "/metrics/")
 
 
@@ -84,10 +85,11 @@ class Guard:
         with self._shares.of(token.token_id).request(_length(request)) as end:
 
             async def send_and_end(message: Message) -> None:
-                # What follows, as of a stream, may take as long as its reader takes.
-                if message["type"] == "http.response.start":
+                # A live stream lasts, and is counted elsewhere. Any other answer is kept until it is read.
+                if message["type"] == "http.response.start" and _is_stream(message):
                     end()
-                await send(message)
+                for part in _parts(message):
+                    await send(part)
 
             await self._app(request.scope, receive, send_and_end)
 
@@ -105,6 +107,19 @@ class Guard:
                 f"a body has {LONGEST_BODY:,} bytes at most. Send the rest in another request",
             )
         return None
+
+
+def _parts(message: Message) -> Iterator[Message]:
+    """The message, a long body in parts: the server waits for its reader before each but the first."""
+    body = message.get("body", b"")
+    while len(body) > _SENT_AT_ONCE:
+        yield {**message, "body": body[:_SENT_AT_ONCE], "more_body": True}
+        body = body[_SENT_AT_ONCE:]
+    yield message if body is message.get("body", b"") else {**message, "body": body}
+
+
+def _is_stream(start: Message) -> bool:
+    return Headers(raw=start["headers"]).get("content-type", "").startswith("text/event-stream")
 
 
 def _length(request: Request) -> int:

@@ -16,7 +16,7 @@ from pricing_pipeline.api.problems import Refused
 WRONG_TOKENS = 10.0
 """So many wrong tokens a second are answered in this process, and ten times as many at once; the others are put off."""
 _MOST_UNDER_WAY = 32
-"""Requests of one token that are read or wait for their turn."""
+"""Requests of one token that are read, wait for their turn, or whose answer is not read yet."""
 _MOST_BYTES_UNDER_WAY = 4_000_000
 """Bytes of the bodies of these."""
 _BYTES_OF_ONE = 2_000

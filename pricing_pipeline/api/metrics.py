@@ -50,8 +50,11 @@ class RequestTimes:
 
     def note(self, scope: Scope, status: int, seconds: float) -> None:
         """Note an answer. Routes are templates, and what is none of ours counts as one, so labels are bounded."""
-        path = getattr(scope.get("route"), "path", None)
-        route, method = ("none", "any") if path is None else (_with_prefix(scope, path), scope["method"])
+        found = scope.get("route")
+        path = getattr(found, "path", None)
+        route = "none" if path is None else _with_prefix(scope, path)
+        # A route is found for a method that it does not take, too, and anybody may send any word as a method.
+        method = scope["method"] if scope["method"] in (getattr(found, "methods", None) or ()) else "any"
         self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
 
 

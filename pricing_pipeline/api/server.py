@@ -10,8 +10,9 @@ import sys
 
 import uvicorn
 from fastapi import FastAPI
+from sqlalchemy import Engine
 
-from pricing_pipeline.api.app import AT_ONCE, make_app
+from pricing_pipeline.api.app import MOST_SESSIONS, make_app
 from pricing_pipeline.api.connections import BoundedProtocol
 from pricing_pipeline.api.stream_hub import StreamHub
 from pricing_pipeline.db.engine import make_engine
@@ -31,7 +32,7 @@ def main() -> None:
     try:
         settings = load_settings()
         port = require_free_port(settings.api_port, "the HTTP API", "PRICING_API_PORT")
-        engine = make_engine(worker_url(settings), pool_size=AT_ONCE)
+        engine = make_api_engine(worker_url(settings))
         hosts = own_hosts(settings.api_address, port, settings.api_hosts)
         app = make_app(engine, hosts, settings.api_requests_per_second, settings)
         sockets = listen_for_browsers(settings.api_address.compressed, port, need_all=False)
@@ -41,6 +42,12 @@ def main() -> None:
         make_server(app).run(sockets=sockets)
     finally:
         engine.dispose()
+
+
+def make_api_engine(url: str) -> Engine:
+    """An engine in whose pool nobody waits for a session: a wait for one would stop all who have a token."""
+    # It may lend twice its size.
+    return make_engine(url, pool_size=(MOST_SESSIONS + 1) // 2)
 
 
 class Server(uvicorn.Server):

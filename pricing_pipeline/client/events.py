@@ -22,6 +22,14 @@ class Event:
     data: Any
 
 
+def lines_of(texts: Iterable[str]) -> Iterator[str]:
+    """The lines of a text that comes in parts. Only LF ends one: JSON may have other ends of lines in its strings."""
+    begun = ""
+    for text in texts:
+        *lines, begun = (begun + text).split("\n")
+        yield from lines
+
+
 def read_events(lines: Iterable[str]) -> Iterator[Event]:
     """The events of a stream. What an end of the stream has cut off is left out."""
     fields: dict[str, str] = {}

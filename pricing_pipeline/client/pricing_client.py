@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
-from pricing_pipeline.client.events import read_events, told
+from pricing_pipeline.client.events import lines_of, read_events, told
 from pricing_pipeline.client.problems import TooMuch, Unavailable, problem_of
 from pricing_pipeline.client.shapes import Bar, Missing, Notice, Price, Prices, Update, Why, shaped
 from pricing_pipeline.client.transport import Transport, given, lost, wait_seconds
@@ -160,7 +160,7 @@ class PricingClient:
                 if not response.is_success:
                     response.read()
                     raise problem_of(response)
-                for event in read_events(response.iter_lines()):
+                for event in read_events(lines_of(response.iter_text())):
                     yield event.id, told(event)
         except httpx.TransportError as error:
             raise lost(error, str(client.base_url)) from error

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
@@ -17,10 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event, text
 
-from pricing_pipeline.api import access, connections, guard, limits
+from pricing_pipeline.api import access, connections, guard, history, limits
 from pricing_pipeline.api.access import Reader, Watcher
 from pricing_pipeline.api.app import AT_ONCE, AT_ONCE_OF_ONE, make_app
 from pricing_pipeline.api.limits import Bucket
+from pricing_pipeline.api.server import make_api_engine
+from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
@@ -122,6 +124,54 @@ def _flood(api: RunningApi, engine: Engine) -> None:
     assert reader.get("tasks")["tasks"] == []
     newcomer = api.caller(Scope.READ)
     assert newcomer.get("tasks")["tasks"] == []
+
+
+def test_b7_health_and_new_tokens_find_a_session_however_busy_routes_are(
+    engine: Engine, owner_engine: Engine, core: Core
+) -> None:
+    """Sessions that stay with who reads prices, and as many slow routes and histories as there may be."""
+    own = make_api_engine(engine.url.render_as_string(hide_password=False))
+    with running_api(own, owner_engine) as api, ExitStack() as busy:
+        together = threading.Barrier(AT_ONCE)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for reading in [
+                pool.submit(api.app.state.sessions.run, lambda _: together.wait(PATIENCE))
+                for _ in range(AT_ONCE)
+            ]:
+                reading.result()
+        for _ in range(AT_ONCE + history.AT_ONCE):
+            busy.enter_context(own.connect())
+        began = time.monotonic()
+        assert api.client.get("/healthz").json()["late"] != ["database"]
+        assert api.caller(Scope.READ).ask("GET", "prices?symbols=AAPL").status_code == 200
+        assert time.monotonic() - began < 10
+    own.dispose()
+
+
+def test_b7_while_the_database_hangs_nobody_waits_for_the_attempts_of_others(engine: Engine) -> None:
+    """All who come while one attempt to read the tokens hangs learn of the next one what it comes to."""
+    attempts = 0
+    may_end = threading.Event()
+
+    class Hanging(access.Tokens):
+        def _read(self) -> Any:
+            nonlocal attempts
+            attempts += 1
+            may_end.wait(PATIENCE)
+            raise DatabaseError("the database does not answer")
+
+    async def ask_all() -> list[BaseException | object]:
+        tokens = Hanging(engine)
+        asking = [asyncio.create_task(tokens.find(f"pp_{'x' * 43}")) for _ in range(50)]
+        while not attempts:
+            await asyncio.sleep(0.01)
+        may_end.set()
+        return await asyncio.gather(*asking, return_exceptions=True)
+
+    outcomes = asyncio.run(ask_all())
+    assert len(outcomes) == 50
+    assert {type(outcome) for outcome in outcomes} == {DatabaseError}
+    assert attempts <= 2
 
 
 def test_b7_one_slow_caller_leaves_threads_for_the_others(api: RunningApi, core: Core) -> None:
@@ -230,20 +280,43 @@ def test_b7_a_peer_that_does_not_read_is_not_waited_for(
     api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "READ_SECONDS", 0.3)
-    core.rows(
-        "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at)"
-        " SELECT 'breaker_open', 'S' || n, 'P1', repeat('x', 20000), t, t, t"
-        " FROM pricing.clock() t, generate_series(1, 500) n"
-    )
-    request = (
-        f"GET /v1/alerts?limit=1000 HTTP/1.1\r\nHost: {api.url.removeprefix('http://')}\r\n"
-        f"Authorization: Bearer {api.caller(Scope.READ).token}\r\n\r\n"
-    ).encode()
+    request = _of_ten_megabytes(api, core, api.caller(Scope.READ))
     with connected(api) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.sendall(request)
         time.sleep(1.5)
         assert len(answer_of(sock)) < 10_000_000, "it is cut off"
+
+
+def _of_ten_megabytes(api: RunningApi, core: Core, caller: Caller) -> bytes:
+    """A request whose answer is long."""
+    core.rows(
+        "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at)"
+        " SELECT 'breaker_open', 'S' || n, 'P1', repeat('x', 20000), t, t, t"
+        " FROM pricing.clock() t, generate_series(1, 500) n"
+    )
+    return (
+        f"GET /v1/alerts?limit=1000 HTTP/1.1\r\nHost: {api.url.removeprefix('http://')}\r\n"
+        f"Authorization: Bearer {caller.token}\r\n\r\n"
+    ).encode()
+
+
+def test_b7_answers_of_one_token_that_nobody_reads_are_bounded(
+    api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is kept in memory or on disk until it is read."""
+    monkeypatch.setattr(limits, "_MOST_UNDER_WAY", 3)
+    slow, other = api.caller(Scope.READ), api.caller(Scope.READ)
+    request = _of_ten_megabytes(api, core, slow)
+    with ExitStack() as stack:
+        for _ in range(3):
+            sock = stack.enter_context(connected(api))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.sendall(request)
+            assert sock.recv(12) == b"HTTP/1.1 200"
+        assert slow.ask("GET", "tasks").status_code == 429
+        assert other.get("tasks")["tasks"] == []
+    wait_until(lambda: slow.ask("GET", "tasks").status_code == 200)
 
 
 def test_b7_connections_are_bounded(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:

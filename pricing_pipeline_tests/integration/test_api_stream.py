@@ -6,9 +6,10 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from pricing_pipeline.api import access, stream_hub
+from pricing_pipeline.demand import stream_log
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
@@ -220,3 +221,20 @@ def test_b27_a_server_that_ends_ends_its_streams_at_once(engine: Engine, owner_e
             began = time.monotonic()
         assert stream.next() is None
         assert time.monotonic() - began < 2.5, "it did not wait for the streams"
+
+
+def test_b27_a_position_that_was_told_outlives_a_crash(core: Core, clock: Clock) -> None:
+    """A look that changes nothing need not be on disk. One that only forgets a pair moves the head, and must be."""
+    with core.engine.begin() as connection:
+        stream_log.look(connection, None, [(QUOTE, "AAPL")])
+
+    def look() -> tuple[int, str]:
+        with core.engine.begin() as connection:
+            position = stream_log.look(connection, None).position
+            return position, connection.execute(text("SHOW synchronous_commit")).scalar_one()
+
+    before, waits = look()
+    assert waits == "off"
+    clock.advance(16 * MINUTE)
+    assert look() == (before + 1, "on")
+    assert look() == (before + 1, "off")

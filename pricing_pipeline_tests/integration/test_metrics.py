@@ -243,6 +243,8 @@ def test_b22_no_label_is_a_symbol_or_a_user_and_all_are_bounded(busy: Core, api:
     for number in range(50):
         api.client.get(f"/v1/no-such-{number}")
         api.client.request(f"ODD{number}", "/v1/prices")
+        api.client.request(f"ODD{number}", "/livez")
+        caller.ask(f"ODD{number}", "prices")
         caller.ask("GET", f"prices?symbols=Q{number}")
     busy.rows(
         "INSERT INTO pricing.warnings (at, source, subject, message)"
@@ -261,12 +263,9 @@ def test_b22_no_label_is_a_symbol_or_a_user_and_all_are_bounded(busy: Core, api:
     told = str(set(after))
     for secret in ("AAPL", "Q1", "ann", "user-"):
         assert f"'{secret}" not in told
-    routes = {
-        dict(key[1]).get("route")
-        for key in scrape(api, caller)
-        if key[0] == "pricing_api_request_seconds_count"
-    }
-    assert routes <= {"none", "/v1/prices", "/metrics"}
+    times = [dict(key[1]) for key in scrape(api, caller) if key[0] == "pricing_api_request_seconds_count"]
+    assert {labels["route"] for labels in times} <= {"none", "/v1/prices", "/metrics", "/livez"}
+    assert {labels["method"] for labels in times} <= {"GET", "any"}
 
 
 def test_b22_requests_are_timed_by_route_and_kind_of_status(api: RunningApi) -> None:

@@ -6,12 +6,15 @@ Time stands still but for the browser's.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from sqlalchemy import Engine
 
 from pricing_pipeline.api.page import reading
 from pricing_pipeline.keys.api_tokens import Scope
@@ -20,7 +23,7 @@ from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
 from pricing_pipeline_tests.support.chromium import CHROMIUM, FLAGS, needs_chromium
-from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.troubled import DOUBTED, be_fresh, be_ill, doubt, price
 
 NO_CACHE = {"Cache-Control": "no-cache"}
@@ -275,6 +278,37 @@ def test_many_open_pages_read_the_database_as_often_as_one(
     assert count == 1
     operator.ask("GET", "page", headers=NO_CACHE)
     assert count == 2
+
+
+def test_b7_clicks_that_wait_share_a_reading(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
+    """Who asks for this moment's again and again keeps neither the database nor the threads of others busy."""
+    count = 0
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> Any:
+        nonlocal count
+        count += 1
+        has_begun.set()
+        assert may_end.wait(PATIENCE)
+        return count
+
+    monkeypatch.setattr(reading, "read", slow)
+    asked_at: list[float] = []
+
+    def clock() -> float:
+        asked_at.append(len(asked_at))
+        return asked_at[-1]
+
+    readings: Any = reading.Readings(engine, clock=clock)
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(readings.newest, anew=True)
+        assert has_begun.wait(PATIENCE)
+        others = [pool.submit(readings.newest, anew=True) for _ in range(7)]
+        wait_until(lambda: len(asked_at) == 2 + len(others))
+        may_end.set()
+        assert first.result() == 1
+        assert {other.result() for other in others} == {2}
+    assert readings.newest(anew=True) == 3
 
 
 def test_the_command_prints_a_link_that_opens_the_page_for_some_hours(

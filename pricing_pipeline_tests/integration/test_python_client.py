@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import socket
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from pricing_pipeline.api import stream_hub
 from pricing_pipeline.client import (
@@ -26,6 +29,7 @@ from pricing_pipeline.client import (
     Unavailable,
     Update,
 )
+from pricing_pipeline.client.events import Event, lines_of, read_events
 from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
@@ -224,3 +228,16 @@ def test_the_client_imports_neither_the_database_nor_the_server() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+@given(
+    st.dictionaries(st.text(min_size=1, max_size=5), st.text(max_size=20), max_size=5),
+    st.lists(st.integers(0, 400), max_size=6),
+)
+@example({"sentence": "what it sent\u2028is not\x85believed\x0b"}, [])
+def test_b18_no_text_of_others_tears_an_event_apart(data: dict[str, str], cuts: list[int]) -> None:
+    """Sentences quote providers. Python takes characters for ends of lines that are none in a stream of events."""
+    sent = f"event: missing\ndata: {json.dumps(data, ensure_ascii=False)}\nid: 7-a\n\n"
+    places = [0, *sorted(cuts), len(sent)]
+    parts = [sent[first:last] for first, last in itertools.pairwise(min(at, len(sent)) for at in places)]
+    assert list(read_events(lines_of(parts))) == [Event("7-a", "missing", data)]

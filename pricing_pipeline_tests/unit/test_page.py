@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import tracemalloc
 from collections import namedtuple
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -253,6 +255,18 @@ def test_b24_each_alert_has_its_section_in_the_runbook_that_the_page_serves() ->
             assert f'id="{heading}"' in (documents.page(name) or ""), heading
 
 
-@pytest.mark.parametrize("name", ["nosuch", "../README", "images/x", "", "Runbook", "runbook.md"])
+@pytest.mark.parametrize("name", ["nosuch", "../README", "images/x", "", "Runbook", "runbook.md", "x" * 300])
 def test_no_other_file_is_served_as_a_document(name: str) -> None:
     assert documents.page(name) is None
+
+
+def test_b18_names_that_anybody_asks_for_are_not_kept() -> None:
+    documents.page("runbook")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            assert documents.page(f"{'x' * 200}-{number}") is None
+        assert tracemalloc.get_traced_memory()[0] < 50_000
+    finally:
+        tracemalloc.stop()

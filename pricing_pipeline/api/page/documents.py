@@ -16,12 +16,20 @@ _FOLDER = Path(__file__).parents[3] / "docs"
 """A clone has it; an installed package has not."""
 
 
-@cache
 def page(name: str) -> str | None:
     """A page of the documentation by its name, such as `runbook`; None if there is none."""
+    # Anybody may ask for any name, so only names of pages are looked up and kept.
+    return _rendered(name) if name in _names() else None
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(path.stem for path in _FOLDER.glob("*.md"))
+
+
+@cache
+def _rendered(name: str) -> str:
     path = _FOLDER / f"{name}.md"
-    if not re.fullmatch("[a-z0-9-]+", name) or not path.is_file():
-        return None
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(path.read_text())
     title = _name_headings(tokens) or name

@@ -117,6 +117,7 @@ class Readings:
         self._clock = clock
         self._turn = threading.Lock()
         self._last: tuple[Reading, float] | None = None
+        self._began_at = float("-inf")
 
     def newest(self, *, anew: bool = False) -> Reading:
         """A reading of the last seconds, or one of this moment: after a click people want to see what it did."""
@@ -130,7 +131,8 @@ class Readings:
         else:
             asked = self._clock()
             self._turn.acquire()
-            if not anew and self._last is not None and self._last[1] > asked:
+            # Another page has read meanwhile. However many clicks wait, two readings serve them all.
+            if self._last is not None and (self._began_at > asked or (not anew and self._last[1] > asked)):
                 self._turn.release()
                 return self._last[0]
         try:
@@ -138,6 +140,7 @@ class Readings:
             reading = self._read()
             ended = self._clock()
             self._last = reading, ended + max(_SHORTEST_SECONDS, _SHARE * (ended - began))
+            self._began_at = began
             return reading
         finally:
             self._turn.release()

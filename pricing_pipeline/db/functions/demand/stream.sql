@@ -142,7 +142,9 @@ BEGIN
     UPDATE pricing.stream_head h SET kept_from = gone_to WHERE gone_to > h.kept_from;
     DELETE FROM pricing.streamed_pairs s WHERE s.wanted_until < now_;
     IF FOUND THEN
-        -- A pair that is streamed again later begins after this position, so that nobody goes on from before it.
+        -- A pair that is streamed again later begins after this position, so that nobody goes on from before it. A position
+        -- that has been told must outlive a crash: else the next event would get it, and who has it already would miss that.
+        PERFORM set_config('synchronous_commit', 'on', true);
         UPDATE pricing.stream_head h SET position = h.position + 1;
     END IF;
 END $$;
