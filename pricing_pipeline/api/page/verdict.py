@@ -82,7 +82,9 @@ def _alerts(reading: Reading) -> Iterator[Finding]:
             kind = "urgent alert" if is_urgent else "alert"
             verb = "is" if len(found) == 1 else "are"
             state = State.ILL if is_urgent else State.WAITS
-            yield Finding(state, f"{_counted(len(found), kind)} {verb} open", "alerts")
+            first = f"{found[0]['rule'].replace('_', ' ')}: {found[0]['subject']}"
+            such_as = ": " if len(found) == 1 else ", such as "
+            yield Finding(state, f"{_counted(len(found), kind)} {verb} open{such_as}{first}", "alerts")
 
 
 _SECTIONS = {"freshness": "old", "providers": "providers", "queue": "queue"}
