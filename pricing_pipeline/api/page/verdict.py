@@ -101,9 +101,8 @@ def _providers(reading: Reading) -> Iterator[Finding]:
 
 def _parts(reading: Reading) -> Iterator[Finding]:
     for part in reading.late_parts:
-        yield Finding(
-            State.ILL, (part.says or part.part).replace("`", ""), _SECTIONS.get(part.part, "alerts")
-        )
+        words = (part.says or part.part).replace("`", "")
+        yield Finding(State.ILL, words[:1].upper() + words[1:], _SECTIONS.get(part.part, "alerts"))
 
 
 def _values(reading: Reading) -> Iterator[Finding]:
