@@ -82,7 +82,7 @@ def _alerts(reading: Reading) -> Iterator[Finding]:
             kind = "urgent alert" if is_urgent else "alert"
             verb = "is" if len(found) == 1 else "are"
             state = State.ILL if is_urgent else State.WAITS
-            first = f"{found[0]['rule'].replace('_', ' ')}: {found[0]['subject']}"
+            first = f"{found[0]['rule'].replace('_', ' ')} ({found[0]['subject']})"
             such_as = ": " if len(found) == 1 else ", such as "
             yield Finding(state, f"{_counted(len(found), kind)} {verb} open{such_as}{first}", "alerts")
 
