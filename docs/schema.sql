@@ -3280,6 +3280,10 @@ GRANT EXECUTE ON FUNCTION pricing.store_rows(text,bigint,pricing.price_history[]
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 
+-- The streamed pairs whose stored price differs from what was last told, or whose judgement is due: what was told, what is stored, the TTL, whether freshness follows from it alone, whether the pair is new, its last judgement is still good, and its price is new.
+CREATE FUNCTION pricing.streams_to_judge(now_ timestamp with time zone, at_most interval) RETURNS TABLE(told pricing.streamed_pairs, price pricing.latest_prices, ttl interval, ttl_minutes integer, is_by_ttl boolean, is_first boolean, is_judged boolean, is_new_price boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.streams_to_judge(timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
 -- By how much TTLs are to be stretched, if watched pairs and what is in the background need so many bytes an hour at their TTLs, and so many in all can be sustained.
 CREATE FUNCTION pricing.stretch_factors(watched double precision, background double precision, sustained double precision, OUT watched_factor double precision, OUT background_factor double precision) RETURNS record LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stretch_factors(double precision,double precision,double precision) TO pricing_reader, pricing_worker;

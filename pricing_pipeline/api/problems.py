@@ -144,13 +144,18 @@ def _is_fault(error: DBAPIError) -> bool:
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
-    faults = [
-        f"{' '.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in error.errors()[:_SHOWN]
-    ]
+    faults = [_words_of(fault) for fault in error.errors()[:_SHOWN]]
     more = len(error.errors()) - _SHOWN
     return answer(
         request, 422, "invalid-request", "; ".join(faults) + (f"; and {more} more" if more > 0 else "")
     )
+
+
+def _words_of(fault: Mapping[str, Any]) -> str:
+    if fault["loc"] == ("body",) and isinstance(fault.get("input"), bytes):
+        return "send the body as JSON, with the header Content-Type: application/json"
+    place = " ".join(str(part) for part in fault["loc"])
+    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:

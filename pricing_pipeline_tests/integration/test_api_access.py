@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import pytest
 from sqlalchemy import Engine
@@ -95,6 +97,15 @@ def test_b7_a_body_that_is_wrong_is_refused_whole(api: RunningApi, core: Core, b
     watcher = api.caller(Scope.WATCH, user="ann")
     assert watcher.refusal("POST", "heartbeat", json=body)["status"] == 422
     assert core.rows("SELECT FROM pricing.active_subscriptions") == []
+
+
+def test_b7_a_refusal_says_how_a_body_or_a_day_is_written(api: RunningApi) -> None:
+    caller = api.caller(Scope.WATCH, Scope.READ, user="ann")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}  # as curl sends data without another header
+    refused = caller.refusal("POST", "heartbeat", content=json.dumps(PAIR), headers=form)
+    assert refused["detail"] == "Send the body as JSON, with the header Content-Type: application/json."
+    refused = caller.refusal("GET", f"history/{QUOTE}/AAPL", params={"from": "yesterday"})
+    assert refused["detail"] == "Query from: write a day like 2013-02-28."
 
 
 def test_b7_a_removed_token_is_refused_once_it_is_forgotten(

@@ -17,7 +17,7 @@ from pricing_pipeline.domain.words import decimal, printable, size
 from pricing_pipeline.operations.alerts import ui_link
 
 _FOLDER = Path(__file__).parent / "templates"
-_LONGEST = 400
+_LONGEST = 700
 """Characters of a text of others that are shown."""
 
 

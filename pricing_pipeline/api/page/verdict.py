@@ -82,7 +82,9 @@ def _alerts(reading: Reading) -> Iterator[Finding]:
             kind = "urgent alert" if is_urgent else "alert"
             verb = "is" if len(found) == 1 else "are"
             state = State.ILL if is_urgent else State.WAITS
-            yield Finding(state, f"{_counted(len(found), kind)} {verb} open", "alerts")
+            first = f"{found[0]['rule'].replace('_', ' ')} ({found[0]['subject']})"
+            such_as = ": " if len(found) == 1 else ", such as "
+            yield Finding(state, f"{_counted(len(found), kind)} {verb} open{such_as}{first}", "alerts")
 
 
 _SECTIONS = {"freshness": "old", "providers": "providers", "queue": "queue"}
@@ -99,9 +101,8 @@ def _providers(reading: Reading) -> Iterator[Finding]:
 
 def _parts(reading: Reading) -> Iterator[Finding]:
     for part in reading.late_parts:
-        yield Finding(
-            State.ILL, (part.says or part.part).replace("`", ""), _SECTIONS.get(part.part, "alerts")
-        )
+        words = (part.says or part.part).replace("`", "")
+        yield Finding(State.ILL, words[:1].upper() + words[1:], _SECTIONS.get(part.part, "alerts"))
 
 
 def _values(reading: Reading) -> Iterator[Finding]:

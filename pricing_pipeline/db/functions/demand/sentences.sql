@@ -67,7 +67,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('units_used', 'the limits of %s are used up for the moment; the next call is made within a minute'),
         ('units_reported_used', '%s says that nothing is left of its limit; the next call is made as soon as a minute has passed. If that keeps coming back, others use the key, or the limit is lower than `pricing-pipeline limit list` says'),
         -- Of its task.
-        ('asking', '%s is being asked since %s. Look again in some seconds'),
+        ('asking', '%s was asked at %s and has not answered yet. Look again in some seconds'),
         ('stopped', 'it waits since %s, and %s'),
         ('retrying', 'its last attempt failed as %s (%s)%s; it is tried again at %s, for the %s time of %s. All failures: pricing-pipeline task show %s'),
         ('no_worker', 'it waits since %s, and no worker is at the queue. One starts within seconds while the pipeline runs; does it? pricing-pipeline status'),

@@ -52,6 +52,30 @@ COMMENT ON FUNCTION pricing.enter_streamed_pairs(text[], text[], bigint) IS
     'Has these pairs streamed for the next quarter of an hour. Of those that are new, the log has everything after the given position.';
 
 
+CREATE OR REPLACE FUNCTION pricing.streams_to_judge(now_ timestamptz, at_most interval)
+RETURNS TABLE (told pricing.streamed_pairs, price pricing.latest_prices, ttl interval, ttl_minutes integer, is_by_ttl boolean,
+               is_first boolean, is_judged boolean, is_new_price boolean)
+LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT s AS told, l AS price,
+           make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS ttl,
+           coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) AS ttl_minutes,
+           r.staleness_function IN ('is_data_stale', 'is_market_stale') AS is_by_ttl,
+           s.judge_at = '-infinity' AS is_first,
+           s.judge_at > now_ AND s.judge_at <= now_ + at_most AS is_judged,
+           (l.observed_at, l.amount, l.scale, l.currency) IS DISTINCT FROM (s.observed_at, s.amount, s.scale, s.currency) AS is_new_price
+    FROM pricing.streamed_pairs s JOIN pricing.data_type_registry r USING (data_type)
+    LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+    WHERE l.fetched_at IS DISTINCT FROM s.fetched_at OR l.observed_at IS DISTINCT FROM s.observed_at
+       OR l.amount IS DISTINCT FROM s.amount OR l.scale IS DISTINCT FROM s.scale OR l.currency IS DISTINCT FROM s.currency
+       OR NOT (s.judge_at > now_ AND s.judge_at <= now_ + at_most);
+END $$;
+COMMENT ON FUNCTION pricing.streams_to_judge(timestamptz, interval) IS
+    'The streamed pairs whose stored price differs from what was last told, or whose judgement is due: what was told, what is stored, the TTL, whether freshness follows from it alone, whether the pair is new, its last judgement is still good, and its price is new.';
+
+
 CREATE OR REPLACE FUNCTION pricing.note_stream_events(head_position bigint, now_ timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -62,22 +86,10 @@ DECLARE
     at_most interval := interval '1 minute';
     noted bigint;
 BEGIN
-    WITH looked AS (
-        SELECT s AS told, l AS price,
-               make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS ttl,
-               coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) AS ttl_minutes,
-               r.staleness_function IN ('is_data_stale', 'is_market_stale') AS is_by_ttl,
-               s.judge_at = '-infinity' AS is_first,
-               s.judge_at > now_ AND s.judge_at <= now_ + at_most AS is_judged,
-               (l.observed_at, l.amount, l.scale, l.currency) IS DISTINCT FROM (s.observed_at, s.amount, s.scale, s.currency) AS is_new_price
-        FROM pricing.streamed_pairs s JOIN pricing.data_type_registry r USING (data_type)
-        LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
-        WHERE l.fetched_at IS DISTINCT FROM s.fetched_at OR l.observed_at IS DISTINCT FROM s.observed_at
-           OR l.amount IS DISTINCT FROM s.amount OR l.scale IS DISTINCT FROM s.scale OR l.currency IS DISTINCT FROM s.currency
-           OR NOT (s.judge_at > now_ AND s.judge_at <= now_ + at_most)),
     -- To say why takes a millisecond for each pair: of those that only wait for that, some at a time.
-    ranked AS MATERIALIZED (
-        SELECT k.*, row_number() OVER (PARTITION BY k.is_judged OR k.is_first OR k.is_new_price ORDER BY (k.told).judge_at) AS place FROM looked k),
+    WITH ranked AS MATERIALIZED (
+        SELECT k.*, row_number() OVER (PARTITION BY k.is_judged OR k.is_first OR k.is_new_price ORDER BY (k.told).judge_at) AS place
+        FROM pricing.streams_to_judge(now_, at_most) k),
     judged AS MATERIALIZED (
         SELECT k.told, k.price, k.is_first, k.is_new_price AND NOT k.is_first AS is_new_price, f.is_fresh,
                CASE WHEN (k.price).fetched_at + k.ttl + grace > now_
