@@ -184,6 +184,8 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "same_part",
             "kept_text",
             "clock",
+            "format_iso",
+            "is_past_ttl",
             "is_document",
             "is_of_level",
             "is_unreadable",

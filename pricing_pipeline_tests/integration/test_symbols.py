@@ -225,6 +225,12 @@ def test_g3_while_a_provider_is_not_asked_its_reason_is_told_instead(core: Core,
 # Constraints in words
 
 INTERNAL = {
+    "background_ttls_never_shrink",
+    "watched_ttls_never_shrink",
+    "need_is_not_negative",
+    "weight_is_a_share",
+    "head_is_only_one",
+    "head_is_upright",
     "completed_operation_is_finished",
     "dagster_failure_kind_is_known",
     "dead_operation_is_finished",

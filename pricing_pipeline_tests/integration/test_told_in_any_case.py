@@ -126,7 +126,7 @@ def test_b21_what_was_seen_before_a_night_has_not_lasted_through_it(core: Core, 
     alerts.look(core.engine)
     assert bodies(core) == []
     keep_looking(core, clock, AWAKE_AFTER)
-    assert "No duty has run for 8 h" in bodies(core)[0]
+    assert "the duty expire_calls has not run since" in bodies(core)[0].lower()
 
 
 def test_b15_b21_a_clock_that_is_set_back_hides_no_dead_dagster(core: Core, clock: Clock) -> None:
@@ -137,9 +137,7 @@ def test_b15_b21_a_clock_that_is_set_back_hides_no_dead_dagster(core: Core, cloc
     clock.advance(-24 * HOUR)
     keep_looking(core, clock, 2 * HOUR)
     assert [body for body in bodies(core) if body.startswith("Over")] == []
-    assert core.one("SELECT says FROM pricing.alerts WHERE resolved_at IS NULL").startswith(
-        "The database's clock was set back by"
-    )
+    assert core.one("SELECT says FROM pricing.alerts WHERE resolved_at IS NULL").startswith("Late: ")
 
 
 def test_b21_what_no_channel_takes_is_told_when_one_does(core: Core, clock: Clock) -> None:

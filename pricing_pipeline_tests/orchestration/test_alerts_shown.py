@@ -88,7 +88,7 @@ def test_b21_an_alert_about_a_provider_fails_the_check_of_its_types_until_it_is_
     burning = stage.tick(SENSOR, quiet.cursor)
     assert judged(burning) == {DAILY: False, QUOTE: False, FX: False}, "and not the type of another provider"
     told = facts(burning, QUOTE)
-    alert_id = core.one("SELECT alert_id FROM pricing.alerts")
+    alert_id = core.one("SELECT alert_id FROM pricing.alerts WHERE rule = 'breaker_open'")
     assert told["severity"] is dg.AssetCheckSeverity.WARN
     assert told["alert"] == "breaker_open (P1) of twelvedata"
     assert told["look_after_it"] == f"pricing-pipeline alert acknowledge {alert_id}"
