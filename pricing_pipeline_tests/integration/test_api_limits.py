@@ -282,8 +282,9 @@ def test_b7_a_peer_that_does_not_read_is_not_waited_for(
     monkeypatch.setattr(connections, "READ_SECONDS", 0.3)
     request = _of_ten_megabytes(api, core, api.caller(Scope.READ))
     with connected(api) as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 262_144)
         sock.sendall(request)
+        assert sock.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 200"
         time.sleep(1.5)
         assert len(answer_of(sock)) < 10_000_000, "it is cut off"
 
