@@ -81,7 +81,7 @@ def test_status_tells_what_was_promised(stack: Stack) -> None:
     assert {"fresh", "due", "late"} <= set(status)
     assert set(status["queue"]) == {"pending", "processing", "scheduled", "dead"}
     assert {"twelvedata", "mfapi"} <= set(status["quota"])
-    assert set(status["urls"]) == {"dagster", "sandbox"}
+    assert set(status["urls"]) == {"dagster", "api", "sandbox"}
     assert all(process["restarts"] == 0 for process in status["processes"].values())
     assert status["home"] == str(stack.home)
     assert status["error"] is None
