@@ -69,6 +69,7 @@ COMMANDS = {
     "alert unsilence": ["breaker_open"],
     "token add": ["web-shop", "--scope", "read", "--any-user"],
     "token list": [],
+    "page": [],
     "token remove": ["web-shop"],
     "recipient add": ["ops", "webhook"],
     "recipient list": [],
