@@ -84,22 +84,25 @@ class Stream:
         self.is_overrun = True
         self._changed.set()
 
-    def begin(self, look: Look) -> None:
-        """Tell what holds now; or, if it goes on from where a client was, what changed since."""
+    def begin(self, look: Look, wanted: frozenset[Pair]) -> None:
+        """Tell what holds now; or, if it goes on from where a client was, what changed since.
+
+        `wanted` is what it wanted when the look began: what has come since is told after the next one.
+        """
         if self.is_overrun:
             self._tell_missed(self.dropped or None, "this stream was read too slowly, or the log had a gap")
-            self.is_overrun, self.dropped, told = False, 0, self.wanted
+            self.is_overrun, self.dropped, told = False, 0, wanted
         elif self.pairs:
-            told = self.wanted - self.pairs
-            for data_type, symbol in sorted(self.pairs - self.wanted):
+            told = wanted - self.pairs
+            for data_type, symbol in sorted(self.pairs - wanted):
                 self._put(None, spell("left", Left(data_type=data_type, symbol=symbol)))
-        elif self._can_go_on(look):
+        elif self._can_go_on(look, wanted):
             told = frozenset()
-            self._catch_up(look)
+            self._catch_up(look, wanted)
         else:
-            told = self.wanted
+            told = wanted
         self.last = None
-        self.pairs, self.fingerprint = self.wanted, fingerprint(self.wanted)
+        self.pairs, self.fingerprint = wanted, fingerprint(wanted)
         for pair in sorted(told & look.truths.keys()):
             self._put(None, spell_told(look.truths[pair]))
         self._put(look.position, spell("ready", Ready(pairs=len(self.pairs))))
@@ -107,22 +110,22 @@ class Stream:
         if not self.opened.done():
             self.opened.set_result(None)
 
-    def _can_go_on(self, look: Look) -> bool:
+    def _can_go_on(self, look: Look, wanted: frozenset[Pair]) -> bool:
         if self.last is None or self.last.fingerprint != self.fingerprint:
             return False
         if (
             look.kept_from <= self.last.position <= look.position
-            and self.wanted <= look.truths.keys()
-            and all(look.truths[pair].position <= self.last.position for pair in self.wanted)
+            and wanted <= look.truths.keys()
+            and all(look.truths[pair].position <= self.last.position for pair in wanted)
         ):
             return True
         self._tell_missed(None, "the log does not go back to the event that was read last")
         return False
 
-    def _catch_up(self, look: Look) -> None:
+    def _catch_up(self, look: Look, wanted: frozenset[Pair]) -> None:
         assert self.last is not None  # noqa: S101 - it can go on
         for told in look.caught_up:
-            if told.position > self.last.position and told.pair in self.wanted:
+            if told.position > self.last.position and told.pair in wanted:
                 self._put(told.position, spell_told(told))
 
     def _tell_missed(self, events: int | None, cause: str) -> None:
@@ -270,16 +273,16 @@ class StreamHub:
             session.close()
 
     async def _turn(self, session: KeptSession) -> None:
-        beginning, self._beginning = self._beginning, []
+        beginning, self._beginning = {stream: stream.wanted for stream in self._beginning}, []
         after = self._position
-        opened = {pair for stream in beginning for pair in stream.wanted}
+        opened = {pair for wanted in beginning.values() for pair in wanted}
         resume_from = [stream.last.position for stream in beginning if stream.last is not None]
         try:
             look = await anyio.to_thread.run_sync(
                 _look, session, after, opened, resume_from, limiter=self._threads
             )
         except BaseException:
-            self._beginning = [*beginning, *self._beginning]
+            self._beginning = list(dict.fromkeys([*beginning, *self._beginning]))
             raise
         if after is not None and not look.kept_from <= after <= look.position:
             self._overrun(stream for stream in self._streams if stream.opened.done())
@@ -288,10 +291,10 @@ class StreamHub:
         self._position = look.position
         since = {pair: truth.position for pair, truth in look.truths.items()}
         self._note_since(since)
-        for stream in beginning:
+        for stream, wanted in beginning.items():
             if stream in self._streams:
                 self._forget_pairs(stream)
-                stream.begin(look)
+                stream.begin(look, wanted)
                 for pair in stream.pairs:
                     self._of_pair[pair].add(stream)
         self._note_since(since)
@@ -358,14 +361,14 @@ class StreamHub:
                 await self._ending.wait()
                 return
             now = time.monotonic()
-            is_beat, are_tokens = now >= beat_at + _BEAT_SECONDS, now >= tokens_at + _TOKENS_SECONDS
-            beat_at, tokens_at = now if is_beat else beat_at, now if are_tokens else tokens_at
             try:
                 await self._follow()
-                if is_beat:
+                if now >= beat_at + _BEAT_SECONDS:
                     await self._beat()
-                if are_tokens:
+                    beat_at = now
+                if now >= tokens_at + _TOKENS_SECONDS:
                     await self._require_tokens()
+                    tokens_at = now
             except (DBAPIError, PricingError) as error:
                 _LOG.info("live streams: %s", error)
 

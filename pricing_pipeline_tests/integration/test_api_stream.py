@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
@@ -15,7 +17,7 @@ from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api
-from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.streams import streaming, tell
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -123,6 +125,36 @@ def test_b27_a_stream_without_pairs_shows_what_its_user_watches(ann: Caller, cor
     core.heartbeat("ann", (QUOTE, "IBM"))
     with streaming(ann, last_id) as stream:
         assert [event.data.get("symbol") for event in stream.until("ready")] == ["IBM", "MSFT", None]
+
+
+def test_b27_what_a_user_begins_to_watch_during_a_look_is_told_after_it(
+    ann: Caller, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, follow = stream_hub._look, stream_hub.StreamHub._follow
+    is_slow, has_followed = threading.Event(), threading.Event()
+
+    async def noted_follow(hub: stream_hub.StreamHub) -> None:
+        await follow(hub)
+        if any(("IBM" in {symbol for _, symbol in stream.wanted}) for stream in hub._streams):
+            has_followed.set()
+
+    def slow_look(*arguments: Any) -> Any:
+        seen = look(*arguments)
+        if is_slow.is_set() and ("MSFT" in {symbol for _, symbol in arguments[2]}):
+            is_slow.clear()
+            core.heartbeat("ann", (QUOTE, "IBM"))
+            assert has_followed.wait(PATIENCE)
+        return seen
+
+    monkeypatch.setattr(stream_hub, "_look", slow_look)
+    monkeypatch.setattr(stream_hub.StreamHub, "_follow", noted_follow)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    with streaming(ann) as stream:
+        stream.until("ready")
+        is_slow.set()
+        core.heartbeat("ann", (QUOTE, "MSFT"))
+        told = [event.data.get("symbol") for event in [*stream.until("ready"), *stream.until("ready")]]
+        assert told == ["MSFT", None, "IBM", None]
 
 
 def test_b5_b27_an_open_stream_is_a_viewer(ann: Caller, core: Core, clock: Clock) -> None:
