@@ -12,7 +12,7 @@ from sqlalchemy import text
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
 
