@@ -77,12 +77,10 @@ test-clients: install-test ## Let clients that others wrote for the providers re
 	@test -x .venv-clients/bin/python || { echo "The clients are not installed. Run: make clients-install" >&2; exit 1; }
 	$(BIN)/pytest pricing_pipeline_tests/foreign_clients $(ARGS)
 
-# What needs the wheel's server, or no database at all, is left to the targets above; so is what only shows, in a terminal,
-# in a browser or to other programs, what the same statements return.
+# What needs the wheel's server, or no database at all, is left to the targets above.
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
 	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) \
 		--ignore-glob='*/test_embedded*.py' --ignore-glob='*/test_own_files.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' --ignore-glob='*/test_violence.py' --ignore-glob='*/test_bad_starts.py' --ignore-glob='*/test_canary_hunt.py' \
-		--ignore-glob='*/test_cli_*.py' --ignore-glob='*/test_page.py' --ignore-glob='*/test_python_client.py' --ignore-glob='*/test_api_examples.py' --ignore-glob='*/test_api_fuzzed.py' --ignore-glob='*/test_api_limits.py' --ignore-glob='*/test_api_permissions.py' \
 		pricing_pipeline_tests/integration $(FAULTS)
 
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
