@@ -40,9 +40,9 @@ from pricing_pipeline.settings import Settings
 
 AT_ONCE = 8
 """So many requests are worked on at once, each with a session of the database. The others wait for their turn."""
-MOST_SESSIONS = 2 * AT_ONCE + history.AT_ONCE + 7
-"""So many are used at once: those of the routes, those that stay with who reads prices, those of histories, and two for
-tokens, three for streams, one for health and one for figures."""
+MOST_SESSIONS = 2 * AT_ONCE + history.AT_ONCE + backfills.AT_ONCE + 7
+"""So many are used at once: those of the routes, those that stay with who reads prices, those of histories and of
+Dagster, and two for tokens, three for streams, one for health and one for figures."""
 AT_ONCE_OF_ONE = 4
 """So many of them may be of one token."""
 USUAL_RATE = 1000

@@ -10,8 +10,10 @@ from datetime import date, datetime
 from typing import Annotated
 from uuid import UUID
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Engine
 
 from pricing_pipeline.api.access import Database, Operator, Reader
 from pricing_pipeline.api.paging import Keyset, Page
@@ -24,7 +26,11 @@ from pricing_pipeline.settings import Settings
 
 router = APIRouter(prefix="/backfills", tags=["backfills"])
 
+AT_ONCE = 2
+"""So many requests wait for Dagster at once, in threads of their own: one that hangs keeps nobody else waiting."""
 _MOST_SYMBOLS = 500
+
+_limiter = CapacityLimiter(AT_ONCE)
 
 
 class ProviderCost(BaseModel):
@@ -189,19 +195,37 @@ def estimate_backfill(
 
 
 @router.post("", status_code=202)
-def start_backfill(
+async def start_backfill(
     database: Database, request: Request, caller: Operator, wanted: NewBackfill
 ) -> BackfillRun:
     """Have Dagster fetch what is missing between two days. What is stored already costs no call.
 
     The answer names the run; ask for it until it names the backfill, or has failed. 503 while Dagster does not run.
     """
+    settings = request.app.state.settings
+    return await to_thread.run_sync(_start, database, settings, wanted, caller.token.name, limiter=_limiter)
+
+
+@router.get("/runs/{run_id}")
+async def show_run(
+    database: Database,
+    request: Request,
+    _: Reader,
+    run_id: Annotated[
+        str, Path(pattern="^[0-9a-f-]{8,64}$", examples=["0b5e2f7a-8a0f-4a51-9a5b-1d2e3f405162"])
+    ],
+) -> BackfillRun:
+    """How a run of Dagster fares, and which backfill it has planned. 503 while Dagster does not run."""
+    return await to_thread.run_sync(_run, database, request.app.state.settings, run_id, limiter=_limiter)
+
+
+def _start(database: Engine, settings: Settings | None, wanted: NewBackfill, asked_by: str) -> BackfillRun:
     with database.connect() as connection:
         asked = backfills.checked(
             connection, wanted.data_type, wanted.first_day, wanted.last_day, wanted.symbols
         )
     name = asked.kind.data_type
-    with _webserver(request) as webserver:
+    with _webserver(settings) as webserver:
         where = webserver.find(name)
         if where is None:
             raise DagsterUnreachable(
@@ -211,23 +235,14 @@ def start_backfill(
             raise InvalidRange(
                 f"Dagster's partitions of {name} begin on {where.first_day}. Ask for no day before."
             )
-        run_id = webserver.launch(where, name, asked.window, asked.symbols, caller.token.name)
+        run_id = webserver.launch(where, name, asked.window, asked.symbols, asked_by)
         return BackfillRun(
             run_id=run_id, run_url=webserver.run_url(run_id), status="QUEUED", backfill_id=None, failure=None
         )
 
 
-@router.get("/runs/{run_id}")
-def show_run(
-    database: Database,
-    request: Request,
-    _: Reader,
-    run_id: Annotated[
-        str, Path(pattern="^[0-9a-f-]{8,64}$", examples=["0b5e2f7a-8a0f-4a51-9a5b-1d2e3f405162"])
-    ],
-) -> BackfillRun:
-    """How a run of Dagster fares, and which backfill it has planned. 503 while Dagster does not run."""
-    with _webserver(request) as webserver:
+def _run(database: Engine, settings: Settings | None, run_id: str) -> BackfillRun:
+    with _webserver(settings) as webserver:
         status = webserver.status(run_id)
         if status is None:
             raise Refused(404, "unknown-run", f"Dagster has no run {run_id}")
@@ -279,9 +294,8 @@ def cancel_backfill(database: Database, _: Operator, backfill_id: UUID) -> Cance
     return CancelledBackfill(backfill_id=backfill_id, cancelled=count)
 
 
-def _webserver(request: Request) -> Webserver:
+def _webserver(settings: Settings | None) -> Webserver:
     """Dagster's webserver of this home. Raises DagsterUnreachable when none runs."""
-    settings: Settings | None = request.app.state.settings
     webserver = None if settings is None else Webserver.of_home(settings)
     if webserver is None:
         raise DagsterUnreachable(

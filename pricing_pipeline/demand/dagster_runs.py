@@ -30,6 +30,12 @@ STEP = "refresh_prices"
 ASKED_BY = "pricing/asked-by"
 """A tag of a run: the token of the HTTP API with which somebody asked for it."""
 
+QUESTION_SECONDS = 15.0
+"""So long an answer to a question may take: whoever asks can ask again."""
+LAUNCH_SECONDS = 60.0
+"""So long a launch may take: one that was given up on might still become a run."""
+_CONNECT_SECONDS = 3.0
+
 FIND = """
 query Find($asset: AssetKeyInput!) {
   assetNodeOrError(assetKey: $asset) {
@@ -99,11 +105,9 @@ class Webserver:
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url.rstrip("/")
-        # It answers on loopback, without a proxy, or not at all; but a busy one takes its time, and a launch that
-        # was given up on might still become a run.
+        # It answers on loopback, without a proxy, or not at all; but a busy one takes its time.
         self._http = httpx.Client(
             headers={"Authorization": f"Bearer {token}"} if token is not None else {},
-            timeout=httpx.Timeout(60.0, connect=3.0),
             trust_env=False,
         )
 
@@ -127,7 +131,8 @@ class Webserver:
 
     def find(self, data_type: str) -> Location | None:
         """Where `price_history/<data_type>` is defined; None when it is not (yet)."""
-        node = self._ask(FIND, {"asset": {"path": ["price_history", data_type]}})["assetNodeOrError"]
+        asset = {"path": ["price_history", data_type]}
+        node = self._ask(FIND, {"asset": asset}, QUESTION_SECONDS)["assetNodeOrError"]
         if node["__typename"] != "AssetNode" or not node["partitionKeys"]:
             return None
         repository = node["repository"]
@@ -156,7 +161,7 @@ class Webserver:
         metadata = {"tags": [{"key": key, "value": value} for key, value in tags.items()]}
         run_config = {"ops": {STEP: {"config": config}}}
         params = {"selector": selector, "executionMetadata": metadata, "runConfigData": run_config}
-        answer = self._ask(LAUNCH, {"params": params})["launchRun"]
+        answer = self._ask(LAUNCH, {"params": params}, LAUNCH_SECONDS)["launchRun"]
         if answer["__typename"] != "LaunchRunSuccess":
             message = answer.get("message") or "; ".join(e["message"] for e in answer.get("errors", ()))
             raise DagsterUnreachable(
@@ -168,20 +173,24 @@ class Webserver:
 
     def status(self, run_id: str) -> str | None:
         """Dagster's status of a run, such as QUEUED, STARTED or SUCCESS; None when there is no such run."""
-        answer = self._ask(STATUS, {"run": run_id})["runOrError"]
+        answer = self._ask(STATUS, {"run": run_id}, QUESTION_SECONDS)["runOrError"]
         status: str | None = answer.get("status")
         return status
 
     def failure(self, run_id: str) -> str | None:
         """What the first step of a run that failed said; None when no step did."""
-        events = self._ask(FAILURE, {"run": run_id})["logsForRun"].get("events") or ()
+        events = self._ask(FAILURE, {"run": run_id}, QUESTION_SECONDS)["logsForRun"].get("events") or ()
         message = next((event["error"]["message"] for event in events if event.get("error")), None)
         # Dagster puts the name of the exception's class before its words.
         return None if message is None else re.sub(r"^[\w.]+: ", "", _first_line(message))
 
-    def _ask(self, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:
+    def _ask(self, query: str, variables: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         try:
-            response = self._http.post(f"{self.url}/graphql", json={"query": query, "variables": variables})
+            response = self._http.post(
+                f"{self.url}/graphql",
+                json={"query": query, "variables": variables},
+                timeout=httpx.Timeout(seconds, connect=_CONNECT_SECONDS),
+            )
             if response.status_code == httpx.codes.UNAUTHORIZED:
                 raise SettingsError(
                     f"the Dagster UI at {self.url} asks for another token than the one that is set here. Set "

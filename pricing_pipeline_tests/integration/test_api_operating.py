@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from typing import Any
 from uuid import UUID
 
 import pytest
 from sqlalchemy import Engine
 
+from pricing_pipeline.api import backfills
+from pricing_pipeline.demand import dagster_runs
+from pricing_pipeline.demand.dagster_runs import Location, Webserver
 from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import DagsterUnreachable
 from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.settings import Settings
@@ -18,6 +25,7 @@ from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api
 from pricing_pipeline_tests.support.fake_dagster import RUN, FakeDagster, fake_dagster
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.quarantining import BODY, bring, one_call
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -353,6 +361,46 @@ def test_g6_a_backfill_that_makes_no_sense_starts_no_run(
     problem = operator.refusal("POST", "backfills", json={**WINTER, **more})
     assert (problem["status"] in (404, 422), words in problem["detail"]) == (True, True), problem
     assert dagster.launched == []
+
+
+def test_g6_a_dagster_that_hangs_keeps_nobody_else_waiting(
+    with_dagster: RunningApi, dagster: FakeDagster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dagster_runs, "QUESTION_SECONDS", PATIENCE)
+    askers = [with_dagster.caller(Scope.OPERATE, Scope.READ) for _ in range(4)]
+    other = with_dagster.caller(Scope.READ)
+    dagster.answers.clear()
+    with ThreadPoolExecutor(16) as threads:
+        waiting = [
+            threads.submit(asker.ask, "GET", f"backfills/runs/{RUN}") for asker in askers for _ in range(4)
+        ]
+        wait_until(lambda: len(dagster.authorizations) == backfills.AT_ONCE)
+        assert other.get("backfills")["backfills"] == []
+        assert not any(asked.done() for asked in waiting)
+        dagster.answers.set()
+        assert {asked.result().status_code for asked in waiting} == {404}
+
+
+def test_g6_a_question_to_dagster_is_given_up_before_a_launch_is(
+    dagster: FakeDagster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that nobody knows of would be worse than a wait."""
+    monkeypatch.setattr(dagster_runs, "QUESTION_SECONDS", 0.05)
+    place = Location("r", "l", ("2000-01-01", "2100-01-01"))
+    dagster.answers.clear()
+    with Webserver(dagster.url) as webserver, ThreadPoolExecutor(1) as threads:
+        launch = threads.submit(webserver.launch, place, DAILY, Window(date(2013, 1, 10), date(2013, 2, 5)))
+        questions: list[Callable[[], object]] = [
+            lambda: webserver.find(DAILY),
+            lambda: webserver.status(RUN),
+            lambda: webserver.failure(RUN),
+        ]
+        for ask in questions:
+            with pytest.raises(DagsterUnreachable, match="does not answer"):
+                ask()
+        assert not launch.done()
+        dagster.answers.set()
+        assert launch.result() == RUN
 
 
 def test_f10_a_backfill_is_costed_without_dagster(operator: Caller, core: Core) -> None:

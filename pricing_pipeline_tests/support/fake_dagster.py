@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 RUN = "0b5e2f7a-8a0f-4a51-9a5b-1d2e3f405162"
 
@@ -21,6 +23,9 @@ class FakeDagster:
         self.statuses: dict[str, str] = {}
         self.failure: str | None = None
         self.authorizations: list[str | None] = []
+        self.answers = threading.Event()
+        """While it is not set, the webserver hangs."""
+        self.answers.set()
 
     def data(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         """What a query brings."""
@@ -51,11 +56,13 @@ def fake_dagster() -> Iterator[FakeDagster]:
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             dagster.authorizations.append(self.headers["Authorization"])
+            dagster.answers.wait(PATIENCE)
             body = json.dumps({"data": dagster.data(asked["query"], asked["variables"])}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # whoever asked may have given up
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -67,6 +74,7 @@ def fake_dagster() -> Iterator[FakeDagster]:
     try:
         yield dagster
     finally:
+        dagster.answers.set()
         server.shutdown()
         thread.join()
         server.server_close()
