@@ -24,18 +24,20 @@ class Kept(Generic[T]):
         self._seconds = seconds
         self._patience = patience
         self._began = 0.0
-        self._gathered: Future[tuple[T | None, Exception | None]] | None = None
+        self._gathered: asyncio.Future[tuple[T | None, Exception | None]] | None = None
 
     async def get(self) -> T:
         """The value. Raises what gathering it raised, and TimeoutError if that takes more than `patience` seconds."""
         gathered = self._gathered
         if gathered is None or (gathered.done() and self._began + self._seconds <= time.monotonic()):
-            gathered = self._gathered = Future()
+            filled: Future[tuple[T | None, Exception | None]] = Future()
+            # Wrapped once: while a look hangs, whoever asks leaves nothing behind.
+            gathered = self._gathered = asyncio.wrap_future(filled)
             self._began = time.monotonic()
-            threading.Thread(target=self._fill, args=(gathered,), name="kept", daemon=True).start()
+            threading.Thread(target=self._fill, args=(filled,), name="kept", daemon=True).start()
         left = self._began + self._patience - time.monotonic()
         if not gathered.done():
-            await asyncio.wait([asyncio.wrap_future(gathered)], timeout=max(left, 0.0))
+            await asyncio.wait([gathered], timeout=max(left, 0.0))
         if not gathered.done():
             raise TimeoutError
         value, error = gathered.result()
@@ -45,8 +47,7 @@ class Kept(Generic[T]):
 
     def _fill(self, gathered: Future[tuple[T | None, Exception | None]]) -> None:
         try:
-            outcome = self._gather(), None
-        except Exception as error:
-            gathered.set_result((None, error))
-        else:
-            gathered.set_result(outcome)
+            outcome: tuple[T | None, Exception | None] = self._gather(), None
+        except Exception as error:  # whatever it is, whoever asks gets it
+            outcome = None, error
+        gathered.set_result(outcome)

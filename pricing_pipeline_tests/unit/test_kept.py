@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
+from concurrent.futures import Future
 
 import pytest
 
@@ -70,6 +72,24 @@ def test_b23_nobody_waits_for_a_look_that_hangs_and_none_is_added_to_it() -> Non
                 await asyncio.sleep(0.01)
 
     assert asyncio.run(ask()) == "done"
+
+
+def test_b23_who_asks_during_a_look_that_hangs_leaves_nothing_behind() -> None:
+    go_on = threading.Event()
+
+    async def ask() -> int:
+        kept = Kept(lambda: go_on.wait(LONG), seconds=0.0, patience=0.0)
+        counts = []
+        for asked in (1, 50):
+            for _ in range(asked):
+                with pytest.raises(TimeoutError):
+                    await kept.get()
+            gc.collect()
+            counts.append(sum(isinstance(each, (asyncio.Future, Future)) for each in gc.get_objects()))
+        go_on.set()
+        return counts[1] - counts[0]
+
+    assert asyncio.run(ask()) == 0
 
 
 def test_b23_what_fails_is_raised_for_all_who_ask_and_tried_again() -> None:
