@@ -34,6 +34,8 @@ _REST = 9
 """Looks and what becomes of them take a tenth of the time at most, so that they slow down nothing else."""
 MOST_STREAMS = 500
 """So many streams at once in this process."""
+MOST_OF_TOKEN = 400
+"""So many of them for each token, so that no application takes all of them from the others."""
 MOST_OF_USER = 20
 """So many of them for each user of a token."""
 MOST_PENDING = 1000
@@ -204,13 +206,22 @@ class StreamHub:
                 f"this server has {MOST_STREAMS} open streams, and no room for more. Try again later",
                 {"Retry-After": "30"},
             )
-        if sum((stream.owner, stream.user) == (owner, user) for stream in self._streams) >= MOST_OF_USER:
-            raise Refused(
-                429,
-                "too-many-streams",
-                f"{user!r} has {MOST_OF_USER} open streams with this token. Close one, or show more pairs in one",
-                {"Retry-After": "30"},
-            )
+        of_token = [stream for stream in self._streams if stream.owner == owner]
+        for streams, who, most in (
+            (of_token, f"the token {owner!r}", MOST_OF_TOKEN),
+            (
+                [stream for stream in of_token if stream.user == user],
+                f"{user!r} with this token",
+                MOST_OF_USER,
+            ),
+        ):
+            if len(streams) >= most:
+                raise Refused(
+                    429,
+                    "too-many-streams",
+                    f"{who} has {most} open streams. Close one, or show more pairs in one",
+                    {"Retry-After": "30"},
+                )
 
     def leave(self, stream: Stream) -> None:
         """The stream has ended; the subscriptions of its user end as usual."""

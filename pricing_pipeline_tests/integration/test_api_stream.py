@@ -228,6 +228,20 @@ def test_b27_streams_are_capped_for_a_user_and_for_the_server(
         stream.until("ready")
 
 
+def test_b27_an_application_leaves_streams_to_others(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its token may name any user, so the cap of a user does not bound it."""
+    monkeypatch.setattr(stream_hub, "MOST_OF_TOKEN", 2)
+    shop, other = (api.caller(Scope.READ, Scope.WATCH) for _ in range(2))
+    with streaming(shop, pairs=AAPL, user="ann"), streaming(shop, pairs=AAPL, user="bob"):
+        problem = shop.refusal("GET", "stream", params={"pairs": AAPL, "user": "cid"})
+        assert (problem["status"], problem["type"]) == (429, "urn:pricing-pipeline:too-many-streams")
+        assert "token" in problem["detail"]
+        with streaming(other, pairs=AAPL, user="cid") as stream:
+            stream.until("ready")
+
+
 def test_b27_streams_leave_the_threads_to_other_requests(api: RunningApi, ann: Caller) -> None:
     with ExitStack() as stack:
         for _ in range(12):
