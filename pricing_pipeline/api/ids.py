@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 _LARGEST = 2**63 - 1
-MOST_IDS = 1000
+_MOST_IDS = 1000
 
 Id = Annotated[int, Path(ge=1, le=_LARGEST, description="As the list shows it.")]
+_List = Annotated[
+    list[Annotated[int, Field(ge=1, le=_LARGEST)]],
+    Field(min_length=1, max_length=_MOST_IDS, examples=[[17, 18]]),
+]
 
 
 class Ids(BaseModel):
@@ -18,6 +22,19 @@ class Ids(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    ids: list[Annotated[int, Field(ge=1, le=_LARGEST)]] = Field(
-        min_length=1, max_length=MOST_IDS, examples=[[17, 18]]
-    )
+    ids: _List
+
+
+class FailedIds(BaseModel):
+    """The failed rows that a request is about: those of `ids`, or all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: _List | None = None
+    all_failed: bool = False
+
+    @model_validator(mode="after")
+    def _names_some(self) -> Self:
+        if bool(self.ids) == self.all_failed:
+            raise ValueError("name rows by ids, or set all_failed; not both")
+        return self

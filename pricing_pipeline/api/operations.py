@@ -12,10 +12,10 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field
 
 from pricing_pipeline.api.access import Database, Operator
-from pricing_pipeline.api.ids import MOST_IDS, Id, Ids
+from pricing_pipeline.api.ids import FailedIds, Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.errors import UnknownOperation
 from pricing_pipeline.operations import operation_queue
@@ -104,23 +104,6 @@ class OperationCounts(BaseModel):
     failed_today: int
 
 
-class OperationRetry(BaseModel):
-    """Which dead side effects are queued again: those of `ids`, or all that have failed."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    ids: list[Annotated[int, Field(ge=1, le=2**63 - 1)]] | None = Field(
-        None, min_length=1, max_length=MOST_IDS, examples=[[17, 18]]
-    )
-    all_failed: bool = False
-
-    @model_validator(mode="after")
-    def _names_some(self) -> OperationRetry:
-        if bool(self.ids) == self.all_failed:
-            raise ValueError("name operations by ids, or set all_failed; not both")
-        return self
-
-
 class OperationOutcome(BaseModel):
     """What has become of a side effect."""
 
@@ -179,7 +162,7 @@ def show_operation(database: Database, _: Operator, operation_id: Id) -> WholeOp
 
 
 @router.post("/retry")
-def retry_operations(database: Database, _: Operator, wanted: OperationRetry) -> OperationOutcomes:
+def retry_operations(database: Database, _: Operator, wanted: FailedIds) -> OperationOutcomes:
     """Queue dead side effects again, with all their attempts and the same idempotency key."""
     with database.begin() as connection:
         outcomes = operation_queue.retry(connection, wanted.ids or operation_queue.dead(connection))

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from pricing_pipeline.api.access import Database, Operator, Reader
-from pricing_pipeline.api.ids import MOST_IDS, Id, Ids
+from pricing_pipeline.api.ids import FailedIds, Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.errors import PricingError, UnknownTask
 from pricing_pipeline.keys import credentials
@@ -100,22 +100,14 @@ class WholeTask(Task):
     errors: list[Attempt]
 
 
-class Retry(BaseModel):
+class Retry(FailedIds):
     """Which dead tasks are pending again: those of `ids`, or all failed ones of a data type and a provider."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    ids: list[Annotated[int, Field(ge=1, le=2**63 - 1)]] | None = Field(
-        None, min_length=1, max_length=MOST_IDS, examples=[[17, 18]]
-    )
-    all_failed: bool = False
     data_type: str | None = Field(None, max_length=63)
     provider: str | None = Field(None, max_length=63)
 
     @model_validator(mode="after")
-    def _names_some(self) -> Retry:
-        if bool(self.ids) == self.all_failed:
-            raise ValueError("name tasks by ids, or set all_failed; not both")
+    def _chooses_among_all(self) -> Self:
         if (self.data_type or self.provider) and not self.all_failed:
             raise ValueError("data_type and provider choose among all_failed; leave them out with ids")
         return self
