@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.api.access import Database, Operator, Reader
 from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.api.parameters import LONGEST_NAME, SymbolList, Symbols, each_of
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.demand import backfills
 from pricing_pipeline.demand.backfills import Estimate, Listed
@@ -28,7 +29,6 @@ router = APIRouter(prefix="/backfills", tags=["backfills"])
 
 AT_ONCE = 2
 """So many requests wait for Dagster at once, in threads of their own: one that hangs keeps nobody else waiting."""
-_MOST_SYMBOLS = 500
 
 _limiter = CapacityLimiter(AT_ONCE)
 
@@ -76,12 +76,10 @@ class NewBackfill(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    data_type: str = Field(max_length=63, examples=["equity_daily"])
+    data_type: str = Field(max_length=LONGEST_NAME, examples=["equity_daily"])
     first_day: date = Field(examples=["2000-03-01"])
     last_day: date | None = Field(None, examples=["2013-02-28"])
-    symbols: list[Annotated[str, Field(min_length=1, max_length=40)]] | None = Field(
-        None, min_length=1, max_length=_MOST_SYMBOLS, examples=[["AAPL"]]
-    )
+    symbols: SymbolList | None = None
 
 
 class BackfillRun(BaseModel):
@@ -162,16 +160,13 @@ _BACKFILLS: Keyset[Listed] = Keyset(
 def estimate_backfill(
     database: Database,
     _: Reader,
-    data_type: Annotated[str, Query(max_length=63, examples=["equity_daily"])],
+    data_type: Annotated[str, Query(max_length=LONGEST_NAME, examples=["equity_daily"])],
     first_day: date,
     last_day: date | None = None,
-    symbols: Annotated[
-        str | None,
-        Query(min_length=1, max_length=41 * _MOST_SYMBOLS, description="Symbols with commas between them."),
-    ] = None,
+    symbols: Symbols | None = None,
 ) -> BackfillCost:
     """What a backfill would ask of each provider. It queues nothing."""
-    wanted = None if symbols is None else _parted(symbols)
+    wanted = None if symbols is None else each_of(symbols)
     with database.connect() as connection:
         request = backfills.checked(connection, data_type, first_day, last_day, wanted)
         estimates = backfills.estimate(connection, data_type, request.window, wanted)
@@ -303,17 +298,6 @@ def _webserver(settings: Settings | None) -> Webserver:
             "`pricing-pipeline up`, or have the command `pricing-pipeline backfill start` fetch it."
         )
     return webserver
-
-
-def _parted(symbols: str) -> list[str]:
-    given = list(dict.fromkeys(symbols.split(",")))
-    if len(given) > _MOST_SYMBOLS or not all(0 < len(symbol) <= 40 for symbol in given):
-        raise Refused(
-            422,
-            "invalid-request",
-            f"symbols are at most {_MOST_SYMBOLS}, each of 1 to 40 characters, with a comma between two",
-        )
-    return given
 
 
 def _provider_cost(estimate: Estimate) -> ProviderCost:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Database, Reader
 from pricing_pipeline.api.paging import Keyset, Page
-from pricing_pipeline.api.parameters import AssetClass, SymbolName, TypeName
+from pricing_pipeline.api.parameters import LONGEST_NAME, AssetClass, SymbolName, TypeName
 from pricing_pipeline.api.tags import TaggedRoute
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.demand.instruments import Bounds, Instrument
@@ -192,7 +192,7 @@ def list_providers(database: Database, caller: Reader) -> Providers:
 
 @router.get("/providers/{provider}", tags=["providers"])
 def show_provider(
-    database: Database, caller: Reader, provider: Annotated[str, Path(max_length=63)]
+    database: Database, caller: Reader, provider: Annotated[str, Path(max_length=LONGEST_NAME)]
 ) -> ProviderDetails:
     """Everything about one provider."""
     with database.connect() as connection:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pricing_pipeline.api.access import Database, Watcher
 from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.demand import viewers
 
 router = APIRouter(tags=["watching"])
@@ -22,8 +23,8 @@ class Pair(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    data_type: str = Field(max_length=63, examples=["equity_quote"])
-    symbol: str = Field(max_length=40, examples=["AAPL"])
+    data_type: str = Field(max_length=LONGEST_NAME, examples=["equity_quote"])
+    symbol: str = Field(max_length=LONGEST_SYMBOL, examples=["AAPL"])
 
 
 class Pairs(BaseModel):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from pricing_pipeline.api.access import Database, Operator
+from pricing_pipeline.api.parameters import LONGEST_CLASS, SymbolList
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.errors import UnknownSymbol
 
 router = APIRouter(prefix="/instruments", tags=["instruments"])
-
-_MOST_SYMBOLS = 500
 
 
 class PauseSymbols(BaseModel):
@@ -21,10 +18,8 @@ class PauseSymbols(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    symbols: list[Annotated[str, Field(min_length=1, max_length=40)]] = Field(
-        min_length=1, max_length=_MOST_SYMBOLS, examples=[["AAPL"]]
-    )
-    asset_class: str | None = Field(None, max_length=63, examples=["equity"])
+    symbols: SymbolList
+    asset_class: str | None = Field(None, max_length=LONGEST_CLASS, examples=["equity"])
 
 
 class PausedInstrument(BaseModel):

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 from pricing_pipeline.api.access import Database, Operator
 from pricing_pipeline.api.ids import FailedIds, Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.api.parameters import LONGEST_NAME
 from pricing_pipeline.errors import UnknownOperation
 from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.operations.operation_queue import Outcome
@@ -134,7 +135,9 @@ def list_operations(
     status: Annotated[
         list[OperationStatus], Query(description="Only these states; may be repeated.")
     ] = _LIVE_AND_FAILED,
-    operation_type: Annotated[str | None, Query(max_length=63, description="Only this type.")] = None,
+    operation_type: Annotated[
+        str | None, Query(max_length=LONGEST_NAME, description="Only this type.")
+    ] = None,
 ) -> Operations:
     """Side effects: those that wait in the order they are claimed, then the newest finished ones."""
     with database.connect() as connection:

@@ -7,9 +7,10 @@ from datetime import UTC, date, datetime
 from typing import Annotated
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 from sqlalchemy import Connection
 
+from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
@@ -47,12 +48,50 @@ Day = Annotated[date, BeforeValidator(_day)]
 """A UTC day."""
 Moment = Annotated[datetime, BeforeValidator(_moment), AfterValidator(_in_utc)]
 """A time, which is given with its zone; in UTC."""
-TypeName = Annotated[str, Path(max_length=63, examples=["equity_daily"])]
-SymbolName = Annotated[str, Path(max_length=40, examples=["AAPL", "BTC/USD"])]
+LONGEST_NAME = 63
+"""Characters of the name of a data type or a provider."""
+LONGEST_CLASS = 48
+LONGEST_SYMBOL = 40
+MOST_SYMBOLS = 500
+"""Symbols of a request."""
+TypeName = Annotated[str, Path(max_length=LONGEST_NAME, examples=["equity_daily"])]
+SymbolName = Annotated[str, Path(max_length=LONGEST_SYMBOL, examples=["AAPL", "BTC/USD"])]
 """The rest of its path, because a symbol may have a slash."""
-AssetClass = Annotated[
-    str | None, Query(max_length=48, description="Instruments of this class only.", examples=["equity"])
+Symbols = Annotated[
+    str,
+    Query(
+        min_length=1,
+        max_length=MOST_SYMBOLS * (LONGEST_SYMBOL + 1),
+        description=f"Symbols with commas between them, at most {MOST_SYMBOLS}.",
+        examples=["AAPL,MSFT"],
+    ),
 ]
+"""Symbols in a URL; `each_of` parts them."""
+SymbolList = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=LONGEST_SYMBOL)]],
+    Field(min_length=1, max_length=MOST_SYMBOLS, examples=[["AAPL"]]),
+]
+"""Symbols in a body."""
+AssetClass = Annotated[
+    str | None,
+    Query(max_length=LONGEST_CLASS, description="Instruments of this class only.", examples=["equity"]),
+]
+
+
+def each_of(symbols: str) -> list[str]:
+    """The symbols of a request, each once. Raises Refused."""
+    given = list(dict.fromkeys(symbols.split(",")))
+    if not all(0 < len(symbol) <= LONGEST_SYMBOL for symbol in given):
+        raise Refused(
+            422,
+            "invalid-request",
+            f"each of symbols has 1 to {LONGEST_SYMBOL} characters, with a comma between two",
+        )
+    if len(given) > MOST_SYMBOLS:
+        raise Refused(
+            422, "invalid-request", f"symbols has {len(given)} of them, and a request at most {MOST_SYMBOLS}"
+        )
+    return given
 
 
 def type_of_prices(connection: Connection, name: str) -> DataType:

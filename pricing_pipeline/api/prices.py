@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Database, Reader, Sessions
-from pricing_pipeline.api.parameters import type_of_prices
-from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.api.parameters import LONGEST_NAME, Symbols, each_of, type_of_prices
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import price_reader
@@ -20,21 +19,11 @@ from pricing_pipeline.registry import data_type_registry
 
 router = APIRouter(tags=["prices"])
 
-_MOST_SYMBOLS = 500
-_LONGEST_SYMBOL = 40
-
-Symbols = Annotated[
-    str,
-    Query(
-        min_length=1,
-        max_length=_MOST_SYMBOLS * (_LONGEST_SYMBOL + 1),
-        description=f"Symbols with commas between them, at most {_MOST_SYMBOLS}.",
-        examples=["AAPL,MSFT"],
-    ),
-]
 DataType = Annotated[
     str | None,
-    Query(max_length=63, description="One data type; else all that apply.", examples=["equity_quote"]),
+    Query(
+        max_length=LONGEST_NAME, description="One data type; else all that apply.", examples=["equity_quote"]
+    ),
 ]
 
 
@@ -109,7 +98,7 @@ def read_prices(sessions: Sessions, caller: Reader, symbols: Symbols, data_type:
 
     A price that is not fresh says why. A symbol that is no instrument is listed as missing.
     """
-    wanted = _listed(symbols)
+    wanted = each_of(symbols)
     user = caller.user_or_none
 
     def read(connection: Connection) -> str | None:
@@ -128,25 +117,9 @@ def explain(database: Database, caller: Reader, symbols: Symbols, data_type: Dat
     with database.connect() as connection:
         if data_type is not None:
             data_type_registry.active_data_type(connection, data_type)
-        wanted = dict.fromkeys(instruments.all_spelled_anywhere(connection, _listed(symbols)))
+        wanted = dict.fromkeys(instruments.all_spelled_anywhere(connection, each_of(symbols)))
         reasons = freshness.why_symbols(connection, list(wanted), data_type)
     unknown = sorted(wanted.keys() - {reason.symbol for reason in reasons})
     if unknown:
         raise UnknownSymbol(f"no instrument is called {unknown[0]!r}. Watching it makes it known.")
     return Reasons(reasons=[PairReason.model_validate(reason, from_attributes=True) for reason in reasons])
-
-
-def _listed(symbols: str) -> list[str]:
-    """The symbols of a request, each once. Raises Refused."""
-    given = list(dict.fromkeys(symbols.split(",")))
-    if not all(0 < len(symbol) <= _LONGEST_SYMBOL for symbol in given):
-        raise Refused(
-            422,
-            "invalid-request",
-            f"each of symbols has 1 to {_LONGEST_SYMBOL} characters, with a comma between two",
-        )
-    if len(given) > _MOST_SYMBOLS:
-        raise Refused(
-            422, "invalid-request", f"symbols has {len(given)} of them, and a request at most {_MOST_SYMBOLS}"
-        )
-    return given

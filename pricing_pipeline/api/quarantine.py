@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from pricing_pipeline.api.access import Caller, Database, Operator, Reader
 from pricing_pipeline.api.ids import Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.errors import UnknownValue
 from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.prices.quarantined_values import QuarantinedValue
@@ -144,8 +145,8 @@ def list_values(
     database: Database,
     _: Reader,
     page: Annotated[Page, Depends(_VALUES)],
-    data_type: Annotated[str | None, Query(max_length=63)] = None,
-    symbol: Annotated[str | None, Query(max_length=40)] = None,
+    data_type: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
+    symbol: Annotated[str | None, Query(max_length=LONGEST_SYMBOL)] = None,
     status: Decided = Decided.QUARANTINED,
 ) -> Values:
     """Values that a provider sent and that are not believed, the latest first.

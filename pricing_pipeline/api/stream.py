@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pricing_pipeline.api.access import Reader, Watcher
+from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.api.stream_events import read_id
 from pricing_pipeline.api.stream_hub import Stream, StreamHub
@@ -18,7 +19,7 @@ from pricing_pipeline.demand.stream_log import Pair
 router = APIRouter(tags=["watching"])
 
 _MOST_PAIRS = 1000
-_LONGEST_PAIR = 104
+_LONGEST_PAIR = LONGEST_NAME + 1 + LONGEST_SYMBOL
 _COMMENT_SECONDS = 15
 """A proxy does not end a stream in which something comes so often."""
 _PATIENCE_SECONDS = 60
@@ -131,7 +132,10 @@ async def stream(
 
 def _read_pairs(given: str) -> set[Pair]:
     found = {tuple(part.split(":", 1)) for part in given.split(",")}
-    if not all(len(pair) == 2 and 0 < len(pair[0]) <= 63 and 0 < len(pair[1]) <= 40 for pair in found):
+    if not all(
+        len(pair) == 2 and 0 < len(pair[0]) <= LONGEST_NAME and 0 < len(pair[1]) <= LONGEST_SYMBOL
+        for pair in found
+    ):
         raise Refused(
             422,
             "invalid-request",

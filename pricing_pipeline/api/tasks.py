@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, model_validator
 from pricing_pipeline.api.access import Database, Operator, Reader
 from pricing_pipeline.api.ids import FailedIds, Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.api.parameters import LONGEST_NAME
 from pricing_pipeline.errors import PricingError, UnknownTask
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import task_queue
@@ -103,8 +104,8 @@ class WholeTask(Task):
 class Retry(FailedIds):
     """Which dead tasks are pending again: those of `ids`, or all failed ones of a data type and a provider."""
 
-    data_type: str | None = Field(None, max_length=63)
-    provider: str | None = Field(None, max_length=63)
+    data_type: str | None = Field(None, max_length=LONGEST_NAME)
+    provider: str | None = Field(None, max_length=LONGEST_NAME)
 
     @model_validator(mode="after")
     def _chooses_among_all(self) -> Self:

@@ -18,7 +18,7 @@ from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import DataType
-from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.domain.windows import Window, span
 from pricing_pipeline.errors import InvalidRange, UnknownBackfill
 from pricing_pipeline.registry import calendars, data_type_registry
 
@@ -148,20 +148,18 @@ def checked(
     The last day None is today, by the database's clock in UTC. Raises UnknownDataType and InvalidRange.
     """
     today = calendars.today(connection)
-    last = last or max(today, first)
-    if first > last:
-        raise InvalidRange(f"the range {first} to {last} is upside down. Give the earlier day first.")
+    asked = span(first, last or max(today, first))
     kind = data_type_registry.active_data_type(connection, name)
     if kind.history_from is None:
         raise InvalidRange(
             f"data type {name} keeps no history that could be backfilled. "
             "Set history_from in the registry if its provider has history."
         )
-    if last < kind.history_from or first > today:
+    if asked.end < kind.history_from or asked.start > today:
         raise InvalidRange(f"there is no history of {name} before {kind.history_from} or after {today}.")
     if symbols is not None:
         symbols = instruments.symbols_by_type(connection, [name], symbols)[name]
-    return Request(kind, Window(max(first, kind.history_from), min(last, today)), symbols)
+    return Request(kind, Window(max(asked.start, kind.history_from), min(asked.end, today)), symbols)
 
 
 def estimate(
