@@ -33,8 +33,8 @@ from benchmarks import crew, history_write
 from benchmarks.report import Row, percentile
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline.processes.ports import require_free_port
 
 SYMBOLS_READ = 20

@@ -29,8 +29,8 @@ from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline.api.app import AT_ONCE, make_app
 from pricing_pipeline.api.server import make_server
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import Scope
 
 _BATCH = 100
 _VIEWERS_OF_PAIR = 4

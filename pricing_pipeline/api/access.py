@@ -19,9 +19,10 @@ from starlette.requests import Request
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.db.engine import KeptSessions
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import ApiToken, Scope
+from pricing_pipeline.keys.api_tokens import ApiToken
 
 _LOG = logging.getLogger(__name__)
 REMEMBERED_SECONDS = 5.0

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pricing_pipeline.api.access import Database, Operator, Reader
 from pricing_pipeline.api.ids import Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import UnknownAlert
-from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline.operations import alerts
 
 router = APIRouter(prefix="/alerts", tags=["alerts"])

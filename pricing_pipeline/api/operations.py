@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -18,24 +17,12 @@ from pricing_pipeline.api.access import Database, Operator
 from pricing_pipeline.api.ids import FailedIds, Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME
+from pricing_pipeline.domain.states import LIVE_AND_FAILED_OPERATIONS, OperationStatus
 from pricing_pipeline.errors import UnknownOperation
 from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.operations.operation_queue import Outcome
 
 router = APIRouter(prefix="/operations", tags=["operations"])
-
-
-class OperationStatus(StrEnum):
-    """The states of a side effect."""
-
-    PENDING = "pending"
-    PROCESSING = "processing"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-_LIVE_AND_FAILED = [OperationStatus.PENDING, OperationStatus.PROCESSING, OperationStatus.FAILED]
 
 
 class Operation(BaseModel):
@@ -134,7 +121,7 @@ def list_operations(
     page: Annotated[Page, Depends(_OPERATIONS)],
     status: Annotated[
         list[OperationStatus], Query(description="Only these states; may be repeated.")
-    ] = _LIVE_AND_FAILED,
+    ] = LIVE_AND_FAILED_OPERATIONS,
     operation_type: Annotated[
         str | None, Query(max_length=LONGEST_NAME, description="Only this type.")
     ] = None,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from decimal import Decimal
-from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
@@ -18,21 +17,13 @@ from pricing_pipeline.api.access import Caller, Database, Operator, Reader
 from pricing_pipeline.api.ids import Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
+from pricing_pipeline.domain.states import Decided
 from pricing_pipeline.errors import UnknownValue
 from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.prices.quarantined_values import QuarantinedValue
 from pricing_pipeline.quarantine import opinions, reviews
 
 router = APIRouter(prefix="/quarantine", tags=["quarantine"])
-
-
-class Decided(StrEnum):
-    """The states of a quarantined value."""
-
-    QUARANTINED = "quarantined"
-    RELEASED = "released"
-    REJECTED = "rejected"
-    ALL = "all"
 
 
 class Opinion(BaseModel):

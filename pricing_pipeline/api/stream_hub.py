@@ -23,8 +23,8 @@ from pricing_pipeline.api.stream_events import EventId, Left, Missed, Ready, fin
 from pricing_pipeline.db.engine import KeptSession
 from pricing_pipeline.demand import stream_log, viewers
 from pricing_pipeline.demand.stream_log import Look, Pair, Told
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.keys.api_tokens import Scope
 
 _LOG = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
-from enum import StrEnum
 from typing import Annotated, Any, Self
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from pricing_pipeline.api.access import Database, Operator, Reader
 from pricing_pipeline.api.ids import FailedIds, Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME
+from pricing_pipeline.domain.states import LIVE_AND_FAILED_TASKS, TaskStatus
 from pricing_pipeline.errors import PricingError, UnknownTask
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import task_queue
@@ -24,20 +24,6 @@ from pricing_pipeline.queue.task_queue import Outcome
 from pricing_pipeline.registry import data_type_registry
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
-
-
-class Status(StrEnum):
-    """The states of a task."""
-
-    PENDING = "pending"
-    PROCESSING = "processing"
-    SCHEDULED = "scheduled"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-_LIVE_AND_FAILED = [Status.PENDING, Status.PROCESSING, Status.SCHEDULED, Status.FAILED]
 
 
 class Task(BaseModel):
@@ -49,7 +35,7 @@ class Task(BaseModel):
     window_start: date | None
     window_end: date | None
     provider: str | None
-    status: Status
+    status: TaskStatus
     priority: int
     """The number of viewers; 0 for held, -1 for scheduled, -2 for backfills."""
     attempt: int
@@ -144,8 +130,8 @@ def list_tasks(
     _: Reader,
     page: Annotated[Page, Depends(_TASKS)],
     status: Annotated[
-        list[Status], Query(description="Only these states; may be repeated.")
-    ] = _LIVE_AND_FAILED,
+        list[TaskStatus], Query(description="Only these states; may be repeated.")
+    ] = LIVE_AND_FAILED_TASKS,
 ) -> Tasks:
     """Tasks: live ones in the order they are taken, then the newest finished ones.
 

@@ -11,9 +11,9 @@ from pricing_pipeline.cli.database import open_owner
 from pricing_pipeline.cli.output import login, moment, print_json
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import zone
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import SupervisorError
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.settings import load_settings
 

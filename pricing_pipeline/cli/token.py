@@ -11,13 +11,20 @@ from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.output import moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone, zone
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import ApiToken, Scope
+from pricing_pipeline.keys.api_tokens import ApiToken
 from pricing_pipeline.settings import load_settings
 
 
 def add(
-    name: str, scopes: Sequence[str], user: str | None, hours: float | None, *, any_user: bool, as_json: bool
+    name: str,
+    scopes: Sequence[Scope],
+    user: str | None,
+    hours: float | None,
+    *,
+    any_user: bool,
+    as_json: bool,
 ) -> None:
     """Make a token, and print it. Raises PricingError when the name is taken."""
     if (user is None) != any_user:
@@ -25,8 +32,7 @@ def add(
             "say --user USER for whom it acts, or --any-user if it names a user in each request"
         )
     with open_owner(load_settings()) as engine, engine.begin() as connection:
-        allowed = {Scope(scope) for scope in scopes}
-        token = api_tokens.add(connection, name, allowed, user, hours).get_secret_value()
+        token = api_tokens.add(connection, name, set(scopes), user, hours).get_secret_value()
         expires_at = next(one.expires_at for one in api_tokens.stored(connection) if one.name == name)
     if as_json:
         print_json({"name": name, "token": token, "expires_at": expires_at})

@@ -11,28 +11,16 @@ import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from pydantic import SecretStr
 from sqlalchemy import Connection, Row
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError, UnknownToken
 
 _SHAPE = re.compile("pp_[A-Za-z0-9_-]{43}")
-
-
-class Scope(StrEnum):
-    """What a token allows. `admin` includes the others."""
-
-    READ = "read"
-    """Prices, history, and who serves them."""
-    WATCH = "watch"
-    """Heartbeats and holdings."""
-    OPERATE = "operate"
-    """The queue, the quarantine, backfills, alerts."""
-    ADMIN = "admin"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from pricing_pipeline.api import stream_hub
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import DatabaseError
-from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE
 from pricing_pipeline_tests.fixtures.embedded import MakeServer
 from pricing_pipeline_tests.support.api_server import running_api

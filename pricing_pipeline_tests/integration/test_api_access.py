@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Engine
 
 from pricing_pipeline.api import access
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pricing_pipeline.domain.answers import Answer, Dividend, Document, Split
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.prices import actions
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling

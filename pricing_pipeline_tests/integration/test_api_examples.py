@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pricing_pipeline.api import stream_hub
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
 from pricing_pipeline_tests.support.patience import PATIENCE

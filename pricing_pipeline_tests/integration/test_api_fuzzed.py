@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, text
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock

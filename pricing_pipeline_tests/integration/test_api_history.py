@@ -21,7 +21,7 @@ from pyarrow import parquet
 from pricing_pipeline.api import history
 from pricing_pipeline.api.history import Format, History
 from pricing_pipeline.domain.answers import Adjust
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.prices.frames import Columns
 from pricing_pipeline.prices.price_reader import Bar

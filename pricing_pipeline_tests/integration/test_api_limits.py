@@ -22,9 +22,9 @@ from pricing_pipeline.api.access import Reader, Watcher
 from pricing_pipeline.api.app import AT_ONCE, AT_ONCE_OF_ONE, make_app
 from pricing_pipeline.api.limits import Bucket
 from pricing_pipeline.api.server import make_api_engine
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api

@@ -15,9 +15,9 @@ from pricing_pipeline.api import backfills
 from pricing_pipeline.demand import dagster_runs
 from pricing_pipeline.demand.dagster_runs import Location, Webserver
 from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import DagsterUnreachable
-from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.support.api_server import RunningApi
 from pricing_pipeline_tests.support.examples import examples

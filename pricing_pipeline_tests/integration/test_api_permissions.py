@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.api_routes import ROUTES, request_of
 from pricing_pipeline_tests.support.api_server import RunningApi

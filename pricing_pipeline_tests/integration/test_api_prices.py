@@ -6,7 +6,7 @@ import pytest
 
 from pricing_pipeline.api.prices import Prices
 from pricing_pipeline.demand import freshness
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock

@@ -12,8 +12,8 @@ from sqlalchemy import Engine, text
 
 from pricing_pipeline.api import access, stream_hub
 from pricing_pipeline.demand import stream_log
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api

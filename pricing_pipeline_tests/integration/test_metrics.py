@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import text
 
 from pricing_pipeline.api import metrics as api_metrics
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.operations import alerts, figures, operation_queue
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock

@@ -30,7 +30,7 @@ from pricing_pipeline.client import (
     Update,
 )
 from pricing_pipeline.client.events import Event, lines_of, read_events
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.api_server import RunningApi
 

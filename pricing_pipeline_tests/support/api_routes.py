@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
 
 PAIR = {"pairs": [{"data_type": QUOTE, "symbol": "AAPL"}]}

@@ -14,8 +14,8 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.api.app import make_app
 from pricing_pipeline.api.server import make_server
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.keys.api_tokens import Scope
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.support.patience import PATIENCE
 

@@ -16,7 +16,7 @@ from pricing_pipeline.api.page import documents
 from pricing_pipeline.api.page.reading import Reading, Readings
 from pricing_pipeline.api.page.rendering import sections
 from pricing_pipeline.api.problems import Refused
-from pricing_pipeline.keys.api_tokens import Scope
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.settings import Settings
 

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from pricing_pipeline.cli.options import Json, Limit
 from pricing_pipeline.cli.style import listing, zoned
+from pricing_pipeline.domain.states import LIVE_AND_FAILED_OPERATIONS, OperationStatus
 
 noun = typer.Typer(help="Look at side effects such as messages, and step in.")
 
 Ids = Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids, as `operation list` shows them.")]
-
-
-class OperationStatus(StrEnum):
-    """The states of a side effect."""
-
-    PENDING = "pending"
-    PROCESSING = "processing"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-_LIVE_AND_FAILED = [OperationStatus.PENDING, OperationStatus.PROCESSING, OperationStatus.FAILED]
 
 
 @noun.command("list")
@@ -34,7 +21,7 @@ def list_(
     statuses: Annotated[
         list[OperationStatus],
         typer.Option("--status", help="Only operations in this state; may be repeated."),
-    ] = _LIVE_AND_FAILED,
+    ] = LIVE_AND_FAILED_OPERATIONS,
     operation_type: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="Only this type, such as webhook; else all.")
     ] = None,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from pricing_pipeline.cli.options import AnySymbol, AnyType, Json, Reason, User
 from pricing_pipeline.cli.style import listing, zoned
+from pricing_pipeline.domain.states import Decided
 
 noun = typer.Typer(help="Look at values that are not believed, and decide on them.")
 
@@ -16,15 +16,6 @@ Ids = Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids of `qua
 Level = Annotated[
     bool, typer.Option("--level", help="Also all quarantined values beside it: in a row, on the same level.")
 ]
-
-
-class Decided(StrEnum):
-    """The states of a quarantined value."""
-
-    QUARANTINED = "quarantined"
-    RELEASED = "released"
-    REJECTED = "rejected"
-    ALL = "all"
 
 
 @noun.command("list")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from pricing_pipeline.cli.options import Json, Limit
 from pricing_pipeline.cli.style import listing
+from pricing_pipeline.domain.states import LIVE_AND_FAILED_TASKS, TaskStatus
 
 noun = typer.Typer(help="Look at the tasks of the fetch queue, and step in.")
 
@@ -17,26 +17,12 @@ Ids = Annotated[
 ]
 
 
-class Status(StrEnum):
-    """The states of a task."""
-
-    PENDING = "pending"
-    PROCESSING = "processing"
-    SCHEDULED = "scheduled"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-_LIVE_AND_FAILED = [Status.PENDING, Status.PROCESSING, Status.SCHEDULED, Status.FAILED]
-
-
 @noun.command("list")
 @listing
 def list_(
     statuses: Annotated[
-        list[Status], typer.Option("--status", help="Only tasks in this state; may be repeated.")
-    ] = _LIVE_AND_FAILED,
+        list[TaskStatus], typer.Option("--status", help="Only tasks in this state; may be repeated.")
+    ] = LIVE_AND_FAILED_TASKS,
     limit: Limit = 50,
     as_json: Json = False,
 ) -> None:

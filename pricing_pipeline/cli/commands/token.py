@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.style import listing, zoned
+from pricing_pipeline.domain.scopes import Scope
 
 noun = typer.Typer(help="Say which programs may use the HTTP API, and for what.")
-
-
-class Scope(StrEnum):
-    """What a token allows."""
-
-    READ = "read"
-    WATCH = "watch"
-    OPERATE = "operate"
-    ADMIN = "admin"
 
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A name for the token, such as web-shop.")]
@@ -58,7 +49,7 @@ def add(
     """
     from pricing_pipeline.cli import token
 
-    token.add(name, [one.value for one in scope], user, hours, any_user=any_user, as_json=as_json)
+    token.add(name, scope, user, hours, any_user=any_user, as_json=as_json)
 
 
 @noun.command("list")

@@ -1,0 +1,17 @@
+"""What a token of the HTTP API may allow."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """What a token allows. `admin` includes the others."""
+
+    READ = "read"
+    """Prices, history, and who serves them."""
+    WATCH = "watch"
+    """Heartbeats and holdings."""
+    OPERATE = "operate"
+    """The queue, the quarantine, backfills, alerts."""
+    ADMIN = "admin"
