@@ -12,7 +12,7 @@ from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import login, moment, print_json, print_lines, print_table, printable
 from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.operations import alerts
-from pricing_pipeline.processes.home import read_state
+from pricing_pipeline.processes import home
 from pricing_pipeline.settings import load_settings
 
 
@@ -50,8 +50,7 @@ def show(alert_id: int, *, as_json: bool) -> None:
     settings = load_settings()
     with open_connection(settings) as connection:
         alert = alerts.find(connection, alert_id)
-    here: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
-    link = alerts.ui_link(settings.ui_url or here.get("dagster"), alert.pop("place"))
+    link = alerts.ui_link(settings.ui_url or home.urls(settings.home).get("dagster"), alert.pop("place"))
     runbook = alerts.runbook_section(alert["rule"])
     if as_json:
         print_json({**alert, "runbook": runbook, "link": link})

@@ -18,7 +18,7 @@ from pricing_pipeline.demand import backfills
 from pricing_pipeline.demand.backfills import Progress, Request
 from pricing_pipeline.demand.dagster_runs import Location, Webserver
 from pricing_pipeline.errors import DagsterUnreachable
-from pricing_pipeline.processes.home import read_state
+from pricing_pipeline.processes import home
 from pricing_pipeline.settings import Settings, load_settings
 
 _NO_COST = backfills.Cost(0, 0, 0, 0)
@@ -32,7 +32,7 @@ def start(
     False when that did not succeed, or every instrument was left out.
     """
     settings = load_settings()
-    urls: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
+    urls = home.urls(settings.home)
     cost, failures, cancelled, left_out = _NO_COST, list[backfills.Failure](), 0, dict[str, int]()
     standing = dict[str, int]()
     with open_engine(settings, pool_size=7) as engine:

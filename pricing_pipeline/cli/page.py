@@ -14,14 +14,14 @@ from pricing_pipeline.cli.style import zone
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import SupervisorError
 from pricing_pipeline.keys import api_tokens
-from pricing_pipeline.processes.home import read_state
+from pricing_pipeline.processes import home
 from pricing_pipeline.settings import load_settings
 
 
 def page(hours: float, *, look_only: bool, as_json: bool) -> None:
     """Make a token and print a link with it. Raises SupervisorError while the pipeline does not run."""
     settings = load_settings()
-    address = (read_state(settings.home) or {}).get("urls", {}).get("api")
+    address = home.urls(settings.home).get("api")
     if address is None:
         raise SupervisorError(
             f"the pipeline of {settings.home.absolute()} does not run, and it serves the page. Start it with "

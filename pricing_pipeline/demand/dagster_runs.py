@@ -17,7 +17,7 @@ import httpx
 
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import DagsterUnreachable, SettingsError
-from pricing_pipeline.processes.home import read_state
+from pricing_pipeline.processes import home
 from pricing_pipeline.processes.web_guard import ui_token
 from pricing_pipeline.settings import Settings
 
@@ -114,8 +114,8 @@ class Webserver:
     @classmethod
     def of_home(cls, settings: Settings) -> Self | None:
         """The webserver of the pipeline that runs in the home of the settings; None when none does."""
-        urls: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
-        return cls(urls["dagster"], ui_token(settings)) if "dagster" in urls else None
+        url = home.urls(settings.home).get("dagster")
+        return None if url is None else cls(url, ui_token(settings))
 
     def __enter__(self) -> Self:
         return self

@@ -10,6 +10,7 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,12 @@ def read_state(home: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return state if state.get("pid") == pid else None
+
+
+def urls(home: Path) -> Mapping[str, str]:
+    """Where what runs in `home` listens, by name: `dagster`, `api`, `sandbox`; empty when nothing runs."""
+    recorded: Mapping[str, str] = (read_state(home) or {}).get("urls", {})
+    return recorded
 
 
 def _owner(lock: int) -> int | None:

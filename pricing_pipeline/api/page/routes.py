@@ -17,7 +17,7 @@ from pricing_pipeline.api.page.reading import Reading, Readings
 from pricing_pipeline.api.page.rendering import sections
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.domain.scopes import Scope
-from pricing_pipeline.processes.home import read_state
+from pricing_pipeline.processes import home
 from pricing_pipeline.settings import Settings
 
 shell = APIRouter(include_in_schema=False)
@@ -61,10 +61,7 @@ class Page:
 
 def ui_url(settings: Settings | None) -> str | None:
     """Where people open the Dagster UI; None if that is not known."""
-    if settings is None or settings.ui_url is not None:
-        return None if settings is None else settings.ui_url
-    url: str | None = (read_state(settings.home) or {}).get("urls", {}).get("dagster")
-    return url
+    return None if settings is None else settings.ui_url or home.urls(settings.home).get("dagster")
 
 
 @shell.get("/")
