@@ -182,8 +182,33 @@ def test_b27_a_slow_reader_is_told_what_it_missed(
         (open_stream,) = hub._streams
         for number in range(1, 6):
             open_stream.offer(number, b"event: price\ndata: {}\n\n")
-        kinds = [event.kind for event in stream.until("ready")]
-    assert kinds[-3:] == ["missed", "price", "ready"]
+        stream.until("missed")
+        assert stream.last_id is None, "whoever is cut off here begins anew"
+        assert [event.kind for event in stream.until("ready")] == ["price", "ready"]
+
+
+@pytest.mark.parametrize("who", ["its own heartbeat", "another stream"])
+def test_b27_a_stream_whose_pair_was_forgotten_is_told_that_it_missed_something(
+    api: RunningApi, ann: Caller, core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    """Nobody notes prices of a pair between when it was forgotten and when somebody streams it again."""
+    monkeypatch.setattr(stream_hub, "_BEAT_SECONDS", 3600)
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    core.refresh(price="1")
+    with ExitStack() as stack:
+        stream = stack.enter_context(streaming(ann, pairs=AAPL))
+        stream.until("ready")
+        clock.advance(16 * MINUTE)
+        wait_until(lambda: core.one("SELECT count(*) FROM pricing.streamed_pairs") == 0)
+        core.enqueue(QUOTE, "AAPL")
+        core.refresh(price="2")
+        if who == "another stream":
+            stack.enter_context(streaming(api.caller(Scope.READ, Scope.WATCH, user="cid"), pairs=AAPL))
+        else:
+            monkeypatch.setattr(stream_hub, "_BEAT_SECONDS", 0.1)
+        stream.until("missed")
+        price, _ = stream.until("ready")
+        assert tell(price) == ("price", "AAPL", "2.00", True)
 
 
 @pytest.mark.parametrize(
