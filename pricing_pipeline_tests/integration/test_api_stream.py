@@ -295,3 +295,16 @@ def test_b27_a_position_that_was_told_outlives_a_crash(core: Core, clock: Clock)
     clock.advance(16 * MINUTE)
     assert look() == (before + 1, "on")
     assert look() == (before + 1, "off")
+
+
+def test_b27_the_log_is_bounded_and_says_from_where_it_is_kept(core: Core) -> None:
+    """Beyond 100,000 events, however young; a look deletes a part of what is too much, so that none takes long."""
+    core.rows(
+        "INSERT INTO pricing.stream_events (position, noted_at, data_type, symbol, is_new_price, is_fresh)"
+        " SELECT n, pricing.clock(), 'equity_quote', 'AAPL', true, true FROM generate_series(1, 107000) n"
+    )
+    core.rows("UPDATE pricing.stream_head SET position = 107000")
+    for kept_from in (5000, 7000, 7000):
+        with core.engine.begin() as connection:
+            assert stream_log.look(connection, None).kept_from == kept_from
+        assert core.one("SELECT min(position) FROM pricing.stream_events") == kept_from + 1
