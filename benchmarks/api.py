@@ -10,9 +10,7 @@ should have been sent: a server that stalls cannot hide it.
 
 from __future__ import annotations
 
-import asyncio
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -24,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 from fastapi import FastAPI, Response
 
 from benchmarks import crew, history_write
+from benchmarks.api_load import SYMBOLS_READ, TOKEN
 from benchmarks.report import Row, percentile
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline.db.engine import make_engine
@@ -37,12 +35,7 @@ from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.processes.ports import require_free_port
 
-SYMBOLS_READ = 20
-CONNECTIONS = 16
-_FIRST = 100
-"""So many requests are sent before those that are counted."""
 TYPE = "equity_quote"
-_TOKEN = "BENCHMARK_TOKEN"  # noqa: S105 - a variable's name
 _HISTORY = f"/v1/history/{history_write.TYPE}/H0?from=1990-01-01&to=2030-01-01"
 
 
@@ -142,7 +135,7 @@ def _product(url: str) -> Iterator[_Place]:
 @contextmanager
 def _plain(url: str) -> Iterator[_Place]:
     port = require_free_port(0, "the peers", "port")
-    with _running(crew.module("api", "serve", port), {crew.DATABASE_URL: url}, port) as place:
+    with _running(crew.module("api", port), {crew.DATABASE_URL: url}, port) as place:
         yield place
 
 
@@ -169,9 +162,9 @@ def _wait(process: subprocess.Popen[bytes], url: str) -> None:
 
 
 def _load(place: _Place, path: str, token: str, size: Size) -> Load:
-    os.environ[_TOKEN] = token
+    os.environ[TOKEN] = token
     before = place.cpu_seconds()
-    command = crew.module("api", "load", place.port, path, size.symbols, size.per_second, size.seconds)
+    command = crew.module("api_load", place.port, path, size.symbols, size.per_second, size.seconds)
     (answer,) = crew.run([command], "").answers
     cpu = (place.cpu_seconds() - before) / answer["requests"]
     times = answer["milliseconds"]
@@ -240,82 +233,5 @@ def _serve(port: int) -> None:
     uvicorn.run(app, port=port, http="h11", log_level="warning", access_log=False)
 
 
-class _Connection(asyncio.Protocol):
-    """A kept connection with one request under way at a time, read no further than is needed to know its end."""
-
-    def __init__(self) -> None:
-        self._answer: asyncio.Future[bytes] | None = None
-        self._seen = b""
-        self.transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of TCP
-        self.transport = transport
-
-    async def ask(self, request: bytes) -> None:
-        """Send a request and wait for its whole answer. Raises RuntimeError unless it is 200."""
-        self._seen = b""
-        self._answer = asyncio.get_running_loop().create_future()
-        self.transport.write(request)
-        head = await self._answer
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(f"the server answered {head[:2000]!r}")
-
-    def data_received(self, data: bytes) -> None:
-        self._seen += data
-        head, _, body = self._seen.partition(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0] or -1)
-        if body and len(body) >= length >= 0 and self._answer is not None:
-            self._answer.set_result(head)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(RuntimeError(f"the server hung up: {error}"))
-
-
-async def _send(port: int, path: str, symbols: int, per_second: int, seconds: float) -> dict[str, Any]:
-    loop = asyncio.get_running_loop()
-    dice = random.Random(1)  # noqa: S311 - which symbols are read is no secret
-    free: asyncio.Queue[_Connection] = asyncio.Queue()
-    for _ in range(CONNECTIONS):
-        _, connection = await loop.create_connection(_Connection, "127.0.0.1", port)
-        free.put_nowait(connection)
-    token = os.environ[_TOKEN]
-    taken: list[float] = []
-
-    async def ask(due: float) -> None:
-        names = ",".join(f"R{number}" for number in dice.sample(range(symbols), SYMBOLS_READ))
-        head = (
-            f"GET {path}{names} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
-        )
-        connection = await free.get()
-        await connection.ask(head.encode())
-        free.put_nowait(connection)
-        taken.append((loop.time() - due) * 1000)
-
-    await asyncio.gather(
-        *(ask(loop.time()) for _ in range(_FIRST))
-    )  # which open sessions and plan statements
-    taken.clear()
-    count = int(per_second * seconds)
-    began = loop.time() + 0.05
-    async with asyncio.TaskGroup() as requests:
-        for number in range(count):
-            due = began + number / per_second
-            if (early := due - loop.time()) > 0:
-                await asyncio.sleep(early)
-            requests.create_task(ask(due))
-    return {"requests": _FIRST + count, "milliseconds": taken}
-
-
-def _load_work(port: str, path: str, symbols: str, per_second: str, seconds: str) -> Callable[[], Any]:
-    host = urlsplit(f"//127.0.0.1:{port}")
-    return lambda: asyncio.run(_send(host.port or 0, path, int(symbols), int(per_second), float(seconds)))
-
-
 if __name__ == "__main__":
-    _, what, *arguments = sys.argv
-    if what == "serve":
-        _serve(int(arguments[0]))
-    else:
-        crew.serve(lambda _: _load_work(*arguments))
+    _serve(int(sys.argv[1]))

@@ -1,6 +1,7 @@
 """The PostgreSQL server a benchmark runs on: our own, on a disk, with its durable settings, in a temporary home.
 
-Databases for the questions are made here; what is put into them belongs to the questions.
+Databases for the questions are made here; what is put into them belongs to the questions. Workers need the statements
+alone, so what starts a server and migrates is loaded where that is done.
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import sql
 
-from pricing_pipeline import sample
-from pricing_pipeline.db.embedded import EmbeddedServer
-from pricing_pipeline.db.migrate import upgrade
+if TYPE_CHECKING:
+    from pricing_pipeline.db.embedded import EmbeddedServer
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _OWNER, _TEMPLATE = "pricing_owner", "migrated"
@@ -28,6 +28,8 @@ _OWNER, _TEMPLATE = "pricing_owner", "migrated"
 @contextmanager
 def running(*, durable: bool = True) -> Iterator[BenchmarkServer]:
     """A fresh server that is gone, with its files, at the end; one that is not durable never waits for the disk."""
+    from pricing_pipeline.db.embedded import EmbeddedServer
+
     home = Path(tempfile.mkdtemp(prefix="pricing-benchmark-"))
     home.chmod(0o711)  # a server started by root runs as another user, who must get in
     try:
@@ -66,6 +68,9 @@ class BenchmarkServer:
     def migrated(self, name: str, *, as_superuser: bool = False) -> str:
         """Make a database anew, as `pricing-pipeline up` does, with the sample registry; returns its URL."""
         if not self._has_template:
+            from pricing_pipeline import sample
+            from pricing_pipeline.db.migrate import upgrade
+
             template = self.empty(_TEMPLATE)
             upgrade(template)
             sample.load(template)

@@ -26,8 +26,6 @@ import psycopg
 from benchmarks import crew, provider
 from benchmarks.report import Row, medians, percentile
 from benchmarks.server import BenchmarkServer, statement
-from pricing_pipeline.api.app import AT_ONCE, make_app
-from pricing_pipeline.api.server import make_server
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
@@ -104,8 +102,9 @@ def _drains(server: BenchmarkServer, size: Size) -> dict[str, float]:
         return rate
 
     with provider.running(50) as provider_url, _api(url) as (place, token):
-        drain()  # so that prices are stored, and somebody watches in both ways
-        drain_with_streams()
+        if size.rounds > 1:  # one round means nothing, whatever goes before it
+            drain()  # so that prices are stored, and somebody watches in both ways
+            drain_with_streams()
         return medians({"ours": drain_with_streams, "without_streams": drain}, size.rounds)
 
 
@@ -267,6 +266,10 @@ def work_store(pairs: int, rounds: int, per_second: int, database_url: str) -> C
 
 def serve() -> None:
     """Be the API, on a database that the first line names."""
+    # Loading it takes seconds, which the other processes of this module need not wait for.
+    from pricing_pipeline.api.app import AT_ONCE, make_app
+    from pricing_pipeline.api.server import make_server
+
     engine = make_engine(sys.stdin.readline().strip(), pool_size=AT_ONCE)
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         place = f"127.0.0.1:{listener.getsockname()[1]}"

@@ -3296,6 +3296,10 @@ GRANT EXECUTE ON FUNCTION pricing.stretch_of(text,text,timestamp with time zone)
 CREATE FUNCTION pricing.stretch_ttls() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stretch_ttls() TO pricing_worker;
 
+-- By how much TTLs are stretched at a moment. What has not been looked at for long stretches nothing: the hard steps remain.
+CREATE FUNCTION pricing.stretches_in_force(now_ timestamp with time zone) RETURNS SETOF pricing.ttl_stretches LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.stretches_in_force(timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- The most bytes an hour at which used bytes are never past a target at the end of any of the next 30 days.
 CREATE FUNCTION pricing.sustained_rate(leaving bigint[], used bigint, target bigint) RETURNS double precision LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.sustained_rate(bigint[],bigint,bigint) TO pricing_reader, pricing_worker;

@@ -182,8 +182,33 @@ def test_b27_a_slow_reader_is_told_what_it_missed(
         (open_stream,) = hub._streams
         for number in range(1, 6):
             open_stream.offer(number, b"event: price\ndata: {}\n\n")
-        kinds = [event.kind for event in stream.until("ready")]
-    assert kinds[-3:] == ["missed", "price", "ready"]
+        stream.until("missed")
+        assert stream.last_id is None, "whoever is cut off here begins anew"
+        assert [event.kind for event in stream.until("ready")] == ["price", "ready"]
+
+
+@pytest.mark.parametrize("who", ["its own heartbeat", "another stream"])
+def test_b27_a_stream_whose_pair_was_forgotten_is_told_that_it_missed_something(
+    api: RunningApi, ann: Caller, core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    """Nobody notes prices of a pair between when it was forgotten and when somebody streams it again."""
+    monkeypatch.setattr(stream_hub, "_BEAT_SECONDS", 3600)
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    core.refresh(price="1")
+    with ExitStack() as stack:
+        stream = stack.enter_context(streaming(ann, pairs=AAPL))
+        stream.until("ready")
+        clock.advance(16 * MINUTE)
+        wait_until(lambda: core.one("SELECT count(*) FROM pricing.streamed_pairs") == 0)
+        core.enqueue(QUOTE, "AAPL")
+        core.refresh(price="2")
+        if who == "another stream":
+            stack.enter_context(streaming(api.caller(Scope.READ, Scope.WATCH, user="cid"), pairs=AAPL))
+        else:
+            monkeypatch.setattr(stream_hub, "_BEAT_SECONDS", 0.1)
+        stream.until("missed")
+        price, _ = stream.until("ready")
+        assert tell(price) == ("price", "AAPL", "2.00", True)
 
 
 @pytest.mark.parametrize(
@@ -284,3 +309,16 @@ def test_b27_a_position_that_was_told_outlives_a_crash(core: Core, clock: Clock)
     clock.advance(16 * MINUTE)
     assert look() == (before + 1, "on")
     assert look() == (before + 1, "off")
+
+
+def test_b27_the_log_is_bounded_and_says_from_where_it_is_kept(core: Core) -> None:
+    """Beyond 100,000 events, however young; a look deletes a part of what is too much, so that none takes long."""
+    core.rows(
+        "INSERT INTO pricing.stream_events (position, noted_at, data_type, symbol, is_new_price, is_fresh)"
+        " SELECT n, pricing.clock(), 'equity_quote', 'AAPL', true, true FROM generate_series(1, 107000) n"
+    )
+    core.rows("UPDATE pricing.stream_head SET position = 107000")
+    for kept_from in (5000, 7000, 7000):
+        with core.engine.begin() as connection:
+            assert stream_log.look(connection, None).kept_from == kept_from
+        assert core.one("SELECT min(position) FROM pricing.stream_events") == kept_from + 1

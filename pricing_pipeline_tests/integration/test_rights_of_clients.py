@@ -186,6 +186,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "clock",
             "format_iso",
             "is_past_ttl",
+            "stretches_in_force",
             "is_document",
             "is_of_level",
             "is_unreadable",

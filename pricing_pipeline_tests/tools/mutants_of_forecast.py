@@ -77,7 +77,7 @@ MUTANTS = (
     Mutant(
         "a forgotten stretch lasts for ever",
         _FORECAST_SQL,
-        "stretch_of",
+        "stretches_in_force",
         "s.noted_at BETWEEN now_ - interval '15 minutes' AND now_ + interval '15 minutes'",
         "true",
         (f"{_FORECAST}::test_f2_a_stretch_that_nobody_keeps_up_stretches_nothing",),

@@ -67,9 +67,8 @@ SELECT s.provider AS subject,
               CASE WHEN s.watched_factor > 1 THEN format('TTLs of what people watch are stretched %s times, and of the rest %s times, so that it lasts.', round(s.watched_factor::numeric, 1), round(s.background_factor::numeric, 1))
                    WHEN s.background_factor > 1 THEN format('Schedules and what is held only are refreshed %s times less often, so that it lasts.', round(s.background_factor::numeric, 1))
                    ELSE 'TTLs are about to be stretched.' END, s.provider) AS says
-FROM pricing.ttl_stretches s JOIN pricing.data_collectors p USING (provider)
-WHERE p.is_active AND s.noted_at > pricing.clock() - interval '15 minutes'
-  AND s.ends_at < pricing.clock() + CASE WHEN EXISTS (
+FROM pricing.stretches_in_force(pricing.clock()) s JOIN pricing.data_collectors p USING (provider)
+WHERE p.is_active AND s.ends_at < pricing.clock() + CASE WHEN EXISTS (
       SELECT FROM pricing.alerts a WHERE a.rule = 'quota_ends' AND a.subject = s.provider AND a.raised_at IS NOT NULL AND a.resolved_at IS NULL)
       THEN interval '10 days' ELSE interval '7 days' END;
 
@@ -77,13 +76,13 @@ WHERE p.is_active AND s.noted_at > pricing.clock() - interval '15 minutes'
 -- Quota of bytes used by 75 % or more.
 SELECT p.provider AS subject, format('%s %% of the quota of %s is used: %s of %s bytes in 30 days.', (100 * u.used / p.quota_bytes), p.provider, u.used, p.quota_bytes) AS says
 FROM pricing.data_collectors p CROSS JOIN LATERAL (SELECT pricing.bytes_used(p.provider, pricing.clock()) AS used) u
-WHERE p.is_active AND u.used >= 0.75 * p.quota_bytes AND u.used < 0.9 * p.quota_bytes;
+WHERE p.is_active AND u.used >= pricing.quota_for(p.quota_bytes, -2) AND u.used < pricing.quota_for(p.quota_bytes, -1);
 
 -- name: quota_short
 -- Quota of bytes used by 90 % or more.
 SELECT p.provider AS subject, format('%s %% of the quota of %s is used: %s of %s bytes in 30 days.', (100 * u.used / p.quota_bytes), p.provider, u.used, p.quota_bytes) AS says
 FROM pricing.data_collectors p CROSS JOIN LATERAL (SELECT pricing.bytes_used(p.provider, pricing.clock()) AS used) u
-WHERE p.is_active AND u.used >= 0.9 * p.quota_bytes;
+WHERE p.is_active AND u.used >= pricing.quota_for(p.quota_bytes, -1);
 
 -- name: queue_deep
 -- More than a thousand tasks wait.

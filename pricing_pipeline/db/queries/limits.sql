@@ -94,7 +94,7 @@ SELECT f.provider, f.quota_bytes, f.used_bytes, f.day_bytes, f.week_bytes, f.pai
        f.sustained_bytes, f.backfills_stop_at, f.schedules_stop_at, f.ends_at,
        coalesce(s.watched_factor, 1) AS watched_factor, coalesce(s.background_factor, 1) AS background_factor
 FROM pricing.quota_forecasts(CAST(:providers AS text[])) f
-LEFT JOIN pricing.ttl_stretches s ON s.provider = f.provider AND s.noted_at BETWEEN pricing.clock() - interval '15 minutes' AND pricing.clock() + interval '15 minutes'
+LEFT JOIN pricing.stretches_in_force(pricing.clock()) s USING (provider)
 ORDER BY 1;
 
 -- name: standings

@@ -60,7 +60,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         FROM pricing.api_call_queue_live l WHERE l.status = 'pending' AND l.priority > 0 GROUP BY 1)
     SELECT q.provider, q.tasks, q.since
     FROM n CROSS JOIN q JOIN pricing.provider_state s USING (provider) JOIN pricing.data_collectors p USING (provider)
-    WHERE greatest(q.since, started) < n.at - interval '10 minutes' AND s.breaker = 'closed' AND pricing.bytes_used(q.provider, n.at) < 0.95 * p.quota_bytes
+    WHERE greatest(q.since, started) < n.at - interval '10 minutes' AND s.breaker = 'closed' AND pricing.bytes_used(q.provider, n.at) < pricing.quota_for(p.quota_bytes, 0)
       AND EXISTS (SELECT FROM pricing.key_allowances(q.provider, n.at) k WHERE k.is_usable AND k.units_left > 0)
       AND NOT EXISTS (SELECT FROM pricing.collector_call_log c
                       WHERE c.provider = q.provider AND c.moved_to IS NULL AND c.started_at > n.at - interval '15 minutes'

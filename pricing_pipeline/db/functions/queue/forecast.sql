@@ -299,6 +299,13 @@ END $$;
 COMMENT ON FUNCTION pricing.are_ttls_stretched() IS 'Whether TTLs of any provider may be stretched: stretch_of says by how much.';
 
 
+CREATE OR REPLACE FUNCTION pricing.stretches_in_force(now_ timestamptz) RETURNS SETOF pricing.ttl_stretches
+LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
+    SELECT s.* FROM pricing.ttl_stretches s WHERE s.noted_at BETWEEN now_ - interval '15 minutes' AND now_ + interval '15 minutes'
+$$;
+COMMENT ON FUNCTION pricing.stretches_in_force(timestamptz) IS 'By how much TTLs are stretched at a moment. What has not been looked at for long stretches nothing: the hard steps remain.';
+
+
 CREATE OR REPLACE FUNCTION pricing.stretch_of(wanted_type text, wanted_symbol text, now_ timestamptz) RETURNS float8[]
 LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
 BEGIN
@@ -309,9 +316,8 @@ BEGIN
             JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
             JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
             JOIN pricing.provider_state t ON t.provider = r.provider
-            LEFT JOIN pricing.ttl_stretches s ON s.provider = r.provider AND s.noted_at BETWEEN now_ - interval '15 minutes' AND now_ + interval '15 minutes'
+            LEFT JOIN pricing.stretches_in_force(now_) s ON s.provider = r.provider
             WHERE r.data_type = wanted_type AND r.is_active AND (r.symbol = wanted_symbol OR r.symbol IS NULL))
-        -- What has not been looked at for long stretches nothing: the hard steps remain.
         -- Where a route names another provider with room, that one is asked as soon as the first has none: nothing has to wait.
         SELECT ARRAY[coalesce(min(a.watched) FILTER (WHERE a.is_well), min(a.watched), 1),
                      coalesce(min(a.background) FILTER (WHERE a.is_well), min(a.background), 1)] FROM able a);

@@ -1,0 +1,98 @@
+"""docs/api.md names every route of the API and no other, and its figures are those of the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from inspect import signature
+
+import pytest
+
+from pricing_pipeline.api import access, app, demand, guard, limits, paging, prices, stream, stream_hub
+from pricing_pipeline.client import PricingClient, pricing_client
+from pricing_pipeline.settings import Settings
+from pricing_pipeline_tests.support.api_routes import ROUTES
+from pricing_pipeline_tests.support.pages import ROOT
+
+PAGE = " ".join((ROOT / "docs/api.md").read_text().split())
+STREAM_SQL = (ROOT / "pricing_pipeline/db/functions/demand/stream.sql").read_text()
+NOT_ON_THE_PAGE = {"GET /v1/page"}  # of the operations page alone
+WORDS = {"two": 2, "four": 4, "five": 5, "eight": 8, "ten": 10}
+
+
+def plain(route: str) -> str:
+    """A route, whatever its parameters are called."""
+    return re.sub(r"\{\w+\}", "{}", route)
+
+
+def named() -> Iterator[set[str]]:
+    """Of each route that the page names, what it may mean: of `/cancel` after `POST /v1/tasks/retry`, two paths."""
+    method, base = "", ""
+    for words in re.findall(r"`((?:(?:GET|POST) )?/[a-z0-9_/{}.]+)[?`]", PAGE):
+        given, _, path = words.rpartition(" ")
+        method = given or method
+        if path.startswith("/v1/"):
+            base = path
+            yield {plain(f"{method} {path}")}
+        elif method and base and path.count("/") == 1:
+            yield {plain(f"{method} {base}{path}"), plain(f"{method} {base.rpartition('/')[0]}{path}")}
+
+
+def test_b7_the_page_names_every_route_and_no_other() -> None:
+    routes = {plain(name) for name in ROUTES if " /v1/" in name and name not in NOT_ON_THE_PAGE}
+    found = set()
+    for meant in named():
+        found |= meant & routes
+    assert routes - found == set()
+    written = re.findall(r"`((?:GET|POST) /v1/[^`? ]+)", PAGE)
+    assert {plain(route) for route in written} - routes == set()
+
+
+def in_sql(pattern: str) -> int:
+    """A number of stream.sql."""
+    (number,) = re.findall(pattern, STREAM_SQL)
+    return int(number)
+
+
+FIGURES = {
+    r"refuses a removed token within (\S+) seconds": access.REMEMBERED_SECONDS,
+    r"a user looks at these pairs now; at most (\S+) ": demand._MOST_PAIRS,
+    r"the stored prices of up to (\S+) symbols": prices._MOST_SYMBOLS,
+    r"`pairs` names up to (\S+) pairs": stream._MOST_PAIRS,
+    r"follows: within (\S+) seconds it shows what the user begins": stream_hub._UPKEEP_SECONDS,
+    r"told to be stale when its TTL has been over for (\S+) seconds": in_sql(
+        r"grace interval := interval '(\d+) seconds'"
+    ),
+    r"does not come\. - Events come within about (a) second": 2 * stream_hub.PACE_SECONDS,
+    r"The log goes back (\S+) minutes": in_sql(r"o\.noted_at < now_ - interval '(\d+) minutes'"),
+    r"The log goes back \S+ minutes, or (\S+) events": in_sql(r"stream_head h\) - (\d+)\)"),
+    r"gets `missed` when (\S+) events wait": stream_hub.MOST_PENDING,
+    r"One that reads nothing for (a) minute is cut off": stream._PATIENCE_SECONDS / 60,
+    r"a comment comes every (\S+) seconds": stream._COMMENT_SECONDS,
+    r"neither event nor comment comes for (\S+) seconds": pricing_client._SILENCE_SECONDS,
+    r"A user can have (\S+) streams with one token": stream_hub.MOST_OF_USER,
+    r"streams with one token, and a server (\d+);": stream_hub.MOST_STREAMS,
+    r"does not answer for (\S+) seconds, streams end": stream_hub._OUTAGE_SECONDS,
+    r"Streams of a removed token end within (\S+) seconds": stream_hub._TOKENS_SECONDS
+    + access.REMEMBERED_SECONDS,
+    r"are sent again for up to (\S+) seconds \(`patience`\)": signature(PricingClient)
+    .parameters["patience"]
+    .default,
+    r"A list takes `limit` \((\d+) rows": paging.USUAL_ROWS,
+    r"rows, at most (\S+)\) and answers `next`": paging.MOST_ROWS,
+    r"the body takes longer than (\S+) s to come": guard.BODY_SECONDS,
+    r"no `Content-Length`, or more than (\S+) bytes": guard.LONGEST_BODY,
+    r"requests a second \((\S+)\), and so many": Settings.model_fields["api_requests_per_second"].default,
+    r"one more request for each (\S+) bytes": limits._BYTES_OF_ONE,
+    r"- (\S+) requests at work at a time": app.AT_ONCE_OF_ONE,
+    r"of (\S+) that the process works on": app.AT_ONCE,
+    r"- (\S+) requests that are read, wait": limits._MOST_UNDER_WAY,
+    r"not read yet, and (\S+) MB of bodies": limits._MOST_BYTES_UNDER_WAY / 1_000_000,
+}
+
+
+@pytest.mark.parametrize("sentence", FIGURES)
+def test_b7_b27_the_figures_of_the_page_are_those_of_the_code(sentence: str) -> None:
+    (given,) = re.findall(sentence, PAGE)
+    number = 1 if given == "a" else WORDS.get(given.lower()) or float(given.replace(",", ""))
+    assert number == FIGURES[sentence]
