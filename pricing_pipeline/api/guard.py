@@ -10,8 +10,9 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,6 +28,7 @@ BODY_SECONDS = 20.0
 """So long a body may take to come."""
 _SENT_AT_ONCE = 256 * 1024
 _GUARDED = ("/v1/", "/metrics/")
+STREAM_PATH = "/v1/stream"
 
 
 class Guard:
@@ -82,16 +84,17 @@ class Guard:
             return
         token = await self._gate.admit(request)
         request.state.token = token
-        with self._shares.of(token.token_id).request(_length(request)) as end:
+        share = self._shares.of(token.token_id)
+        share.take(_length(request))
 
-            async def send_and_end(message: Message) -> None:
-                # A live stream lasts, and is counted elsewhere. Any other answer is kept until it is read.
-                if message["type"] == "http.response.start" and _is_stream(message):
-                    end()
-                for part in _parts(message):
-                    await send(part)
+        async def send_parts(message: Message) -> None:
+            for part in _parts(message):
+                await send(part)
 
-            await self._app(request.scope, receive, send_and_end)
+        # A live stream lasts, and its hub counts it. Any other answer is kept until it is read.
+        is_lasting = request.scope["path"] == STREAM_PATH
+        with nullcontext() if is_lasting else share.under_way(_length(request)):
+            await self._app(request.scope, receive, send_parts)
 
     def _refusal(self, request: Request) -> ASGIApp | None:
         refused = stranger_refusal(request, self._hosts, "PRICING_API_HOSTS")
@@ -116,10 +119,6 @@ def _parts(message: Message) -> Iterator[Message]:
         yield {**message, "body": body[:_SENT_AT_ONCE], "more_body": True}
         body = body[_SENT_AT_ONCE:]
     yield message if body is message.get("body", b"") else {**message, "body": body}
-
-
-def _is_stream(start: Message) -> bool:
-    return Headers(raw=start["headers"]).get("content-type", "").startswith("text/event-stream")
 
 
 def _length(request: Request) -> int:

@@ -54,12 +54,15 @@ class Share:
         self._bytes = 0
         self.threads = asyncio.Semaphore(threads)
 
-    @contextmanager
-    def request(self, body_bytes: int) -> Iterator[Callable[[], None]]:
-        """Count a request until the function is called that this gives, or until it is over. Raises Refused."""
+    def take(self, body_bytes: int) -> None:
+        """Count one more request of this second. Raises Refused when there are too many."""
         wait = self._bucket.take(1 + body_bytes / _BYTES_OF_ONE)
         if wait:
             raise _too_many("this token sends more requests than PRICING_API_REQUESTS_PER_SECOND", wait)
+
+    @contextmanager
+    def under_way(self, body_bytes: int) -> Iterator[None]:
+        """Count a request until it is over. Raises Refused when there are too many, or too many bytes of them."""
         if self._requests >= _MOST_UNDER_WAY or (
             self._bytes and self._bytes + body_bytes > _MOST_BYTES_UNDER_WAY
         ):
@@ -69,19 +72,11 @@ class Share:
             )
         self._requests += 1
         self._bytes += body_bytes
-        is_over = False
-
-        def end() -> None:
-            nonlocal is_over
-            if not is_over:
-                is_over = True
-                self._requests -= 1
-                self._bytes -= body_bytes
-
         try:
-            yield end
+            yield
         finally:
-            end()
+            self._requests -= 1
+            self._bytes -= body_bytes
 
 
 class Shares:

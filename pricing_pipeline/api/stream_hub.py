@@ -53,13 +53,11 @@ _THREADS = 3
 class Stream:
     """One client's stream: its pairs, and what waits to be sent. `follows` says that it shows what its user watches."""
 
-    def __init__(
-        self, token: str, owner: str, user: str, pairs: Iterable[Pair], follows: bool, last: EventId | None
-    ) -> None:
+    def __init__(self, token: str, owner: str, user: str, follows: bool, last: EventId | None) -> None:
         self.token, self.owner, self.user, self.follows, self.last = token, owner, user, follows, last
-        self.wanted = frozenset(pairs)
+        self.wanted: frozenset[Pair] = frozenset()
         self.pairs: frozenset[Pair] = frozenset()
-        self.fingerprint = fingerprint(self.wanted)
+        self.fingerprint = ""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.scope = anyio.CancelScope()
         """Within which it is sent: whoever cancels it ends the stream."""
@@ -91,6 +89,7 @@ class Stream:
 
         `wanted` is what it wanted when the look began: what has come since is told after the next one.
         """
+        self.fingerprint = fingerprint(wanted)
         if self.is_overrun:
             self._tell_missed(self.dropped or None, "this stream was read too slowly, or the log had a gap")
             self.is_overrun, self.dropped, told = False, 0, wanted
@@ -104,7 +103,7 @@ class Stream:
         else:
             told = wanted
         self.last = None
-        self.pairs, self.fingerprint = wanted, fingerprint(wanted)
+        self.pairs = wanted
         for pair in sorted(told & look.truths.keys()):
             self._put(None, spell_told(look.truths[pair]))
         self._put(look.position, spell("ready", Ready(pairs=len(self.pairs))))
@@ -181,11 +180,12 @@ class StreamHub:
         Raises Refused if there are too many, and what a heartbeat for the pairs raises.
         """
         self._require_room(owner, user)
-        wanted = await anyio.to_thread.run_sync(self._watch, user, pairs, limiter=self._threads)
-        self._require_room(owner, user)
-        stream = Stream(token, owner, user, wanted, pairs is None, last)
+        stream = Stream(token, owner, user, pairs is None, last)
         self._streams.add(stream)
         try:
+            stream.wanted = frozenset(
+                await anyio.to_thread.run_sync(self._watch, user, pairs, limiter=self._threads)
+            )
             self._begin(stream)
             self._keep_working()
             await stream.opened
@@ -385,7 +385,7 @@ class StreamHub:
 
     async def _follow(self) -> None:
         """Show what users watch now, in the streams that follow them."""
-        following = [stream for stream in self._streams if stream.follows]
+        following = [stream for stream in self._streams if stream.follows and stream.opened.done()]
         if not following:
             return
         users = sorted({stream.user for stream in following})

@@ -29,6 +29,7 @@ from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.streams import streaming
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -318,6 +319,17 @@ def test_b7_answers_of_one_token_that_nobody_reads_are_bounded(
         assert slow.ask("GET", "tasks").status_code == 429
         assert other.get("tasks")["tasks"] == []
     wait_until(lambda: slow.ask("GET", "tasks").status_code == 200)
+
+
+def test_b27_streams_that_begin_at_once_are_not_refused_as_requests_under_way(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a restart all come back together, and a browser gives up a stream that is refused."""
+    monkeypatch.setattr(limits, "_MOST_UNDER_WAY", 0)
+    caller = api.caller(Scope.READ, Scope.WATCH, user="ann")
+    assert caller.ask("GET", "tasks").status_code == 429
+    with streaming(caller, pairs="equity_quote:AAPL") as stream:
+        stream.until("ready")
 
 
 def test_b7_connections_are_bounded(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,7 +175,8 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
             async def begin() -> None:
                 last = read_id(viewer.last_id)
                 pairs = {(QUOTE, symbol) for symbol in viewer.symbols}
-                viewer.stream = Stream("token", "owner", "ann", pairs, False, last)
+                viewer.stream = Stream("token", "owner", "ann", False, last)
+                viewer.stream.wanted = frozenset(pairs)
                 self.hub._streams.add(viewer.stream)
                 self.hub._begin(viewer.stream)
 
