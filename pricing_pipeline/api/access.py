@@ -31,6 +31,9 @@ _PAUSE_SECONDS = 0.05
 """Between two looks at the tokens, however many wrong ones come."""
 _NOTED_EVERY_SECONDS = 60.0
 
+LONGEST_USER = 200
+"""Characters of the name of a user."""
+
 _BEARER = HTTPBearer(auto_error=False, description="A token of `pricing-pipeline token add`.")
 
 
@@ -180,6 +183,24 @@ async def _turn(request: Request) -> AsyncIterator[None]:
         yield
 
 
+def caller_with(token: ApiToken, scope: Scope, user: str | None) -> Caller:
+    """Who sends a request that needs a scope and may name a user. Raises Refused if the token does not allow it."""
+    if not token.allows(scope):
+        raise Refused(
+            403,
+            "scope-missing",
+            f"the token {token.name!r} does not allow {scope.value}. `pricing-pipeline token add NAME --scope "
+            f"{scope.value}` makes one that does",
+        )
+    if token.user_id is not None and user not in (None, token.user_id):
+        raise Refused(
+            403,
+            "other-user",
+            f"the token {token.name!r} acts for {token.user_id!r} only. Leave out the user",
+        )
+    return Caller(token, user)
+
+
 def allowed(scope: Scope) -> Callable[..., Coroutine[Any, Any, Caller]]:
     """A dependency that lets through tokens with a scope, and is the Caller. A route may need several scopes."""
 
@@ -189,24 +210,14 @@ def allowed(scope: Scope) -> Callable[..., Coroutine[Any, Any, Caller]]:
         __: Annotated[None, Depends(_turn, scope="function")],
         user: Annotated[
             str | None,
-            Query(min_length=1, max_length=200, description="For whom; only with a token for any user."),
+            Query(
+                min_length=1,
+                max_length=LONGEST_USER,
+                description="For whom; only with a token for any user.",
+            ),
         ] = None,
     ) -> Caller:
-        token: ApiToken = request.state.token
-        if not token.allows(scope):
-            raise Refused(
-                403,
-                "scope-missing",
-                f"the token {token.name!r} does not allow {scope.value}. `pricing-pipeline token add NAME --scope "
-                f"{scope.value}` makes one that does",
-            )
-        if token.user_id is not None and user not in (None, token.user_id):
-            raise Refused(
-                403,
-                "other-user",
-                f"the token {token.name!r} acts for {token.user_id!r} only. Leave out the user",
-            )
-        return Caller(token, user)
+        return caller_with(request.state.token, scope, user)
 
     return caller
 

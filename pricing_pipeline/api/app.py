@@ -111,6 +111,8 @@ def make_app(
     for router in (routes, health.router, metrics.router, page.shell):
         app.include_router(router)
     add_handlers(app)
+    # What is added first is reached last.
+    app.add_middleware(prices.PriceReads, sessions=app.state.sessions, shares=app.state.shares)
     app.add_middleware(
         GZipMiddleware,
         minimum_size=_GZIP_FROM,

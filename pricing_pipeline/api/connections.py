@@ -1,25 +1,32 @@
-"""How long a connection may keep this process waiting: for the head of a request, or for its peer to read."""
+"""What a connection may keep this process waiting for, or remembering: the head of a request, its body, its reader."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 10.0
 """So long a connection may last without a whole head of a request, however many bytes of it come."""
 READ_SECONDS = 60.0
 """So long a peer may leave an answer unread."""
+LONGEST_HEAD = 64 * 1024
+"""Bytes of the head of a request, which is kept before the sender is checked."""
+LONGEST_BODY = 2_000_000
+"""Bytes. A heartbeat of 10,000 pairs has some hundred thousand."""
 MOST_CONNECTIONS = 800
 """Further ones are closed at once, so that files remain for the database. A process may often have 1024."""
 
 
-class BoundedProtocol(H11Protocol):
-    """uvicorn's protocol with an end for peers that send or read without end."""
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's faster protocol with an end for peers that send or read without end."""
 
     _head: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _bytes = 0
+    """Of the head that comes, or of the body."""
+    _most_bytes = LONGEST_HEAD
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first head, unless there are too many connections."""
@@ -38,8 +45,25 @@ class BoundedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read some bytes; only a whole head gives the connection more time."""
+        self._bytes += len(data)
         super().data_received(data)
+        if self._bytes > self._most_bytes and not self.transport.is_closing():
+            # The guard refuses a body that says how long it is; this is for those that do not, and for heads.
+            self.send_400_response("This request is too long.")
         self._watch()
+
+    def on_headers_complete(self) -> None:
+        """The body follows. What has come of it already is at most what is read at once."""
+        super().on_headers_complete()
+        self._bytes, self._most_bytes = 0, LONGEST_BODY
+
+    def on_message_complete(self) -> None:
+        """The next head follows."""
+        super().on_message_complete()
+        self._bytes, self._most_bytes = 0, LONGEST_HEAD
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Anybody may ask for another protocol. The request is answered; the log is not for strangers to fill."""
 
     def on_response_complete(self) -> None:
         """Wait for the next head; what is left of the body does not count."""

@@ -17,13 +17,12 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pricing_pipeline.api.access import Gate
+from pricing_pipeline.api.connections import LONGEST_BODY
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import Refused, answer, response_to
 from pricing_pipeline.processes.web_guard import stranger_refusal
 
 _LOG = logging.getLogger(__name__)
-LONGEST_BODY = 2_000_000
-"""Bytes. A heartbeat of 10,000 pairs has some hundred thousand."""
 BODY_SECONDS = 20.0
 """So long a body may take to come."""
 _SENT_AT_ONCE = 256 * 1024

@@ -54,6 +54,8 @@ LONGEST_CLASS = 48
 LONGEST_SYMBOL = 40
 MOST_SYMBOLS = 500
 """Symbols of a request."""
+LONGEST_SYMBOLS = MOST_SYMBOLS * (LONGEST_SYMBOL + 1)
+"""Characters of them in a URL, with a comma after each."""
 TypeName = Annotated[str, Path(max_length=LONGEST_NAME, examples=["equity_daily"])]
 SymbolName = Annotated[str, Path(max_length=LONGEST_SYMBOL, examples=["AAPL", "BTC/USD"])]
 """The rest of its path, because a symbol may have a slash."""
@@ -61,7 +63,7 @@ Symbols = Annotated[
     str,
     Query(
         min_length=1,
-        max_length=MOST_SYMBOLS * (LONGEST_SYMBOL + 1),
+        max_length=LONGEST_SYMBOLS,
         description=f"Symbols with commas between them, at most {MOST_SYMBOLS}.",
         examples=["AAPL,MSFT"],
     ),

@@ -22,8 +22,6 @@ from pricing_pipeline.processes.ports import listen_for_browsers, require_free_p
 from pricing_pipeline.processes.web_guard import own_hosts
 from pricing_pipeline.settings import load_settings
 
-_LONGEST_HEAD = 64 * 1024
-"""The longest head of a request, in bytes. It is read before the sender is checked."""
 _ENDING_SECONDS = 3
 
 
@@ -68,7 +66,7 @@ def make_server(app: FastAPI) -> Server:
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
-        h11_max_incomplete_event_size=_LONGEST_HEAD,
+        loop="uvloop",
         lifespan="on",
         ws="none",
         log_level="warning",

@@ -94,7 +94,7 @@ def stranger_refusal(
     named, origins = (connection.headers.getlist(name) for name in ("host", "origin"))
     if len(named) != 1 or named[0].lower() not in hosts:
         return 421, f"This server has another name. {setting} lists further names of it."
-    scheme = connection.url.scheme.replace("ws", "http")
+    scheme = connection.scope["scheme"].replace("ws", "http")
     if any(origin.lower() != f"{scheme}://{named[0]}".lower() for origin in origins):
         return (
             403,

@@ -26,8 +26,8 @@ from pricing_pipeline_tests.support.api_server import RunningApi, running_api
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.working import PAIR, go_on, late, start
 
-AT_MOST_SECONDS = 2.5
-"""What a watchdog waits for, on a busy machine."""
+AT_MOST_SECONDS = 10
+"""What a watchdog waits for at least."""
 
 
 def health(api: RunningApi) -> tuple[int, dict[str, object]]:

@@ -260,6 +260,22 @@ def test_b7_a_head_that_does_not_end_is_not_waited_for(
     assert api.client.get("/livez").text == "ok\n"
 
 
+@pytest.mark.parametrize("part", ["head", "body", "end"])
+def test_b7_a_request_without_end_is_cut_off(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """Its head is kept before the sender is known, and a body in chunks says nowhere how long it is."""
+    monkeypatch.setattr(connections, "LONGEST_BODY", 500_000)
+    host = api.url.removeprefix("http://")
+    head = f"POST /v1/heartbeats HTTP/1.1\r\nHost: {host}\r\n".encode()
+    chunked = head + b"Transfer-Encoding: chunked\r\n\r\n"
+    begin = {"head": head + b"X: ", "body": chunked, "end": chunked + b"0\r\nX: "}[part]
+    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n" if part == "body" else b"x" * 65536
+    with connected(api) as sock, pytest.raises((BrokenPipeError, ConnectionResetError)):
+        sock.sendall(begin + 1000 * chunk)
+    assert api.client.get("/livez").text == "ok\n"
+
+
 def test_b7_a_body_that_nobody_reads_is_not_waited_for(
     api: RunningApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:

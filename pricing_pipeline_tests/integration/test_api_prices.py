@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+from urllib.parse import quote, urlencode
 
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pricing_pipeline.api import prices
 from pricing_pipeline.api.prices import Prices
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.api_server import Caller, RunningApi
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -75,6 +81,69 @@ def test_a10_bad_requests_are_refused_in_words(
     problem = caller.refusal("GET", "prices", params=params)
     assert (problem["status"], words in problem["detail"]) == (status, True), problem
     assert asked_for(core) == set()
+
+
+NAMES = st.sampled_from(["symbols", "data_type", "user", "other"])
+VALUES = st.sampled_from(
+    [
+        "",
+        "AAPL",
+        "aapl,MSFT",
+        "A,,B",
+        "NOSUCH",
+        QUOTE,
+        "nosuch",
+        "ann",
+        "bob",
+        "x" * 300,
+        "A\x00",
+        "%",
+        "é",
+        "A B&C",
+    ]
+)
+QUERIES = st.one_of(
+    st.builds(
+        lambda more: urlencode([("symbols", "AAPL"), *more]), st.lists(st.tuples(NAMES, VALUES), max_size=3)
+    ),
+    st.text("symbols=&;%+AE\u00fc", max_size=20).map(lambda text: f"symbols=AAPL{quote(text, safe='&;%=+')}"),
+)
+
+
+def test_b7_reads_of_prices_are_answered_as_fastapi_would(
+    api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that is answered ahead of FastAPI gets the status and the body that FastAPI gives it."""
+    core.read("AAPL")
+    core.refresh(price="146.55")
+    callers = [
+        api.caller(Scope.READ),
+        api.caller(Scope.READ, user="ann"),
+        api.caller(Scope.WATCH),
+        api.stranger(),
+    ]
+    usual_read, ahead = prices._usual_read, 0
+
+    @given(st.sampled_from(callers), QUERIES)
+    def check(caller: Caller, query: str) -> None:
+        nonlocal ahead
+        monkeypatch.setattr(prices, "_usual_read", lambda scope: None)
+        later = caller.ask("GET", f"prices?{query}")
+        monkeypatch.setattr(prices, "_usual_read", usual_read)
+        first = caller.ask("GET", f"prices?{query}")
+        assert (first.status_code, content(first)) == (later.status_code, content(later))
+        assert first.headers["content-type"] == later.headers["content-type"]
+        ahead += first.is_success
+
+    check()
+    assert ahead, "some are answered"
+
+
+def content(answer: httpx.Response) -> dict[str, object]:
+    """The body, without what is another one each time."""
+    body: dict[str, object] = answer.json()
+    body.pop("request_id", None)
+    return body
 
 
 @pytest.mark.parametrize("is_old", [False, True])
