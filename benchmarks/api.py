@@ -230,7 +230,7 @@ def _serve(port: int) -> None:
     import uvicorn
 
     app = plain_app(os.environ[crew.DATABASE_URL])
-    uvicorn.run(app, port=port, http="h11", log_level="warning", access_log=False)
+    uvicorn.run(app, port=port, http="httptools", loop="uvloop", log_level="warning", access_log=False)
 
 
 if __name__ == "__main__":
