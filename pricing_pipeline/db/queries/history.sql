@@ -9,16 +9,16 @@ GROUP BY 1 ORDER BY 1;
 
 -- name: parts
 -- Spans of whole UTC days with values of one symbol, so that none has many more than so many rows; what was believed is counted, too.
-SELECT min(day) AS first_day, max(day) AS last_day
-FROM (SELECT day, (sum(rows) OVER (ORDER BY day) - rows) / CAST(:rows AS bigint) AS part
-      FROM (SELECT (h.observed_at AT TIME ZONE 'UTC')::date AS day, count(*) AS rows
+SELECT day AS first_day, coalesce(lead(day) OVER (ORDER BY day) - 1, CAST(:last_day AS date)) AS last_day
+FROM (SELECT DISTINCT (observed_at AT TIME ZONE 'UTC')::date AS day
+      FROM (SELECT h.observed_at, row_number() OVER (ORDER BY h.observed_at) - 1 AS place
             FROM (SELECT data_type, symbol, observed_at FROM pricing.price_history
                   UNION ALL SELECT data_type, symbol, observed_at FROM pricing.price_revisions WHERE CAST(:as_of AS timestamptz) IS NOT NULL) h
             WHERE h.data_type = :data_type AND h.symbol = :symbol
               AND h.observed_at >= CAST(CAST(:first_day AS date) AS timestamp) AT TIME ZONE 'UTC'
-              AND h.observed_at < CAST(CAST(:last_day AS date) + 1 AS timestamp) AT TIME ZONE 'UTC'
-            GROUP BY 1) days) numbered
-GROUP BY trunc(part) ORDER BY 1;
+              AND h.observed_at < CAST(CAST(:last_day AS date) + 1 AS timestamp) AT TIME ZONE 'UTC') numbered
+      WHERE place % CAST(:rows AS bigint) = 0) starts
+ORDER BY 1;
 
 -- name: columns
 -- Values of one symbol between two days, oldest first, a row in all: each column as frames.py reads it. Numbers and times
