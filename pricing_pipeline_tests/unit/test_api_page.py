@@ -8,7 +8,7 @@ from inspect import signature
 
 import pytest
 
-from pricing_pipeline.api import access, app, demand, guard, limits, paging, prices, stream, stream_hub
+from pricing_pipeline.api import access, app, demand, guard, limits, paging, parameters, stream, stream_hub
 from pricing_pipeline.client import PricingClient, pricing_client
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.support.api_routes import ROUTES
@@ -57,7 +57,7 @@ def in_sql(pattern: str) -> int:
 FIGURES = {
     r"refuses a removed token within (\S+) seconds": access.REMEMBERED_SECONDS,
     r"a user looks at these pairs now; at most (\S+) ": demand._MOST_PAIRS,
-    r"the stored prices of up to (\S+) symbols": prices._MOST_SYMBOLS,
+    r"the stored prices of up to (\S+) symbols": parameters.MOST_SYMBOLS,
     r"`pairs` names up to (\S+) pairs": stream._MOST_PAIRS,
     r"follows: within (\S+) seconds it shows what the user begins": stream_hub._UPKEEP_SECONDS,
     r"told to be stale when its TTL has been over for (\S+) seconds": in_sql(
@@ -71,7 +71,8 @@ FIGURES = {
     r"a comment comes every (\S+) seconds": stream._COMMENT_SECONDS,
     r"neither event nor comment comes for (\S+) seconds": pricing_client._SILENCE_SECONDS,
     r"A user can have (\S+) streams with one token": stream_hub.MOST_OF_USER,
-    r"streams with one token, and a server (\d+);": stream_hub.MOST_STREAMS,
+    r"streams with one token, a token (\d+), and a server": stream_hub.MOST_OF_TOKEN,
+    r"streams with one token, a token \d+, and a server (\d+);": stream_hub.MOST_STREAMS,
     r"does not answer for (\S+) seconds, streams end": stream_hub._OUTAGE_SECONDS,
     r"Streams of a removed token end within (\S+) seconds": stream_hub._TOKENS_SECONDS
     + access.REMEMBERED_SECONDS,
