@@ -121,6 +121,12 @@ class HintMachine(RuleBasedStateMachine):
     def advance(self, seconds: int) -> None:
         self._move(timedelta(seconds=seconds))
 
+    @precondition(lambda self: self.shown)
+    @rule(seconds=st.sampled_from([86_396, 86_404]))
+    def wait_a_day(self, seconds: int) -> None:
+        """What was shown is kept to for a day, and no longer."""
+        self.advance(seconds)
+
     @invariant()
     def the_room_is_that_of_the_model(self) -> None:
         (allowed,) = self._rows("SELECT units_left FROM pricing.key_allowances('alpha', pricing.clock())")

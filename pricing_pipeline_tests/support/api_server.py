@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
+from fastapi import FastAPI, routing
 from sqlalchemy import Engine
 
 from pricing_pipeline.api.app import make_app
@@ -17,7 +17,25 @@ from pricing_pipeline.api.server import make_server
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.settings import Settings
+from pricing_pipeline_tests.support.loopback import NO_TLS
 from pricing_pipeline_tests.support.patience import PATIENCE
+
+_made_context = routing._EffectiveRouteContext.from_api_route
+_contexts: dict[tuple[int, str], routing._EffectiveRouteContext] = {}
+
+
+def _kept_context(
+    *, original_route: routing.APIRoute, include_context: routing._RouterIncludeContext
+) -> routing._EffectiveRouteContext:
+    place = id(original_route), include_context.path_for(original_route)
+    if place not in _contexts:
+        _contexts[place] = _made_context(original_route=original_route, include_context=include_context)
+    return _contexts[place]
+
+
+# FastAPI works out anew for each application what its routes need, which takes longer than most tests; they are those
+# of the modules, for ever. The names are internal, hence the exact pin.
+routing._EffectiveRouteContext.from_api_route = _kept_context  # type: ignore[method-assign,assignment]
 
 
 class Caller:
@@ -87,7 +105,7 @@ def running_api(
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="api", daemon=True)
         thread.start()
         try:
-            with httpx.Client(base_url=f"http://{place}", timeout=PATIENCE) as client:
+            with httpx.Client(base_url=f"http://{place}", timeout=PATIENCE, verify=NO_TLS) as client:
                 yield RunningApi(f"http://{place}", client, owner, app)
         finally:
             server.should_exit = True

@@ -15,6 +15,7 @@ from pricing_pipeline.sandbox.calls import Reply
 from pricing_pipeline.sandbox.server import create_app, listen, make_server
 from pricing_pipeline.sandbox.service import Clock, Sandbox, system_clock
 from pricing_pipeline.sandbox.settings import SandboxSettings
+from pricing_pipeline_tests.support.loopback import NO_TLS
 from pricing_pipeline_tests.support.patience import PATIENCE
 
 
@@ -63,7 +64,7 @@ class RunningSandbox:
 def running_sandbox(*, clock: Clock = system_clock, **settings: Any) -> Iterator[RunningSandbox]:
     """A sandbox on a free port in a thread of this process, stopped on leaving. Settings as SandboxSettings."""
     chosen = SandboxSettings(**{"port": 0, **settings})
-    with listen(chosen) as sock, httpx.Client(timeout=PATIENCE) as client:
+    with listen(chosen) as sock, httpx.Client(timeout=PATIENCE, verify=NO_TLS) as client:
         app = create_app(chosen, clock)
         server = make_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="sandbox", daemon=True)

@@ -13,6 +13,7 @@ import httpx
 
 from pricing_pipeline.client.events import Event, read_events
 from pricing_pipeline_tests.support.api_server import Caller
+from pricing_pipeline_tests.support.loopback import NO_TLS
 from pricing_pipeline_tests.support.patience import PATIENCE
 
 
@@ -74,7 +75,7 @@ class OpenStream:
 def streaming(caller: Caller, last_id: str | None = None, **params: Any) -> Iterator[OpenStream]:
     """A stream of a caller, closed on leaving."""
     headers = {"Authorization": f"Bearer {caller.token}"} | ({"Last-Event-ID": last_id} if last_id else {})
-    client = httpx.Client(base_url=caller.url, timeout=PATIENCE)
+    client = httpx.Client(base_url=caller.url, timeout=PATIENCE, verify=NO_TLS)
     with client, client.stream("GET", "/v1/stream", params=params, headers=headers) as response:
         assert response.status_code == 200, response.read()
         assert response.headers["content-type"].startswith("text/event-stream")

@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from pricing_pipeline_tests.fixtures.database import SHARED, TestServer, running_server
 from pricing_pipeline_tests.tools.mutant_list import MUTANTS
 
 ROOT = Path(__file__).parents[2]
@@ -33,9 +34,10 @@ def copied(folder: Path) -> Path:
     return Path(shutil.copytree(ROOT, folder / "tree", ignore=leftovers))
 
 
-def tested(tree: Path, tests: Sequence[str], seconds: int) -> tuple[int, str]:
+def tested(tree: Path, server: TestServer, tests: Sequence[str], seconds: int) -> tuple[int, str]:
     """Run tests in a tree, one after the other, up to the first failure: exit code and last lines."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PRICING_")}
+    urls = (server.admin_url, server.owner_url, server.worker_url)
     command = [
         sys.executable,
         "-m",
@@ -54,7 +56,8 @@ def tested(tree: Path, tests: Sequence[str], seconds: int) -> tuple[int, str]:
         run = subprocess.run(
             command,
             cwd=tree,
-            env=environment | {"PYTHONPATH": str(tree), "PRICING_TEST_EXAMPLES": "all"},
+            env=environment
+            | {"PYTHONPATH": str(tree), "PRICING_TEST_EXAMPLES": "all", SHARED: " ".join(urls)},
             capture_output=True,
             text=True,
             timeout=seconds,
@@ -82,18 +85,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen:
         parser.error(f"no mutant is named like {' or '.join(words)}")
     survived = 0
-    with tempfile.TemporaryDirectory(prefix="pricing-mutants-") as name:
+    # To start a server takes longer than the tests of most mutants.
+    with tempfile.TemporaryDirectory(prefix="pricing-mutants-") as name, running_server() as server:
         tree = copied(Path(name))
         # A test that fails without a mutant would seem to kill every one.
         asked = {test for mutant in chosen for test in mutant.tests}
         code, output = tested(
             tree,
+            server,
             sorted(test for test in asked if test.split("::")[0] not in asked - {test}),
             SECONDS_UNCHANGED,
         )
         if code:
             print(f"The tests fail before anything is changed, so they can prove nothing:\n{output}")
             return 1
+        honest_databases = server.databases()
         print(f"{'mutant':<52} {'verdict':<9} {'seconds':>7}  test that noticed")
         for mutant in chosen:
             path = tree / mutant.file
@@ -101,9 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             path.write_text(mutant.applied(honest))
             began = time.monotonic()
             try:
-                killed, why = verdict(*tested(tree, mutant.tests, SECONDS))
+                killed, why = verdict(*tested(tree, server, mutant.tests, SECONDS))
             finally:
                 path.write_text(honest)
+                for database in server.databases() - honest_databases:
+                    server.drop(database)
             survived += not killed
             print(
                 f"{mutant.name:<52} {'killed' if killed else 'SURVIVED':<9} {time.monotonic() - began:>7.0f}  {why}",
