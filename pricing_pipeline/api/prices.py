@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 from pricing_pipeline.api.access import Database, Reader, Sessions
 from pricing_pipeline.api.parameters import LONGEST_NAME, Symbols, each_of, type_of_prices
 from pricing_pipeline.demand import freshness, instruments
-from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import data_type_registry
 
@@ -86,10 +85,19 @@ class PairReason(Reason):
     fetched_at: datetime | None
 
 
+class Stranger(BaseModel):
+    """A symbol that is no instrument, or none that the data type applies to."""
+
+    data_type: str | None
+    symbol: str
+    why: Reason
+
+
 class Reasons(BaseModel):
-    """Why prices are as old as they are."""
+    """Why prices are as old as they are, and the symbols that have none because they are no instruments."""
 
     reasons: list[PairReason]
+    missing: list[Stranger]
 
 
 @router.get("/prices", response_model=Prices)
@@ -113,13 +121,25 @@ def read_prices(sessions: Sessions, caller: Reader, symbols: Symbols, data_type:
 
 @router.get("/why")
 def explain(database: Database, caller: Reader, symbols: Symbols, data_type: DataType = None) -> Reasons:
-    """Why the prices of symbols are as old as they are. It asks for nothing."""
+    """Why the prices of symbols are as old as they are. It asks for nothing.
+
+    A symbol that is no instrument is listed as missing.
+    """
     with database.connect() as connection:
         if data_type is not None:
             data_type_registry.active_data_type(connection, data_type)
         wanted = dict.fromkeys(instruments.all_spelled_anywhere(connection, each_of(symbols)))
-        reasons = freshness.why_symbols(connection, list(wanted), data_type)
-    unknown = sorted(wanted.keys() - {reason.symbol for reason in reasons})
-    if unknown:
-        raise UnknownSymbol(f"no instrument is called {unknown[0]!r}. Watching it makes it known.")
-    return Reasons(reasons=[PairReason.model_validate(reason, from_attributes=True) for reason in reasons])
+        strangers = freshness.strangers(connection, list(wanted), data_type)
+        known = [symbol for symbol in wanted if symbol not in strangers]
+        reasons = freshness.why_symbols(connection, known, data_type)
+    return Reasons(
+        reasons=[PairReason.model_validate(reason, from_attributes=True) for reason in reasons],
+        missing=[
+            Stranger(
+                data_type=data_type,
+                symbol=symbol,
+                why=Reason(state="unknown_symbol", sentence=sentence, since=None, next_at=None),
+            )
+            for symbol, sentence in strangers.items()
+        ],
+    )

@@ -32,14 +32,13 @@ def start(
     False when that did not succeed, or every instrument was left out.
     """
     settings = load_settings()
-    urls = home.urls(settings.home)
     cost, failures, cancelled, left_out = _NO_COST, list[backfills.Failure](), 0, dict[str, int]()
     standing = dict[str, int]()
     with open_engine(settings, pool_size=7) as engine:
         with engine.connect() as connection:
             request = backfills.checked(connection, data_type, first, last, symbols)
         with _progress(data_type, quiet=as_json) as show:
-            outcome = _fetch(settings, urls, engine, request, show)
+            outcome = _fetch(settings, engine, request, show)
         if outcome.backfill_id is not None:
             with engine.connect() as connection:
                 cost = backfills.cost(connection, outcome.backfill_id)
@@ -73,9 +72,7 @@ def start(
     return outcome.is_complete
 
 
-def _fetch(
-    settings: Settings, urls: Mapping[str, str], engine: Engine, request: Request, show: Show
-) -> Outcome:
+def _fetch(settings: Settings, engine: Engine, request: Request, show: Show) -> Outcome:
     webserver = Webserver.of_home(settings)
     if webserver is not None:
         with webserver:
@@ -83,8 +80,6 @@ def _fetch(
             if isinstance(where, Location):
                 return in_dagster(webserver, where, engine, request, show)
         warn(f"{where}; the backfill runs in this process.")
-    if settings.sandbox and settings.sandbox_url is None and "sandbox" in urls:
-        settings = settings.model_copy(update={"sandbox_url": urls["sandbox"]})
     return in_process(settings, engine, request, show)
 
 

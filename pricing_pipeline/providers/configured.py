@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from pricing_pipeline.processes import home
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
@@ -37,7 +38,7 @@ def configured_clients(
         clients = {}
         for name in (name for name in PROVIDERS if name in base_urls):
             provider, base_url = PROVIDERS[name], base_urls[name]
-            address = f"{sandbox_url(settings)}/{name}" if settings.sandbox else base_url
+            address = call_url(settings, name, base_url)
             keys = keys_in_use(settings, name, stored.get(name, {}))
             client = ProviderClient(provider, address, keys, user_agent=settings.user_agent)
             clients[name] = stack.enter_context(client)
@@ -68,6 +69,12 @@ def sandbox_keys(names: Iterable[str]) -> dict[str, SecretStr]:
     return {DEFAULT_KEY_NAME: SANDBOX_KEY} | {name: SecretStr(f"{secret}-{name}") for name in further}
 
 
+def call_url(settings: Settings, provider: str, base_url: str) -> str:
+    """Where calls to a provider go: to its own address `base_url`, or to the sandbox that answers in its place."""
+    return f"{sandbox_url(settings)}/{provider}" if settings.sandbox else base_url
+
+
 def sandbox_url(settings: Settings) -> str:
-    """Where the sandbox answers."""
-    return settings.sandbox_url or f"http://127.0.0.1:{settings.sandbox_port}"
+    """Where the sandbox answers: as `up` says, or else its usual port."""
+    started = settings.sandbox_url or home.urls(settings.home).get("sandbox")
+    return started or f"http://127.0.0.1:{settings.sandbox_port}"

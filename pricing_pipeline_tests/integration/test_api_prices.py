@@ -10,6 +10,7 @@ from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.alert_causes import refuse_new
 from pricing_pipeline_tests.support.api_server import RunningApi
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -205,7 +206,42 @@ def test_f4_reasons_of_many_symbols_come_in_their_order(api: RunningApi, core: C
     assert [reason["sentence"] for reason in reasons] == each
 
 
-def test_f4_why_of_a_stranger_is_refused(api: RunningApi) -> None:
-    problem = api.caller(Scope.READ).refusal("GET", "why", params={"symbols": "NOSUCH"})
-    assert problem["type"] == "urn:pricing-pipeline:unknown-symbol"
-    assert problem["status"] == 404
+def test_f4_why_of_a_stranger_says_so_and_keeps_no_other_from_its_answer(api: RunningApi, core: Core) -> None:
+    core.read("AAPL")
+    caller = api.caller(Scope.READ)
+    answer = caller.get("why", symbols="NOSUCH,AAPL")
+    assert {(reason["data_type"], reason["symbol"]) for reason in answer["reasons"]} == {
+        (QUOTE, "AAPL"),
+        (DAILY, "AAPL"),
+    }
+    assert answer["missing"] == [
+        pair
+        for pair in caller.get("prices", symbols="NOSUCH,AAPL")["missing"]
+        if pair["why"]["state"] == "unknown_symbol"
+    ]
+    assert answer["missing"] == [
+        {
+            "data_type": None,
+            "symbol": "NOSUCH",
+            "why": {
+                "state": "unknown_symbol",
+                "sentence": "no instrument is called NOSUCH; watching it makes it known",
+                "since": None,
+                "next_at": None,
+            },
+        }
+    ]
+
+
+def test_f4_why_of_one_data_type_tells_an_instrument_that_no_provider_knows_from_a_stranger(
+    api: RunningApi, core: Core, clock: Clock
+) -> None:
+    refuse_new("APPL")(core, clock)
+    answer = api.caller(Scope.READ).get("why", symbols="APPL,EUR/USD,NOSUCH", data_type=QUOTE)
+    assert [(reason["symbol"], reason["state"]) for reason in answer["reasons"]] == [
+        ("APPL", "unknown_symbol")
+    ]
+    assert [(pair["symbol"], pair["why"]["sentence"]) for pair in answer["missing"]] == [
+        (symbol, f"no instrument of {QUOTE} is called {symbol}; watching it makes it known")
+        for symbol in ("EUR/USD", "NOSUCH")
+    ]
