@@ -14,11 +14,11 @@ from pricing_pipeline.cli.backfill_ways import Outcome, Show, in_dagster, in_pro
 from pricing_pipeline.cli.database import open_engine
 from pricing_pipeline.cli.output import console, listed, print_json, size
 from pricing_pipeline.cli.program import warn
+from pricing_pipeline.cli.provider_access import with_sandbox
 from pricing_pipeline.demand import backfills
 from pricing_pipeline.demand.backfills import Progress, Request
 from pricing_pipeline.demand.dagster_runs import Location, Webserver
 from pricing_pipeline.errors import DagsterUnreachable
-from pricing_pipeline.processes import home
 from pricing_pipeline.settings import Settings, load_settings
 
 _NO_COST = backfills.Cost(0, 0, 0, 0)
@@ -80,7 +80,7 @@ def _fetch(settings: Settings, engine: Engine, request: Request, show: Show) -> 
             if isinstance(where, Location):
                 return in_dagster(webserver, where, engine, request, show)
         warn(f"{where}; the backfill runs in this process.")
-    return in_process(settings, engine, request, show)
+    return in_process(with_sandbox(settings), engine, request, show)
 
 
 def _place_of(webserver: Webserver, request: Request) -> Location | str:

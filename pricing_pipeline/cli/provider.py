@@ -14,6 +14,7 @@ from pricing_pipeline.cli.arguments import whole_number
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.limit import print_limits
 from pricing_pipeline.cli.output import print_change, print_json, print_lines, print_table
+from pricing_pipeline.cli.provider_access import with_sandbox
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import UnknownRule
@@ -64,7 +65,7 @@ def show(provider: str, *, as_json: bool) -> None:
         ahead = next(iter(forecast.forecasts(connection, [provider])), None)
         keys = [key for key in limits.keys(connection) if key.provider == provider]
         plan = plans.in_use(connection).get(provider)
-    address = call_url(settings, provider, about.base_url)
+    address = call_url(with_sandbox(settings), provider, about.base_url)
     if as_json:
         print_json(
             {

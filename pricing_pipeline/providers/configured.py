@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from pricing_pipeline.processes import home
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
@@ -75,6 +74,5 @@ def call_url(settings: Settings, provider: str, base_url: str) -> str:
 
 
 def sandbox_url(settings: Settings) -> str:
-    """Where the sandbox answers: as `up` says, or else its usual port."""
-    started = settings.sandbox_url or home.urls(settings.home).get("sandbox")
-    return started or f"http://127.0.0.1:{settings.sandbox_port}"
+    """Where the sandbox answers."""
+    return settings.sandbox_url or f"http://127.0.0.1:{settings.sandbox_port}"
