@@ -2034,6 +2034,10 @@ GRANT EXECUTE ON FUNCTION pricing.describe_quota_end(text) TO pricing_reader, pr
 CREATE FUNCTION pricing.describe_shape(asset_class text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_shape(text) TO pricing_reader, pricing_worker;
 
+-- What the HTTP API says of a symbol that is no instrument, or none that the data type applies to.
+CREATE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_stranger(text,text) TO pricing_reader, pricing_worker;
+
 -- A provider does not serve these claimed tasks: remembers that for a week, and gives them, with all their attempts, to the next one of their rules that has not refused them. Returns which had one.
 CREATE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.detour(bigint[],text,text) TO pricing_worker;
@@ -3003,6 +3007,10 @@ GRANT EXECUTE ON FUNCTION pricing.refetch_whole(text,text,date) TO pricing_worke
 -- What is to be asked for once more, and is neither queued nor planned: bars that are due, and histories, with the provider that would be asked, the bytes that it would take, and why that cannot be now: retired, no_history, paused or no_provider.
 CREATE FUNCTION pricing.refetches() RETURNS TABLE(data_type text, symbol text, from_day date, is_history boolean, since timestamp with time zone, provider text, est_bytes bigint, waits_for text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refetches() TO pricing_reader, pricing_worker;
+
+-- Wanted symbols that a provider refuses as unknown or left out of the plan, by data type: how many, how many of them had a price before, one of them and why. is_fault: the provider is to blame, and not the symbols. It refuses at least five that were priced within one day, and more than 5 % of those wanted; or at least five, and no symbol of the type ever had a price.
+CREATE FUNCTION pricing.refused_symbols() RETURNS TABLE(provider text, data_type text, refused bigint, vanished bigint, is_fault boolean, example text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.refused_symbols() TO pricing_reader, pricing_worker;
 
 -- A worker says which keys it holds; new ones get a row. Returns how many are new.
 CREATE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;

@@ -33,6 +33,7 @@ from pricing_pipeline.api.access import Gate, Tokens
 from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.page import routes as page
+from pricing_pipeline.api.price_reads import PriceReads
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
 from pricing_pipeline.api.stream_hub import StreamHub
 from pricing_pipeline.db.engine import KeptSessions
@@ -112,7 +113,7 @@ def make_app(
         app.include_router(router)
     add_handlers(app)
     # What is added first is reached last.
-    app.add_middleware(prices.PriceReads, sessions=app.state.sessions, shares=app.state.shares)
+    app.add_middleware(PriceReads, sessions=app.state.sessions, shares=app.state.shares)
     app.add_middleware(
         GZipMiddleware,
         minimum_size=_GZIP_FROM,

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
@@ -19,11 +19,13 @@ from pricing_pipeline.demand import instruments
 from pricing_pipeline.demand.instruments import Bounds, Instrument
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
 from pricing_pipeline.keys import credentials
+from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.queue.limits import Key, Standing
 from pricing_pipeline.registry import data_type_registry, plans, provider_rules, spellings
 from pricing_pipeline.registry.provider_rules import Batch, Limit, Route
 from pricing_pipeline.registry.spellings import Spelled
+from pricing_pipeline.settings import Settings
 
 router = APIRouter()
 _tagged = APIRouter(tags=["data types"], route_class=TaggedRoute)
@@ -146,6 +148,10 @@ class ProviderSummary(BaseModel):
     provider: str = Field(examples=["twelvedata"])
     description: str
     base_url: str
+    """Its own address."""
+    call_url: str
+    """Where calls go: to its own address, or to the sandbox that answers in its place."""
+    is_sandbox: bool
     is_active: bool
     fetchers: list[str]
     data_types: list[str]
@@ -184,20 +190,24 @@ class ProviderDetails(ProviderSummary):
 
 
 @router.get("/providers", tags=["providers"])
-def list_providers(database: Database, caller: Reader) -> Providers:
+def list_providers(request: Request, database: Database, caller: Reader) -> Providers:
     """Who is asked, within which limits and quota, and what stops them now."""
+    settings = request.app.state.settings
     with database.connect() as connection:
-        return Providers(providers=[ProviderSummary(**one) for one in _providers(connection, None)])
+        return Providers(providers=[ProviderSummary(**one) for one in _providers(connection, settings, None)])
 
 
 @router.get("/providers/{provider}", tags=["providers"])
 def show_provider(
-    database: Database, caller: Reader, provider: Annotated[str, Path(max_length=LONGEST_NAME)]
+    request: Request,
+    database: Database,
+    caller: Reader,
+    provider: Annotated[str, Path(max_length=LONGEST_NAME)],
 ) -> ProviderDetails:
     """Everything about one provider."""
     with database.connect() as connection:
         credentials.require_provider(connection, provider)
-        (about,) = _providers(connection, provider)
+        (about,) = _providers(connection, request.app.state.settings, provider)
         return ProviderDetails(
             **about,
             plan=plans.in_use(connection).get(provider),
@@ -208,12 +218,20 @@ def show_provider(
         )
 
 
-def _providers(connection: Connection, provider: str | None) -> list[dict[str, Any]]:
+def _providers(
+    connection: Connection, settings: Settings | None, provider: str | None
+) -> list[dict[str, Any]]:
     known = provider_rules.providers(connection, provider)
     standings = {one.provider: one for one in limits.standings(connection, [one.provider for one in known])}
     forecasts = {ahead.provider: ahead.content for ahead in forecast.forecasts(connection)}
     return [
-        {**asdict(one), **_standing(standings[one.provider]), "forecast": forecasts.get(one.provider)}
+        {
+            **asdict(one),
+            **_standing(standings[one.provider]),
+            "call_url": one.base_url if settings is None else call_url(settings, one.provider, one.base_url),
+            "is_sandbox": settings is not None and settings.sandbox,
+            "forecast": forecasts.get(one.provider),
+        }
         for one in known
     ]
 

@@ -5,28 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
-from urllib.parse import parse_qsl
 
-from anyio import to_thread
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pricing_pipeline.api.access import LONGEST_USER, Caller, Database, Reader, Sessions, caller_with
-from pricing_pipeline.api.limits import Shares
-from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOLS, Symbols, each_of, type_of_prices
+from pricing_pipeline.api.access import Caller, Database, Reader, Sessions
+from pricing_pipeline.api.parameters import LONGEST_NAME, Symbols, each_of, type_of_prices
 from pricing_pipeline.db.engine import KeptSessions
 from pricing_pipeline.demand import freshness, instruments
-from pricing_pipeline.domain.scopes import Scope as TokenScope
-from pricing_pipeline.errors import UnknownSymbol
-from pricing_pipeline.keys.api_tokens import ApiToken
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import data_type_registry
 
 router = APIRouter(tags=["prices"])
-
-_LONGEST = {"symbols": LONGEST_SYMBOLS, "data_type": LONGEST_NAME, "user": LONGEST_USER}
 
 DataType = Annotated[
     str | None,
@@ -95,10 +86,19 @@ class PairReason(Reason):
     fetched_at: datetime | None
 
 
+class Stranger(BaseModel):
+    """A symbol that is no instrument, or none that the data type applies to."""
+
+    data_type: str | None
+    symbol: str
+    why: Reason
+
+
 class Reasons(BaseModel):
-    """Why prices are as old as they are."""
+    """Why prices are as old as they are, and the symbols that have none because they are no instruments."""
 
     reasons: list[PairReason]
+    missing: list[Stranger]
 
 
 @router.get("/prices", response_model=Prices)
@@ -112,16 +112,28 @@ def read_prices(sessions: Sessions, caller: Reader, symbols: Symbols, data_type:
 
 @router.get("/why")
 def explain(database: Database, caller: Reader, symbols: Symbols, data_type: DataType = None) -> Reasons:
-    """Why the prices of symbols are as old as they are. It asks for nothing."""
+    """Why the prices of symbols are as old as they are. It asks for nothing.
+
+    A symbol that is no instrument is listed as missing.
+    """
     with database.connect() as connection:
         if data_type is not None:
             data_type_registry.active_data_type(connection, data_type)
         wanted = dict.fromkeys(instruments.all_spelled_anywhere(connection, each_of(symbols)))
-        reasons = freshness.why_symbols(connection, list(wanted), data_type)
-    unknown = sorted(wanted.keys() - {reason.symbol for reason in reasons})
-    if unknown:
-        raise UnknownSymbol(f"no instrument is called {unknown[0]!r}. Watching it makes it known.")
-    return Reasons(reasons=[PairReason.model_validate(reason, from_attributes=True) for reason in reasons])
+        strangers = freshness.strangers(connection, list(wanted), data_type)
+        known = [symbol for symbol in wanted if symbol not in strangers]
+        reasons = freshness.why_symbols(connection, known, data_type)
+    return Reasons(
+        reasons=[PairReason.model_validate(reason, from_attributes=True) for reason in reasons],
+        missing=[
+            Stranger(
+                data_type=data_type,
+                symbol=symbol,
+                why=Reason(state="unknown_symbol", sentence=sentence, since=None, next_at=None),
+            )
+            for symbol, sentence in strangers.items()
+        ],
+    )
 
 
 def stored(sessions: KeptSessions, caller: Caller, symbols: str, data_type: str | None) -> Response:
@@ -137,45 +149,3 @@ def stored(sessions: KeptSessions, caller: Caller, symbols: str, data_type: str 
 
     # The database writes the answer: a model of each price would take longer than all the rest.
     return Response(sessions.run(read), media_type="application/json")
-
-
-class PriceReads:
-    """An ASGI application that answers `GET /v1/prices` ahead of `app`, which is FastAPI.
-
-    Applications read prices hundreds of times a second, and FastAPI takes longer to find the route and its parameters
-    than all the rest does. Whatever is unusual about a request is left to it: it alone refuses.
-    """
-
-    def __init__(self, app: ASGIApp, *, sessions: KeptSessions, shares: Shares) -> None:
-        self._app, self._sessions, self._shares = app, sessions, shares
-        (self._route,) = [route for route in router.routes if getattr(route, "endpoint", None) is read_prices]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or have the application do so."""
-        asked = _usual_read(scope)
-        if asked is None:
-            await self._app(scope, receive, send)
-            return
-        scope["route"] = self._route  # as the times of requests are counted by it
-        token: ApiToken = scope["state"]["token"]
-        async with self._shares.of(token.token_id).threads:
-            caller = caller_with(token, TokenScope.READ, asked.get("user"))
-            response = await to_thread.run_sync(
-                stored, self._sessions, caller, asked["symbols"], asked.get("data_type")
-            )
-        await response(scope, receive, send)
-
-
-def _usual_read(scope: Scope) -> dict[str, str] | None:
-    """The parameters of a read of prices, if nothing about them needs a second look."""
-    if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/v1/prices":
-        return None
-    given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    asked = dict(given)
-    is_usual = (
-        len(asked) == len(given)
-        and asked.keys() <= _LONGEST.keys()
-        and "symbols" in asked
-        and all(0 < len(text) <= _LONGEST[name] for name, text in given)
-    )
-    return asked if is_usual else None

@@ -14,11 +14,11 @@ from pricing_pipeline.cli.backfill_ways import Outcome, Show, in_dagster, in_pro
 from pricing_pipeline.cli.database import open_engine
 from pricing_pipeline.cli.output import console, listed, print_json, size
 from pricing_pipeline.cli.program import warn
+from pricing_pipeline.cli.provider_access import with_sandbox
 from pricing_pipeline.demand import backfills
 from pricing_pipeline.demand.backfills import Progress, Request
 from pricing_pipeline.demand.dagster_runs import Location, Webserver
 from pricing_pipeline.errors import DagsterUnreachable
-from pricing_pipeline.processes import home
 from pricing_pipeline.settings import Settings, load_settings
 
 _NO_COST = backfills.Cost(0, 0, 0, 0)
@@ -32,14 +32,13 @@ def start(
     False when that did not succeed, or every instrument was left out.
     """
     settings = load_settings()
-    urls = home.urls(settings.home)
     cost, failures, cancelled, left_out = _NO_COST, list[backfills.Failure](), 0, dict[str, int]()
     standing = dict[str, int]()
     with open_engine(settings, pool_size=7) as engine:
         with engine.connect() as connection:
             request = backfills.checked(connection, data_type, first, last, symbols)
         with _progress(data_type, quiet=as_json) as show:
-            outcome = _fetch(settings, urls, engine, request, show)
+            outcome = _fetch(settings, engine, request, show)
         if outcome.backfill_id is not None:
             with engine.connect() as connection:
                 cost = backfills.cost(connection, outcome.backfill_id)
@@ -73,9 +72,7 @@ def start(
     return outcome.is_complete
 
 
-def _fetch(
-    settings: Settings, urls: Mapping[str, str], engine: Engine, request: Request, show: Show
-) -> Outcome:
+def _fetch(settings: Settings, engine: Engine, request: Request, show: Show) -> Outcome:
     webserver = Webserver.of_home(settings)
     if webserver is not None:
         with webserver:
@@ -83,9 +80,7 @@ def _fetch(
             if isinstance(where, Location):
                 return in_dagster(webserver, where, engine, request, show)
         warn(f"{where}; the backfill runs in this process.")
-    if settings.sandbox and settings.sandbox_url is None and "sandbox" in urls:
-        settings = settings.model_copy(update={"sandbox_url": urls["sandbox"]})
-    return in_process(settings, engine, request, show)
+    return in_process(with_sandbox(settings), engine, request, show)
 
 
 def _place_of(webserver: Webserver, request: Request) -> Location | str:

@@ -14,11 +14,13 @@ from pricing_pipeline.cli.arguments import whole_number
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.limit import print_limits
 from pricing_pipeline.cli.output import print_change, print_json, print_lines, print_table
+from pricing_pipeline.cli.provider_access import with_sandbox
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.registry import plans, provider_rules
 from pricing_pipeline.registry.provider_rules import Batch
@@ -52,7 +54,8 @@ def list_(*, as_json: bool) -> None:
 
 def show(provider: str, *, as_json: bool) -> None:
     """Tell everything about one provider. Raises UnknownProvider."""
-    with open_connection(load_settings()) as connection:
+    settings = load_settings()
+    with open_connection(settings) as connection:
         credentials.require_provider(connection, provider)
         (about,) = provider_rules.providers(connection, provider)
         (standing,) = limits.standings(connection, [provider])
@@ -62,10 +65,13 @@ def show(provider: str, *, as_json: bool) -> None:
         ahead = next(iter(forecast.forecasts(connection, [provider])), None)
         keys = [key for key in limits.keys(connection) if key.provider == provider]
         plan = plans.in_use(connection).get(provider)
+    address = call_url(with_sandbox(settings), provider, about.base_url)
     if as_json:
         print_json(
             {
                 **asdict(about),
+                "call_url": address,
+                "is_sandbox": settings.sandbox,
                 "plan": plan,
                 "standing": standing.words,
                 "units_used": standing.units_words,
@@ -82,7 +88,9 @@ def show(provider: str, *, as_json: bool) -> None:
         {
             "provider": f"{about.provider}{'' if about.is_active else ' (switched off)'}",
             "what": about.description,
-            "address": about.base_url,
+            "address": f"{address} (the sandbox answers in place of {about.base_url})"
+            if settings.sandbox
+            else address,
             "plan": plan,
             "now": standing.words,
             "used": standing.units_words,

@@ -9,8 +9,9 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.keys import credentials, master_keys
+from pricing_pipeline.processes import home
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.configured import keys_in_use, sandbox_url
+from pricing_pipeline.providers.configured import call_url, keys_in_use
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME, check_agent, echoes_of
 from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.settings import Settings
@@ -31,6 +32,13 @@ class Access:
         return min(self.keys, default=DEFAULT_KEY_NAME)
 
 
+def with_sandbox(settings: Settings) -> Settings:
+    """The settings, with the address at which the sandbox of a running pipeline answers: its port may be any."""
+    if settings.sandbox_url is not None:
+        return settings
+    return settings.model_copy(update={"sandbox_url": home.urls(settings.home).get("sandbox")})
+
+
 def access_to(engine: Engine, settings: Settings, provider: str) -> Access:
     """The address and the keys of a provider; no key if there is none, or none is needed. Raises CredentialError."""
     with engine.connect() as connection:
@@ -43,9 +51,8 @@ def access_to(engine: Engine, settings: Settings, provider: str) -> Access:
     _check_agent(engine, settings)
     needs_key = PROVIDERS[provider].needs_key
     if settings.sandbox:
-        return Access(
-            f"{sandbox_url(settings)}/{provider}", keys_in_use(settings, provider, {}) if needs_key else {}
-        )
+        address = call_url(with_sandbox(settings), provider, about.base_url)
+        return Access(address, keys_in_use(settings, provider, {}) if needs_key else {})
     if not needs_key:
         return Access(about.base_url, {})
     stored, faults = credentials.open_all(master_keys.load(settings), rows) if rows else ({}, {})

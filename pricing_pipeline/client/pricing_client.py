@@ -66,9 +66,12 @@ class PricingClient:
         )
 
     def why(self, *symbols: str, data_type: str | None = None) -> list[Why]:
-        """Why the prices of symbols are as old as they are."""
+        """Why the prices of symbols are as old as they are, and which symbols are no instruments."""
         found = self._get("/why", symbols=",".join(symbols), data_type=data_type)
-        return [shaped(Why, reason) for reason in found["reasons"]]
+        strangers = [
+            {**pair, **pair["why"], "observed_at": None, "fetched_at": None} for pair in found["missing"]
+        ]
+        return [shaped(Why, reason) for reason in [*found["reasons"], *strangers]]
 
     def history(
         self,

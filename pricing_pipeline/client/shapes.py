@@ -60,9 +60,9 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why the price of a pair is as old as it is."""
+    """Why the price of a pair is as old as it is; without a data type, that a symbol is no instrument."""
 
-    data_type: str
+    data_type: str | None
     symbol: str
     state: str
     sentence: str

@@ -16,7 +16,7 @@ from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import drains, viewers
 from pricing_pipeline.demand.viewers import Watching
-from pricing_pipeline.providers.configured import sandbox_url
+from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.limits import Standing
 from pricing_pipeline.settings import load_settings
@@ -128,6 +128,6 @@ def asked_at(provider: str, base_url: str) -> Metadata:
     if not settings.sandbox:
         return {"asked_at": dg.MetadataValue.text(base_url)}
     return {
-        "asked_at": dg.MetadataValue.url(f"{sandbox_url(settings)}/{provider}"),
+        "asked_at": dg.MetadataValue.url(call_url(settings, provider, base_url)),
         "sandbox": dg.MetadataValue.text(f"The sandbox answers in place of {base_url}."),
     }

@@ -96,6 +96,12 @@ def why_symbols(connection: Connection, symbols: Sequence[str], data_type: str |
     return [Why(**row) for row in connection.execute(query("demand.why"), parameters).mappings()]
 
 
+def strangers(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> dict[str, str]:
+    """Those of the symbols that are no instruments, or none that the data type applies to; each with a sentence."""
+    parameters = {"symbols": list(symbols), "data_type": data_type}
+    return {row.symbol: row.sentence for row in connection.execute(query("demand.strangers"), parameters)}
+
+
 def why_late(connection: Connection, data_type: str, at_most: int) -> list[Why]:
     """Why watched pairs of a data type are late; those that are late for longest."""
     parameters = {"data_type": data_type, "at_most": at_most}

@@ -38,6 +38,8 @@ RULES = (
     AlertRule("provider_fails", "P1", lasts_seconds=600),
     AlertRule("pair_forgotten", "P1", lasts_seconds=AWAKE_AFTER),
     AlertRule("price_fetch_failed", "P1", is_repeated=False),
+    AlertRule("symbols_unknown", "P1"),
+    AlertRule("symbol_vanished", "P2", is_repeated=False),
     AlertRule("limit_near", "P2", lasts_seconds=600),
     AlertRule("estimate_wrong", "P2"),
     AlertRule("size_unannounced", "P2"),

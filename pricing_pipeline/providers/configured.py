@@ -37,7 +37,7 @@ def configured_clients(
         clients = {}
         for name in (name for name in PROVIDERS if name in base_urls):
             provider, base_url = PROVIDERS[name], base_urls[name]
-            address = f"{sandbox_url(settings)}/{name}" if settings.sandbox else base_url
+            address = call_url(settings, name, base_url)
             keys = keys_in_use(settings, name, stored.get(name, {}))
             client = ProviderClient(provider, address, keys, user_agent=settings.user_agent)
             clients[name] = stack.enter_context(client)
@@ -66,6 +66,11 @@ def sandbox_keys(names: Iterable[str]) -> dict[str, SecretStr]:
     further = sorted(set(names) - {DEFAULT_KEY_NAME})
     secret = SANDBOX_KEY.get_secret_value()
     return {DEFAULT_KEY_NAME: SANDBOX_KEY} | {name: SecretStr(f"{secret}-{name}") for name in further}
+
+
+def call_url(settings: Settings, provider: str, base_url: str) -> str:
+    """Where calls to a provider go: to its own address `base_url`, or to the sandbox that answers in its place."""
+    return f"{sandbox_url(settings)}/{provider}" if settings.sandbox else base_url
 
 
 def sandbox_url(settings: Settings) -> str:

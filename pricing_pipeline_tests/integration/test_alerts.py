@@ -285,7 +285,7 @@ def test_a8_a_fetch_that_failed_is_told_once_an_episode(core: Core, clock: Clock
     told = [body for _, body in messages(core) if "section price_fetch_failed" in body]
     assert len(told) == 1
     assert (
-        "Pairs that could not be fetched from twelvedata: 1, such as equity_quote AAPL: no such symbol"
+        "Pairs that could not be fetched from twelvedata: 1, such as equity_quote AAPL: no such address"
         in told[0]
     )
     resolve_task(core, clock)

@@ -11,12 +11,14 @@ import pytest
 from pricing_pipeline.domain.answers import Answer, Dividend, Document, Split
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.prices import actions
+from pricing_pipeline.providers.configured import configured_clients
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
+from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.api_server import RunningApi, running_api
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -112,11 +114,29 @@ def test_f8_gaps_are_those_of_the_command(api: RunningApi, core: Core, cli: Comm
     ],
 )
 def test_the_catalog_is_what_the_commands_tell(
-    api: RunningApi, core: Core, cli: CommandLine, path: str, command: tuple[str, ...]
+    core: Core, cli: CommandLine, path: str, command: tuple[str, ...]
 ) -> None:
     core.rows(f"UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = '{QUOTE}'")
-    told, said = api.caller(Scope.READ).ask("GET", path).json(), cli(*command, "--json").json
+    said = cli(*command, "--json").json
+    with running_api(core.engine, core.owner, settings=Settings(home=cli.home)) as api:
+        told = api.caller(Scope.READ).ask("GET", path).json()
     assert has_all(told, said), (told, said)
+
+
+@pytest.mark.parametrize("is_sandbox", [True, False])
+def test_where_calls_go_is_told_as_they_go(core: Core, is_sandbox: bool) -> None:
+    settings = Settings(sandbox=is_sandbox, sandbox_url="http://127.0.0.1:8123")
+    with running_api(core.engine, core.owner, settings=settings) as api:
+        told = api.caller(Scope.READ).get("providers/twelvedata")
+        (listed,) = [
+            one
+            for one in api.caller(Scope.READ).get("providers")["providers"]
+            if one["provider"] == "twelvedata"
+        ]
+    with configured_clients(settings, {"twelvedata": told["base_url"]}) as clients:
+        assert told["call_url"] == listed["call_url"] == clients["twelvedata"].base_url
+    assert told["is_sandbox"] == listed["is_sandbox"] == is_sandbox
+    assert (told["call_url"] == told["base_url"]) is not is_sandbox
 
 
 def has_all(told: Any, said: Any) -> bool:

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.api import prices
+from pricing_pipeline.api import price_reads
 from pricing_pipeline.api.prices import Prices
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.alert_causes import refuse_new
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -122,14 +123,14 @@ def test_b7_reads_of_prices_are_answered_as_fastapi_would(
         api.caller(Scope.WATCH),
         api.stranger(),
     ]
-    usual_read, ahead = prices._usual_read, 0
+    usual_read, ahead = price_reads._usual_read, 0
 
     @given(st.sampled_from(callers), QUERIES)
     def check(caller: Caller, query: str) -> None:
         nonlocal ahead
-        monkeypatch.setattr(prices, "_usual_read", lambda scope: None)
+        monkeypatch.setattr(price_reads, "_usual_read", lambda scope: None)
         later = caller.ask("GET", f"prices?{query}")
-        monkeypatch.setattr(prices, "_usual_read", usual_read)
+        monkeypatch.setattr(price_reads, "_usual_read", usual_read)
         first = caller.ask("GET", f"prices?{query}")
         assert (first.status_code, content(first)) == (later.status_code, content(later))
         assert first.headers["content-type"] == later.headers["content-type"]
@@ -274,7 +275,42 @@ def test_f4_reasons_of_many_symbols_come_in_their_order(api: RunningApi, core: C
     assert [reason["sentence"] for reason in reasons] == each
 
 
-def test_f4_why_of_a_stranger_is_refused(api: RunningApi) -> None:
-    problem = api.caller(Scope.READ).refusal("GET", "why", params={"symbols": "NOSUCH"})
-    assert problem["type"] == "urn:pricing-pipeline:unknown-symbol"
-    assert problem["status"] == 404
+def test_f4_why_of_a_stranger_says_so_and_keeps_no_other_from_its_answer(api: RunningApi, core: Core) -> None:
+    core.read("AAPL")
+    caller = api.caller(Scope.READ)
+    answer = caller.get("why", symbols="NOSUCH,AAPL")
+    assert {(reason["data_type"], reason["symbol"]) for reason in answer["reasons"]} == {
+        (QUOTE, "AAPL"),
+        (DAILY, "AAPL"),
+    }
+    assert answer["missing"] == [
+        pair
+        for pair in caller.get("prices", symbols="NOSUCH,AAPL")["missing"]
+        if pair["why"]["state"] == "unknown_symbol"
+    ]
+    assert answer["missing"] == [
+        {
+            "data_type": None,
+            "symbol": "NOSUCH",
+            "why": {
+                "state": "unknown_symbol",
+                "sentence": "no instrument is called NOSUCH; watching it makes it known",
+                "since": None,
+                "next_at": None,
+            },
+        }
+    ]
+
+
+def test_f4_why_of_one_data_type_tells_an_instrument_that_no_provider_knows_from_a_stranger(
+    api: RunningApi, core: Core, clock: Clock
+) -> None:
+    refuse_new("APPL")(core, clock)
+    answer = api.caller(Scope.READ).get("why", symbols="APPL,EUR/USD,NOSUCH", data_type=QUOTE)
+    assert [(reason["symbol"], reason["state"]) for reason in answer["reasons"]] == [
+        ("APPL", "unknown_symbol")
+    ]
+    assert [(pair["symbol"], pair["why"]["sentence"]) for pair in answer["missing"]] == [
+        (symbol, f"no instrument of {QUOTE} is called {symbol}; watching it makes it known")
+        for symbol in ("EUR/USD", "NOSUCH")
+    ]

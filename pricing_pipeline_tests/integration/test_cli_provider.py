@@ -214,3 +214,10 @@ def test_f9_a_bad_master_key_is_one_sentence(core: Core, cli: CommandLine) -> No
         said = cli("key", *command, stdin=CANARY, master_key="main:canary")
         assert "PRICING_MASTER_KEY cannot be read: key 1 is not id:base64" in said.error
         assert "canary" not in said.stderr
+
+
+def test_where_calls_go_is_shown(core: Core, cli: CommandLine) -> None:
+    told = cli("provider", "show", TWELVEDATA, sandbox_url="http://127.0.0.1:8123").stdout
+    real = "https://api.twelvedata.com"
+    assert f"http://127.0.0.1:8123/twelvedata (the sandbox answers in place of {real})" in told
+    assert f"{real}\n" in cli("provider", "show", TWELVEDATA, sandbox="false").stdout

@@ -146,7 +146,7 @@ def scripted(*answers: Answer) -> Iterator[tuple[str, list[str | None]]]:
 
 def test_requests_are_sent_again_after_the_time_that_is_named() -> None:
     pauses: list[float] = []
-    good = body(b'{"reasons": []}')
+    good = body(b'{"reasons": [], "missing": []}')
     with (
         scripted(refusal(503, "7"), hang_up, refusal(429, "3"), good) as (url, _),
         PricingClient(url, "t", patience=60, pause=pauses.append) as client,

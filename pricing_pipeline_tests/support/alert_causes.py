@@ -135,7 +135,32 @@ def queue_pair(core: Core, _: Clock) -> None:
 
 def fail_task(core: Core, _: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
-    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+    core.fail(core.claim_one(), FailureKind.MISCONFIGURED, "no such address")
+
+
+def refuse_new(*symbols: str) -> Act:
+    """A provider refuses symbols that somebody has just begun to watch."""
+
+    def act(core: Core, _: Clock) -> None:
+        core.lift_limits()
+        core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols))
+        core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+
+    return act
+
+
+def refuse_known(*symbols: str) -> Act:
+    """A provider refuses symbols that somebody watches and that had prices."""
+
+    def act(core: Core, clock: Clock) -> None:
+        core.lift_limits()
+        core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols))
+        core.refresh()
+        clock.advance(60)
+        core.enqueue(QUOTE, *symbols)
+        core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+
+    return act
 
 
 def resolve_task(core: Core, _: Clock) -> None:
@@ -257,6 +282,8 @@ CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "provider_fails": (begin_outage, end_outage, "twelvedata equity_quote"),
     "pair_forgotten": (forget_pair, queue_pair, QUOTE),
     "price_fetch_failed": (fail_task, resolve_task, TWELVEDATA),
+    "symbols_unknown": (refuse_known("A", "B", "C", "D", "E"), resolve_task, "twelvedata equity_quote"),
+    "symbol_vanished": (refuse_known("AAPL"), resolve_task, "twelvedata equity_quote"),
     "limit_near": (use_limit, raise_limit, TWELVEDATA),
     "estimate_wrong": (overrun, hour_passes, "twelvedata equity_quote"),
     "size_unannounced": (omit_length, day_passes, TWELVEDATA),

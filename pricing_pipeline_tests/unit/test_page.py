@@ -58,7 +58,7 @@ def told(text: str) -> Reading:
     task = {
         "id": 1, "data_type": text, "symbol": text, "provider": text, "attempt": 4, "max_attempts": 4,
         "finished_at": NOW, "failure_kind": text, "window_start": None, "window_end": None,
-        "last_error": text, "found": 1,
+        "last_error": text, "found": 1, "troubled": 1,
         "status": "pending", "enqueued_at": NOW, "run_after": None,
     }  # fmt: skip
     operation = {

@@ -115,8 +115,9 @@ def _values(reading: Reading) -> Iterator[Finding]:
 
 
 def _tasks(reading: Reading) -> Iterator[Finding]:
-    if reading.dead_tasks:
-        count = reading.dead_tasks[0].found
+    # A wrong symbol is a matter of who asked for it. The alert about symbols says when it is more.
+    count = reading.dead_tasks[0].troubled if reading.dead_tasks else 0
+    if count:
         yield Finding(
             State.WAITS,
             f"{_counted(count, 'task')} {'has' if count == 1 else 'have'} failed for good",

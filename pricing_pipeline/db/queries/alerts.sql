@@ -122,14 +122,26 @@ FROM pricing.outages o WHERE o.answered_at IS NULL
   AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE a.data_type = o.data_type);
 
 -- name: price_fetch_failed
--- Wanted symbols whose tasks have failed for good, by provider.
+-- Wanted pairs whose tasks have failed for good by trouble that is not their symbol's, by provider.
 SELECT coalesce(d.provider, 'no provider') AS subject,
        format('Pairs that could not be fetched from %s: %s, such as %s: %s', coalesce(d.provider, 'any provider'), count(*),
               (array_agg(d.data_type || ' ' || d.symbol ORDER BY d.id DESC))[1], (array_agg(d.reason ORDER BY d.id DESC))[1]) AS says
-FROM (SELECT DISTINCT ON (x.data_type, x.symbol) x.id, x.provider, x.data_type, x.symbol, x.errors -> -1 ->> 'message' AS reason
+FROM (SELECT DISTINCT ON (x.data_type, x.symbol) x.id, x.provider, x.data_type, x.symbol, x.failure_kind, x.errors -> -1 ->> 'message' AS reason
       FROM pricing.api_call_queue_dead x JOIN pricing.demand w USING (data_type, symbol)
       WHERE x.status = 'failed' AND x.resolved_at IS NULL ORDER BY x.data_type, x.symbol, x.id DESC) d
-GROUP BY d.provider;
+WHERE NOT pricing.is_symbol_fault(d.failure_kind) GROUP BY d.provider;
+
+-- name: symbols_unknown
+-- A provider refuses so many symbols of a data type at once that the symbols are hardly to blame.
+SELECT r.provider || ' ' || r.data_type AS subject,
+       format('%s refuses many symbols of %s at once: %s, of which %s had a price before, such as %s: %s', r.provider, r.data_type, r.refused, r.vanished, r.example, r.reason) AS says
+FROM pricing.refused_symbols() r WHERE r.is_fault;
+
+-- name: symbol_vanished
+-- Wanted symbols that were priced before, and that their provider refuses now. A symbol that was never priced is a matter of who asked for it.
+SELECT r.provider || ' ' || r.data_type AS subject,
+       format('Symbols of %s that were priced before, and that %s refuses now: %s, such as %s: %s', r.data_type, r.provider, r.vanished, r.example, r.reason) AS says
+FROM pricing.refused_symbols() r WHERE r.vanished > 0 AND NOT r.is_fault;
 
 -- name: limit_near
 -- More than 83 % of the units of all keys of a provider are used.

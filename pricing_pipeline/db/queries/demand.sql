@@ -110,6 +110,14 @@ LEFT JOIN (SELECT x.data_type, x.symbol, x.owed_since FROM pricing.watched_pairs
            WHERE x.state = 'late' AND x.symbol = ANY (CAST(:symbols AS text[]))) late USING (data_type, symbol)
 ORDER BY r.place, 1;
 
+-- name: strangers
+-- Symbols that are no instruments, or none that the data type applies to, in words.
+SELECT u.symbol, pricing.describe_stranger(u.symbol, :data_type) AS sentence
+FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place)
+WHERE NOT EXISTS (SELECT FROM pricing.instruments i JOIN pricing.data_type_registry k USING (asset_class)
+                  WHERE i.symbol = u.symbol AND k.is_active AND coalesce(k.data_type = :data_type, true))
+ORDER BY u.place;
+
 -- name: why_late
 -- Why watched pairs of a data type are late, those that are owed longest first.
 SELECT late.data_type, late.symbol, w.state, w.sentence, w.observed_at, w.fetched_at, w.since, w.next_at

@@ -78,6 +78,13 @@ COMMENT ON FUNCTION pricing.prices_to_read(text[], text) IS
     'The prices of symbols in every data type of prices or in one, and the pairs without one, as the HTTP API answers them; the symbols that are instruments; what is to be asked for; and of which pairs no view was noted in the last ten minutes. Writes nothing.';
 
 
+CREATE OR REPLACE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT pg_catalog.format('no instrument%s is called %s; watching it makes it known', ' of ' || wanted_type, symbol)
+$$;
+COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS 'What the HTTP API says of a symbol that is no instrument, or none that the data type applies to.';
+
+
 CREATE OR REPLACE FUNCTION pricing.read_prices(symbols text[], wanted_type text, user_id text) RETURNS text
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -92,8 +99,7 @@ BEGIN
     answer := pricing.prices_to_read(wanted, wanted_type);
     IF answer.known IS NULL OR NOT wanted <@ answer.known THEN
         SELECT json_agg(json_build_object('data_type', wanted_type, 'symbol', u.symbol, 'why', json_build_object(
-                   'state', 'unknown_symbol', 'since', NULL, 'next_at', NULL, 'sentence', pg_catalog.format(
-                       'no instrument%s is called %s; watching it makes it known', ' of ' || wanted_type, u.symbol))))
+                   'state', 'unknown_symbol', 'since', NULL, 'next_at', NULL, 'sentence', pricing.describe_stranger(u.symbol, wanted_type))))
         INTO strangers FROM unnest(wanted) AS u (symbol) WHERE answer.known IS NULL OR u.symbol <> ALL (answer.known);
     END IF;
     -- Why a price is old was told before anything is asked for: what has failed is known to fail. A replica only answers.
