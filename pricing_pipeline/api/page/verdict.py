@@ -106,10 +106,11 @@ def _parts(reading: Reading) -> Iterator[Finding]:
 
 
 def _values(reading: Reading) -> Iterator[Finding]:
-    if reading.quarantined:
+    count = reading.quarantined_count
+    if count:
         yield Finding(
             State.WAITS,
-            f"{_counted(reading.quarantined, 'value')} {'waits' if reading.quarantined == 1 else 'wait'} in quarantine",
+            f"{_counted(count, 'value')} {'waits' if count == 1 else 'wait'} in quarantine",
             "quarantine",
         )
 
