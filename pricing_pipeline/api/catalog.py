@@ -187,7 +187,7 @@ class ProviderDetails(ProviderSummary):
 def list_providers(database: Database, caller: Reader) -> Providers:
     """Who is asked, within which limits and quota, and what stops them now."""
     with database.connect() as connection:
-        return Providers(providers=[ProviderSummary(**one) for one in _providers(connection, None)])
+        return Providers(providers=[ProviderSummary(**content) for content in _providers(connection, None)])
 
 
 @router.get("/providers/{provider}", tags=["providers"])
@@ -210,11 +210,12 @@ def show_provider(
 
 def _providers(connection: Connection, provider: str | None) -> list[dict[str, Any]]:
     known = provider_rules.providers(connection, provider)
-    standings = {one.provider: one for one in limits.standings(connection, [one.provider for one in known])}
+    names = [rules.provider for rules in known]
+    standings = {standing.provider: standing for standing in limits.standings(connection, names)}
     forecasts = {ahead.provider: ahead.content for ahead in forecast.forecasts(connection)}
     return [
-        {**asdict(one), **_standing(standings[one.provider]), "forecast": forecasts.get(one.provider)}
-        for one in known
+        {**asdict(rules), **_standing(standings[rules.provider]), "forecast": forecasts.get(rules.provider)}
+        for rules in known
     ]
 
 
@@ -265,7 +266,7 @@ class AboutSymbol(BaseModel):
 
 
 _INSTRUMENTS: Keyset[Instrument] = Keyset(
-    "instruments", (str, str), lambda one: (one.asset_class, one.symbol)
+    "instruments", (str, str), lambda row: (row.asset_class, row.symbol)
 )
 
 
@@ -294,17 +295,17 @@ def show_instruments(
         if not stored:
             of = f"{asset_class} instrument" if asset_class else "instrument"
             raise UnknownSymbol(f"no {of} is called {symbol!r}. Watching it makes it known.")
-        wanted = {
-            one.asset_class: one for one in instruments.listed(connection, [symbol], asset_class, len(stored))
+        listed = {
+            row.asset_class: row for row in instruments.listed(connection, [symbol], asset_class, len(stored))
         }
         return AboutSymbol(
             instruments=[
                 InstrumentDetails.model_validate(
                     {
                         **row,
-                        "state": wanted[row["asset_class"]].state,
-                        "viewers": wanted[row["asset_class"]].viewers,
-                        "holders": wanted[row["asset_class"]].holders,
+                        "state": listed[row["asset_class"]].state,
+                        "viewers": listed[row["asset_class"]].viewers,
+                        "holders": listed[row["asset_class"]].holders,
                         "bounds": instruments.bounds(connection, row["asset_class"], symbol),
                         "spellings": spellings.of(connection, row["asset_class"], symbol),
                     }

@@ -32,7 +32,7 @@ Pairs = Annotated[
     Query(
         min_length=1,
         max_length=_MOST_PAIRS * (_LONGEST_PAIR + 1),
-        description=f"`data_type:symbol` with commas between them, at most {_MOST_PAIRS}. Without it, what the user "
+        description=f"`data_type:symbol`, separated by commas, at most {_MOST_PAIRS}. Without it, what the user "
         "watches, also what the user begins or ceases to watch later.",
         examples=["equity_quote:AAPL,fx_rate:EUR/USD"],
     ),
@@ -139,10 +139,10 @@ def _read_pairs(given: str) -> set[Pair]:
         raise Refused(
             422,
             "invalid-request",
-            "pairs are data_type:symbol with commas between them, as in equity_quote:AAPL",
+            "pairs: write each as data_type:symbol, separated by commas, as in equity_quote:AAPL,fx_rate:EUR/USD",
         )
     if len(found) > _MOST_PAIRS:
         raise Refused(
-            422, "invalid-request", f"pairs has {len(found)} of them, and a stream at most {_MOST_PAIRS}"
+            422, "invalid-request", f"pairs: these are {len(found)}, and a stream shows {_MOST_PAIRS} at most"
         )
     return {(data_type, symbol) for data_type, symbol in found}
