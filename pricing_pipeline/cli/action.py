@@ -112,7 +112,9 @@ def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *,
                 "symbol": symbol,
                 "asset_class": of_class,
                 "actions": [actions.content_of(stored) for stored in known],
-                "revisions": [actions.content_of(revision.stored) | _ending(revision) for revision in revisions],
+                "revisions": [
+                    actions.content_of(revision.stored) | _ending(revision) for revision in revisions
+                ],
             }
         )
         return
