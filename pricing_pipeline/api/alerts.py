@@ -57,7 +57,7 @@ class Silence(BaseModel):
 
     until: datetime
     silenced_by: str
-    because: str | None
+    reason: str | None
 
 
 class Message(BaseModel):
@@ -95,7 +95,7 @@ class SilenceRule(BaseModel):
     alert: _Rule
     hours: float = Field(gt=0, le=_LONGEST_SILENCE, examples=[4])
     subject: str | None = Field(None, min_length=1, max_length=200, examples=["twelvedata"])
-    because: str | None = Field(None, max_length=1000)
+    reason: str | None = Field(None, max_length=1000)
 
 
 class Silenced(BaseModel):
@@ -170,7 +170,7 @@ def silence(database: Database, caller: Operator, body: SilenceRule) -> Silenced
     """Have nobody told of a kind of alert for some hours."""
     with database.begin() as connection:
         until = alerts.silence(
-            connection, body.alert, body.subject, 3600 * body.hours, caller.token.name, body.because
+            connection, body.alert, body.subject, 3600 * body.hours, caller.token.name, body.reason
         )
         open_subjects = alerts.open_subjects(connection, body.alert)
     return Silenced(
