@@ -57,19 +57,19 @@ class Tokens:
         secret_hash = api_tokens.hash_of(token)
         if secret_hash is None:
             return None
-        found = self._by_hash.get(secret_hash)
-        if found is None or self._read_at + REMEMBERED_SECONDS <= self._clock():
+        known = self._by_hash.get(secret_hash)
+        if known is None or self._read_at + REMEMBERED_SECONDS <= self._clock():
             await self._read_again()
-            found = self._by_hash.get(secret_hash)
-        if found is None or self._has_expired(found):
+            known = self._by_hash.get(secret_hash)
+        if known is None or self._has_expired(known):
             return None
-        await self._note_use(found)
-        return found
+        await self._note_use(known)
+        return known
 
     def expired(self, token: str) -> str | None:
         """The name of a token that `find` has refused because it has expired; None for any other."""
-        found = self._by_hash.get(api_tokens.hash_of(token) or b"")
-        return found.name if found is not None and self._has_expired(found) else None
+        known = self._by_hash.get(api_tokens.hash_of(token) or b"")
+        return known.name if known is not None and self._has_expired(known) else None
 
     def _has_expired(self, token: ApiToken) -> bool:
         return token.seconds_left is not None and self._read_at + token.seconds_left <= self._clock()
@@ -123,17 +123,17 @@ class Gate:
 
     async def admit(self, request: Request) -> ApiToken:
         """The token of a request. Raises Refused without one, and for one that is wrong or has expired."""
-        given = request.headers.getlist("authorization")
-        if not given:
+        headers = request.headers.getlist("authorization")
+        if not headers:
             raise _no_token(
                 "no-token",
                 "send a token as Authorization: Bearer. `pricing-pipeline token add` makes one",
                 "",
             )
-        scheme, _, credentials = given[0].partition(" ")
+        scheme, _, credentials = headers[0].partition(" ")
         credentials = credentials.strip()
         token = None
-        if len(given) == 1 and scheme.lower() == "bearer":
+        if len(headers) == 1 and scheme.lower() == "bearer":
             token = await self._tokens.find(credentials)
         if token is not None:
             return token
@@ -145,7 +145,7 @@ class Gate:
                 f"the token {expired!r} has expired. `pricing-pipeline token add` makes another",
             )
         raise _no_token(
-            "wrong-token", "this token is not known. `pricing-pipeline token list` shows those there are"
+            "wrong-token", "this token is not known. `pricing-pipeline token list` shows the known ones"
         )
 
 
@@ -171,7 +171,9 @@ class Caller:
         user = self.user_or_none
         if user is None:
             raise Refused(
-                422, "no-user", f"the token {self.token.name!r} acts for any user: name one as ?user=NAME"
+                422,
+                "no-user",
+                f"the token {self.token.name!r} acts for any user. Name the user as ?user=NAME",
             )
         return user
 

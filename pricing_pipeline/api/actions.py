@@ -62,5 +62,5 @@ def read_actions(
         symbol=symbol,
         asset_class=of_class,
         as_of=as_of,
-        actions=[Action.model_validate(actions.told(stored)) for stored in known],
+        actions=[Action.model_validate(actions.content_of(stored)) for stored in known],
     )

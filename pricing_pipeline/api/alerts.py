@@ -57,7 +57,7 @@ class Silence(BaseModel):
 
     until: datetime
     silenced_by: str
-    because: str | None
+    reason: str | None
 
 
 class Message(BaseModel):
@@ -95,7 +95,7 @@ class SilenceRule(BaseModel):
     alert: _Rule
     hours: float = Field(gt=0, le=_LONGEST_SILENCE, examples=[4])
     subject: str | None = Field(None, min_length=1, max_length=200, examples=["twelvedata"])
-    because: str | None = Field(None, max_length=1000)
+    reason: str | None = Field(None, max_length=1000)
 
 
 class Silenced(BaseModel):
@@ -148,42 +148,42 @@ def list_alerts(
 def show_alert(database: Database, caller: Reader, alert_id: Id) -> WholeAlert:
     """Everything about one alert, and where the runbook says what to do."""
     with database.connect() as connection:
-        found = alerts.find(connection, alert_id)
+        alert = alerts.find(connection, alert_id)
     if not caller.token.allows(Scope.OPERATE):
-        found["messages"] = None
-    return WholeAlert(**found, runbook=alerts.runbook_section(found["rule"]))
+        alert["messages"] = None
+    return WholeAlert(**alert, runbook=alerts.runbook_section(alert["rule"]))
 
 
 @router.post("/acknowledge")
-def acknowledge(database: Database, caller: Operator, wanted: Ids) -> Acknowledged:
+def acknowledge(database: Database, caller: Operator, body: Ids) -> Acknowledged:
     """Say that somebody looks after open alerts: they are not repeated. All of them must be open."""
     with database.begin() as connection:
-        acknowledged = alerts.acknowledge(connection, wanted.ids, caller.token.name)
-        for alert_id in wanted.ids:
+        acknowledged = alerts.acknowledge(connection, body.ids, caller.token.name)
+        for alert_id in body.ids:
             if alert_id not in acknowledged:
                 raise UnknownAlert(f"there is no open alert {alert_id}. Nothing has changed.")
     return Acknowledged(acknowledged=sorted(acknowledged))
 
 
 @router.post("/silence")
-def silence(database: Database, caller: Operator, wanted: SilenceRule) -> Silenced:
+def silence(database: Database, caller: Operator, body: SilenceRule) -> Silenced:
     """Have nobody told of a kind of alert for some hours."""
     with database.begin() as connection:
         until = alerts.silence(
-            connection, wanted.alert, wanted.subject, 3600 * wanted.hours, caller.token.name, wanted.because
+            connection, body.alert, body.subject, 3600 * body.hours, caller.token.name, body.reason
         )
-        open_subjects = alerts.open_subjects(connection, wanted.alert)
+        open_subjects = alerts.open_subjects(connection, body.alert)
     return Silenced(
-        alert=wanted.alert,
-        subject=wanted.subject,
+        alert=body.alert,
+        subject=body.subject,
         until=until,
-        is_open=wanted.subject in open_subjects if wanted.subject else bool(open_subjects),
+        is_open=body.subject in open_subjects if body.subject else bool(open_subjects),
         open_subjects=open_subjects,
     )
 
 
 @router.post("/unsilence")
-def unsilence(database: Database, _: Operator, wanted: UnsilenceRule) -> Unsilenced:
+def unsilence(database: Database, _: Operator, body: UnsilenceRule) -> Unsilenced:
     """End the silences of a kind of alert."""
     with database.begin() as connection:
-        return Unsilenced(alert=wanted.alert, ended=alerts.end_silences(connection, wanted.alert))
+        return Unsilenced(alert=body.alert, ended=alerts.end_silences(connection, body.alert))

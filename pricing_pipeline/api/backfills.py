@@ -166,12 +166,12 @@ def estimate_backfill(
     symbols: Symbols | None = None,
 ) -> BackfillCost:
     """What a backfill would ask of each provider. It queues nothing."""
-    wanted = None if symbols is None else each_of(symbols)
+    named = None if symbols is None else each_of(symbols)
     with database.connect() as connection:
-        request = backfills.checked(connection, data_type, first_day, last_day, wanted)
-        estimates = backfills.estimate(connection, data_type, request.window, wanted)
-        left_out = backfills.left_out(connection, data_type, wanted)
-        standing = backfills.standing(connection, data_type, request.window, wanted)
+        request = backfills.checked(connection, data_type, first_day, last_day, named)
+        estimates = backfills.estimate(connection, data_type, request.window, named)
+        left_out = backfills.left_out(connection, data_type, named)
+        standing = backfills.standing(connection, data_type, request.window, named)
     return BackfillCost(
         data_type=data_type,
         first_day=request.window.start,
@@ -191,14 +191,14 @@ def estimate_backfill(
 
 @router.post("", status_code=202)
 async def start_backfill(
-    database: Database, request: Request, caller: Operator, wanted: NewBackfill
+    database: Database, request: Request, caller: Operator, body: NewBackfill
 ) -> BackfillRun:
     """Have Dagster fetch what is missing between two days. What is stored already costs no call.
 
     The answer names the run; ask for it until it names the backfill, or has failed. 503 while Dagster does not run.
     """
     settings = request.app.state.settings
-    return await to_thread.run_sync(_start, database, settings, wanted, caller.token.name, limiter=_limiter)
+    return await to_thread.run_sync(_start, database, settings, body, caller.token.name, limiter=_limiter)
 
 
 @router.get("/runs/{run_id}")
@@ -214,23 +214,21 @@ async def show_run(
     return await to_thread.run_sync(_run, database, request.app.state.settings, run_id, limiter=_limiter)
 
 
-def _start(database: Engine, settings: Settings | None, wanted: NewBackfill, asked_by: str) -> BackfillRun:
+def _start(database: Engine, settings: Settings | None, body: NewBackfill, asked_by: str) -> BackfillRun:
     with database.connect() as connection:
-        asked = backfills.checked(
-            connection, wanted.data_type, wanted.first_day, wanted.last_day, wanted.symbols
-        )
-    name = asked.kind.data_type
+        request = backfills.checked(connection, body.data_type, body.first_day, body.last_day, body.symbols)
+    name = request.kind.data_type
     with _webserver(settings) as webserver:
-        where = webserver.find(name)
-        if where is None:
+        asset = webserver.find(name)
+        if asset is None:
             raise DagsterUnreachable(
                 f"Dagster at {webserver.url} has no asset price_history/{name} yet. Try again in a minute."
             )
-        if asked.window.start < where.first_day:
+        if request.window.start < asset.first_day:
             raise InvalidRange(
-                f"Dagster's partitions of {name} begin on {where.first_day}. Ask for no day before."
+                f"Dagster's partitions of {name} begin on {asset.first_day}. Ask for no day before."
             )
-        run_id = webserver.launch(where, name, asked.window, asked.symbols, asked_by)
+        run_id = webserver.launch(asset, name, request.window, request.symbols, asked_by)
         return BackfillRun(
             run_id=run_id, run_url=webserver.run_url(run_id), status="QUEUED", backfill_id=None, failure=None
         )

@@ -87,8 +87,8 @@ def list_types(
         active = data_type_registry.active_data_types(connection)
         old = data_type_registry.retired_data_types(connection) if retired else None
     return Types(
-        data_types=[TypeSummary(**data_type_registry.told(kind)) for kind in active],
-        retired=None if old is None else [TypeSummary(**data_type_registry.told(kind)) for kind in old],
+        data_types=[TypeSummary(**data_type_registry.content_of(kind)) for kind in active],
+        retired=None if old is None else [TypeSummary(**data_type_registry.content_of(kind)) for kind in old],
     )
 
 
@@ -194,7 +194,8 @@ def list_providers(request: Request, database: Database, caller: Reader) -> Prov
     """Who is asked, within which limits and quota, and what stops them now."""
     settings = request.app.state.settings
     with database.connect() as connection:
-        return Providers(providers=[ProviderSummary(**one) for one in _providers(connection, settings, None)])
+        contents = _providers(connection, settings, None)
+        return Providers(providers=[ProviderSummary(**content) for content in contents])
 
 
 @router.get("/providers/{provider}", tags=["providers"])
@@ -222,17 +223,20 @@ def _providers(
     connection: Connection, settings: Settings | None, provider: str | None
 ) -> list[dict[str, Any]]:
     known = provider_rules.providers(connection, provider)
-    standings = {one.provider: one for one in limits.standings(connection, [one.provider for one in known])}
+    names = [rules.provider for rules in known]
+    standings = {standing.provider: standing for standing in limits.standings(connection, names)}
     forecasts = {ahead.provider: ahead.content for ahead in forecast.forecasts(connection)}
     return [
         {
-            **asdict(one),
-            **_standing(standings[one.provider]),
-            "call_url": one.base_url if settings is None else call_url(settings, one.provider, one.base_url),
+            **asdict(rules),
+            **_standing(standings[rules.provider]),
+            "call_url": rules.base_url
+            if settings is None
+            else call_url(settings, rules.provider, rules.base_url),
             "is_sandbox": settings is not None and settings.sandbox,
-            "forecast": forecasts.get(one.provider),
+            "forecast": forecasts.get(rules.provider),
         }
-        for one in known
+        for rules in known
     ]
 
 
@@ -283,7 +287,7 @@ class AboutSymbol(BaseModel):
 
 
 _INSTRUMENTS: Keyset[Instrument] = Keyset(
-    "instruments", (str, str), lambda one: (one.asset_class, one.symbol)
+    "instruments", (str, str), lambda row: (row.asset_class, row.symbol)
 )
 
 
@@ -312,17 +316,17 @@ def show_instruments(
         if not stored:
             of = f"{asset_class} instrument" if asset_class else "instrument"
             raise UnknownSymbol(f"no {of} is called {symbol!r}. Watching it makes it known.")
-        wanted = {
-            one.asset_class: one for one in instruments.listed(connection, [symbol], asset_class, len(stored))
+        listed = {
+            row.asset_class: row for row in instruments.listed(connection, [symbol], asset_class, len(stored))
         }
         return AboutSymbol(
             instruments=[
                 InstrumentDetails.model_validate(
                     {
                         **row,
-                        "state": wanted[row["asset_class"]].state,
-                        "viewers": wanted[row["asset_class"]].viewers,
-                        "holders": wanted[row["asset_class"]].holders,
+                        "state": listed[row["asset_class"]].state,
+                        "viewers": listed[row["asset_class"]].viewers,
+                        "holders": listed[row["asset_class"]].holders,
                         "bounds": instruments.bounds(connection, row["asset_class"], symbol),
                         "spellings": spellings.of(connection, row["asset_class"], symbol),
                     }

@@ -70,7 +70,7 @@ def read_documents(
         as_of=as_of,
         fetched_at=reading.fetched_at,
         fresh=reading.fresh if as_of is None else None,
-        documents=[Document.model_validate(one, from_attributes=True) for one in reading.documents],
+        documents=[Document.model_validate(document, from_attributes=True) for document in reading.documents],
     )
 
 

@@ -60,9 +60,9 @@ def read_gaps(
         require_instrument(connection, kind, symbol)
         last_day = last_of(first, last, calendars.today(connection))
         days = Window(first or min(kind.history_from or last_day, last_day), last_day)
-        found = calendars.gaps(connection, data_type, symbol, days.start, days.end)
+        gaps = calendars.gaps(connection, data_type, symbol, days.start, days.end)
         closed = calendars.closed_days(connection, data_type, symbol, days.start, days.end)
-        known = calendars.known_to(connection, data_type, symbol)
+        known_to = calendars.known_to(connection, data_type, symbol)
     return Gaps.model_validate(
         {
             "symbol": symbol,
@@ -77,9 +77,9 @@ def read_gaps(
                     "kind": gap.kind,
                     "detail": gap.detail,
                 }
-                for gap in found
+                for gap in gaps
             ],
             "market_closed": closed,
-            "sessions_known_to": known and known[1],
+            "sessions_known_to": known_to and known_to[1],
         }
     )

@@ -105,7 +105,7 @@ BINARY = (_MEDIA_TYPES[Format.ARROW], _MEDIA_TYPES[Format.PARQUET])
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Selection:
     data_type: str
     symbol: str
     first: date | None
@@ -144,15 +144,15 @@ async def read_history(
 
     The header Accept, or `format`, chooses JSON, CSV, an Arrow IPC stream or Parquet. It asks for nothing.
     """
-    wanted = format or _accepted(request.headers.get("accept", ""))
-    asked = _Asked(data_type, symbol, first, last, as_of, adjust, wanted)
-    file, length, tag = await to_thread.run_sync(_write, database, asked, limiter=_limiter)
+    chosen = format or _accepted(request.headers.get("accept", ""))
+    selection = _Selection(data_type, symbol, first, last, as_of, adjust, chosen)
+    file, length, tag = await to_thread.run_sync(_write, database, selection, limiter=_limiter)
     vary = {"Vary": "Accept, Accept-Encoding"}
     if is_known(request, tag):
         file.close()
         return not_modified(tag, vary)
     headers = {"Content-Length": str(length), "ETag": tag, "Cache-Control": "private, no-cache", **vary}
-    return StreamingResponse(_sent(file), media_type=_MEDIA_TYPES[wanted], headers=headers)
+    return StreamingResponse(_sent(file), media_type=_MEDIA_TYPES[chosen], headers=headers)
 
 
 def _sent(file: IO[bytes]) -> Iterator[bytes]:
@@ -164,15 +164,15 @@ def _sent(file: IO[bytes]) -> Iterator[bytes]:
 def _accepted(header: str) -> Format:
     """The format that a client likes best. Raises Refused if it takes none."""
     liked: list[tuple[float, Format]] = []
-    for one in header.split(",") if header.strip() else ["*/*"]:
-        media, *parameters = (part.strip().lower() for part in one.split(";"))
+    for entry in header.split(",") if header.strip() else ["*/*"]:
+        media, *parameters = (part.strip().lower() for part in entry.split(";"))
         quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
         for format_, ours in _MEDIA_TYPES.items():
             plain = ours.partition(";")[0]
             if media in (plain, f"{plain.partition('/')[0]}/*", "*/*"):
                 liked.append((_number(quality), format_))
                 break
-    best = max(liked, key=lambda one: one[0], default=(0.0, Format.JSON))
+    best = max(liked, key=lambda choice: choice[0], default=(0.0, Format.JSON))
     if best[0] <= 0:
         raise Refused(
             406,
@@ -189,20 +189,20 @@ def _number(quality: str) -> float:
         return 0.0
 
 
-def _write(database: Engine, asked: _Asked) -> tuple[IO[bytes], int, str]:
+def _write(database: Engine, selection: _Selection) -> tuple[IO[bytes], int, str]:
     """The whole answer as a file at its beginning, its length, and its tag."""
     file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - who sends it closes it
     try:
         # One snapshot for all parts: a history that is being restated is the old one or the new one.
         with database.execution_options(isolation_level="REPEATABLE READ").connect() as connection:
-            about = _about(connection, asked)
+            about = _about(connection, selection)
             parts = price_reader.history_parts(
                 *(connection, about.symbol, about.data_type, about.from_, about.to),
-                as_of=asked.as_of,
-                adjust=asked.adjust,
-                in_digits=asked.format in (Format.JSON, Format.CSV),
+                as_of=selection.as_of,
+                adjust=selection.adjust,
+                in_digits=selection.format in (Format.JSON, Format.CSV),
             )
-            _WRITERS[asked.format](file, about, parts)
+            _WRITERS[selection.format](file, about, parts)
         length = file.tell()
         file.seek(0)
         tag = tag_of(hashlib.file_digest(file, "sha256").digest())
@@ -221,20 +221,20 @@ def _write(database: Engine, asked: _Asked) -> tuple[IO[bytes], int, str]:
     return file, length, tag
 
 
-def _about(connection: Connection, asked: _Asked) -> History:
+def _about(connection: Connection, selection: _Selection) -> History:
     """What is read, without rows. Raises UnknownDataType, UnknownSymbol and InvalidRange."""
-    kind = type_of_prices(connection, asked.data_type)
-    symbol = instruments.spelled_anywhere(connection, asked.symbol)
+    kind = type_of_prices(connection, selection.data_type)
+    symbol = instruments.spelled_anywhere(connection, selection.symbol)
     require_instrument(connection, kind, symbol)
-    days = price_reader.days(connection, asked.first, asked.last, _DEFAULT_DAYS)
+    days = price_reader.days(connection, selection.first, selection.last, _DEFAULT_DAYS)
     return History.model_validate(
         {
             "symbol": symbol,
             "data_type": kind.data_type,
             "from": days.start,
             "to": days.end,
-            "as_of": asked.as_of,
-            "adjust": asked.adjust,
+            "as_of": selection.as_of,
+            "adjust": selection.adjust,
             "rows": [],
         }
     )
@@ -282,5 +282,5 @@ _WRITERS: Mapping[Format, Callable[[IO[bytes], History, Parts], None]] = {
 
 def _metadata(about: History) -> dict[str, str]:
     """What a file says of itself."""
-    said = json.loads(about.model_dump_json(by_alias=True, exclude={"rows"}, exclude_none=True))
-    return {name: str(value) for name, value in said.items()}
+    head = json.loads(about.model_dump_json(by_alias=True, exclude={"rows"}, exclude_none=True))
+    return {name: str(value) for name, value in head.items()}

@@ -37,27 +37,27 @@ class PausedInstruments(BaseModel):
 
 
 @router.post("/pause")
-def pause(database: Database, _: Operator, wanted: PauseSymbols) -> PausedInstruments:
+def pause(database: Database, _: Operator, body: PauseSymbols) -> PausedInstruments:
     """Pause instruments: they are not fetched, and their tasks are cancelled. All of them must be known."""
-    return _pause(database, wanted, paused=True)
+    return _pause(database, body, paused=True)
 
 
 @router.post("/resume")
-def resume(database: Database, _: Operator, wanted: PauseSymbols) -> PausedInstruments:
+def resume(database: Database, _: Operator, body: PauseSymbols) -> PausedInstruments:
     """Have paused instruments fetched again; their watched pairs are due at once. All of them must be known."""
-    return _pause(database, wanted, paused=False)
+    return _pause(database, body, paused=False)
 
 
-def _pause(database: Database, wanted: PauseSymbols, *, paused: bool) -> PausedInstruments:
+def _pause(database: Database, body: PauseSymbols, *, paused: bool) -> PausedInstruments:
     with database.begin() as connection:
-        symbols = instruments.all_spelled_anywhere(connection, wanted.symbols)
+        symbols = instruments.all_spelled_anywhere(connection, body.symbols)
         states = instruments.pause_instruments(
-            connection, symbols, paused=paused, asset_class=wanted.asset_class
+            connection, symbols, paused=paused, asset_class=body.asset_class
         )
         known = {state.symbol for state in states}
         unknown = [symbol for symbol in dict.fromkeys(symbols) if symbol not in known]
         if unknown:
-            of_class = "" if wanted.asset_class is None else f" of class {wanted.asset_class!r}"
+            of_class = "" if body.asset_class is None else f" of class {body.asset_class!r}"
             raise UnknownSymbol(
                 f"no instrument{of_class} is called {', '.join(map(repr, unknown[:5]))}. Nothing has changed."
             )

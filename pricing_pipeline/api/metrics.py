@@ -50,12 +50,12 @@ class RequestTimes:
 
     def note(self, scope: Scope, status: int, seconds: float) -> None:
         """Note an answer. Routes are templates, and what is none of ours counts as one, so labels are bounded."""
-        found = scope.get("route")
-        path = getattr(found, "path", None)
-        route = "none" if path is None else _with_prefix(scope, path)
+        route = scope.get("route")
+        path = getattr(route, "path", None)
+        template = "none" if path is None else _with_prefix(scope, path)
         # A route is found for a method that it does not take, too, and anybody may send any word as a method.
-        method = scope["method"] if scope["method"] in (getattr(found, "methods", None) or ()) else "any"
-        self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
+        method = scope["method"] if scope["method"] in (getattr(route, "methods", None) or ()) else "any"
+        self._seconds.labels(method, template, f"{status // 100}xx").observe(seconds)
 
 
 def _with_prefix(scope: Scope, path: str) -> str:
@@ -97,34 +97,34 @@ async def read_metrics(request: Request, _: Reader) -> Response:
     kept: Kept[Figures] = request.app.state.figures
     times: RequestTimes = request.app.state.request_times
     try:
-        found = await kept.get()
+        measured = await kept.get()
     except TimeoutError:
         raise Refused(
             503, "database-busy", "the database takes too long to say", {"Retry-After": "5"}
         ) from None
     pipeline = CollectorRegistry(auto_describe=False)
-    pipeline.register(_Collected(found))
+    pipeline.register(_Collector(measured))
     return Response(
         generate_latest(pipeline) + generate_latest(times.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4
     )
 
 
-class _Collected:
+class _Collector:
     """Figures in the shape that prometheus-client collects."""
 
-    def __init__(self, found: Figures) -> None:
-        self._found = found
+    def __init__(self, measured: Figures) -> None:
+        self._figures = measured
 
     def collect(self) -> Iterator[Family]:
         for source in figures.SOURCES:
-            if source.name in self._found.rows:
+            if source.name in self._figures.rows:
                 for metric in source.metrics:
-                    yield _family(source, metric, self._found.rows[source.name])
+                    yield _family(source, metric, self._figures.rows[source.name])
         missing = GaugeMetricFamily("pricing_metrics_missing", MISSING, labels=["source"])
         for source in figures.SOURCES:
-            missing.add_metric([source.name], int(source.name in self._found.failed))
+            missing.add_metric([source.name], int(source.name in self._figures.failed))
         yield missing
-        yield GaugeMetricFamily("pricing_metrics_seconds", TOOK, value=self._found.seconds)
+        yield GaugeMetricFamily("pricing_metrics_seconds", TOOK, value=self._figures.seconds)
 
 
 MISSING = "1 while these figures could not be read"

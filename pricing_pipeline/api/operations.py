@@ -152,21 +152,21 @@ def show_operation(database: Database, _: Operator, operation_id: Id) -> WholeOp
 
 
 @router.post("/retry")
-def retry_operations(database: Database, _: Operator, wanted: FailedIds) -> OperationOutcomes:
+def retry_operations(database: Database, _: Operator, body: FailedIds) -> OperationOutcomes:
     """Queue dead side effects again, with all their attempts and the same idempotency key."""
     with database.begin() as connection:
-        outcomes = operation_queue.retry(connection, wanted.ids or operation_queue.dead(connection))
+        outcomes = operation_queue.retry(connection, body.ids or operation_queue.dead(connection))
         _require_all(outcomes)
-    return _told(outcomes)
+    return _answer(outcomes)
 
 
 @router.post("/cancel")
-def cancel_operations(database: Database, _: Operator, wanted: Ids) -> OperationOutcomes:
+def cancel_operations(database: Database, _: Operator, body: Ids) -> OperationOutcomes:
     """Cancel side effects that wait or are under way. One that is under way may have happened already."""
     with database.begin() as connection:
-        outcomes = operation_queue.cancel(connection, wanted.ids)
+        outcomes = operation_queue.cancel(connection, body.ids)
         _require_all(outcomes)
-    return _told(outcomes)
+    return _answer(outcomes)
 
 
 def _require_all(outcomes: Sequence[Outcome]) -> None:
@@ -176,7 +176,7 @@ def _require_all(outcomes: Sequence[Outcome]) -> None:
             raise UnknownOperation(f"operation {outcome.id}: {outcome.words}. Nothing has changed.")
 
 
-def _told(outcomes: Sequence[Outcome]) -> OperationOutcomes:
+def _answer(outcomes: Sequence[Outcome]) -> OperationOutcomes:
     return OperationOutcomes(
         operations=[
             OperationOutcome(id=outcome.id, outcome=outcome.outcome, sentence=f"{outcome.words}.")

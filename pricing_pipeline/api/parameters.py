@@ -20,26 +20,26 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}.*")
 
 
-def _day(given: object) -> object:
+def _day(value: object) -> object:
     # A bare number would count as seconds since 1970.
-    if isinstance(given, str) and not _DAY.fullmatch(given):
+    if isinstance(value, str) and not _DAY.fullmatch(value):
         raise ValueError("write a day like 2013-02-28")
-    return given
+    return value
 
 
-def _moment(given: object) -> object:
-    if isinstance(given, str) and not _TIME.fullmatch(given):
+def _moment(value: object) -> object:
+    if isinstance(value, str) and not _TIME.fullmatch(value):
         raise ValueError("write a time like 2026-11-20T15:00:00Z")
-    return given
+    return value
 
 
-def _in_utc(given: datetime) -> datetime:
-    if given.tzinfo is None:
+def _in_utc(value: datetime) -> datetime:
+    if value.tzinfo is None:
         raise ValueError(
             "give the time its zone, such as the Z of 2026-11-20T15:00:00Z; in a URL a plus is %2B"
         )
     try:
-        return given.astimezone(UTC)
+        return value.astimezone(UTC)
     except OverflowError:
         raise ValueError("give a time of the years 1 to 9999 in UTC") from None
 
@@ -47,7 +47,7 @@ def _in_utc(given: datetime) -> datetime:
 Day = Annotated[date, BeforeValidator(_day)]
 """A UTC day."""
 Moment = Annotated[datetime, BeforeValidator(_moment), AfterValidator(_in_utc)]
-"""A time, which is given with its zone; in UTC."""
+"""A time in UTC. A request writes it with its zone."""
 LONGEST_NAME = 63
 """Characters of the name of a data type or a provider."""
 LONGEST_CLASS = 48
@@ -64,11 +64,11 @@ Symbols = Annotated[
     Query(
         min_length=1,
         max_length=LONGEST_SYMBOLS,
-        description=f"Symbols with commas between them, at most {MOST_SYMBOLS}.",
+        description=f"Symbols separated by commas, at most {MOST_SYMBOLS}.",
         examples=["AAPL,MSFT"],
     ),
 ]
-"""Symbols in a URL; `each_of` parts them."""
+"""Symbols in a URL; `each_of` separates them."""
 SymbolList = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=LONGEST_SYMBOL)]],
     Field(min_length=1, max_length=MOST_SYMBOLS, examples=[["AAPL"]]),
@@ -82,18 +82,18 @@ AssetClass = Annotated[
 
 def each_of(symbols: str) -> list[str]:
     """The symbols of a request, each once. Raises Refused."""
-    given = list(dict.fromkeys(symbols.split(",")))
-    if not all(0 < len(symbol) <= LONGEST_SYMBOL for symbol in given):
+    each = list(dict.fromkeys(symbols.split(",")))
+    if not all(0 < len(symbol) <= LONGEST_SYMBOL for symbol in each):
         raise Refused(
             422,
             "invalid-request",
-            f"each of symbols has 1 to {LONGEST_SYMBOL} characters, with a comma between two",
+            f"symbols: each has 1 to {LONGEST_SYMBOL} characters; separate them with commas",
         )
-    if len(given) > MOST_SYMBOLS:
+    if len(each) > MOST_SYMBOLS:
         raise Refused(
-            422, "invalid-request", f"symbols has {len(given)} of them, and a request at most {MOST_SYMBOLS}"
+            422, "invalid-request", f"symbols: these are {len(each)}, and a request may name {MOST_SYMBOLS}"
         )
-    return given
+    return each
 
 
 def type_of_prices(connection: Connection, name: str) -> DataType:

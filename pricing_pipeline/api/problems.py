@@ -21,6 +21,7 @@ from pricing_pipeline.errors import PricingError
 
 _LOG = logging.getLogger(__name__)
 _MEDIA_TYPE = "application/problem+json"
+_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 _SHOWN = 5
 """So many faults of one request are told."""
 
@@ -175,8 +176,14 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
 
 def _methods_of(request: Request) -> list[str]:
     """The methods that the path of a request takes. Routes have one each, and Starlette names only the first's."""
-    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
+    return [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.routes
+        )
+    ]
 
 
 async def _fault(request: Request, error: Exception) -> JSONResponse:

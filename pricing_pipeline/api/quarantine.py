@@ -180,20 +180,20 @@ def show_value(database: Database, _: Reader, value_id: Id) -> WholeValue:
 
 
 @router.post("/release")
-def release(database: Database, caller: Operator, wanted: Decision) -> ValueOutcomes:
+def release(database: Database, caller: Operator, body: Decision) -> ValueOutcomes:
     """Believe values after all: each is stored exactly as its provider sent it. All of them, or none."""
-    return _decide(database, caller, wanted, "released")
+    return _decide(database, caller, body, "released")
 
 
 @router.post("/reject")
-def reject(database: Database, caller: Operator, wanted: Decision) -> ValueOutcomes:
+def reject(database: Database, caller: Operator, body: Decision) -> ValueOutcomes:
     """Keep values out for good. All of them, or none."""
-    return _decide(database, caller, wanted, "rejected")
+    return _decide(database, caller, body, "rejected")
 
 
-def _decide(database: Database, caller: Caller, wanted: Decision, decision: str) -> ValueOutcomes:
+def _decide(database: Database, caller: Caller, body: Decision, decision: str) -> ValueOutcomes:
     decisions = reviews.decide_all(
-        database, wanted.ids, decision, caller.token.name, wanted.reason, with_levels=wanted.level
+        database, body.ids, decision, caller.token.name, body.reason, with_levels=body.level
     )
     return ValueOutcomes(
         values=[ValueOutcome.model_validate(decided, from_attributes=True) for decided in decisions],

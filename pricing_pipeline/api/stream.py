@@ -21,9 +21,9 @@ router = APIRouter(tags=["watching"])
 _MOST_PAIRS = 1000
 _LONGEST_PAIR = LONGEST_NAME + 1 + LONGEST_SYMBOL
 _COMMENT_SECONDS = 15
-"""A proxy does not end a stream in which something comes so often."""
+"""Often enough that no proxy ends the stream as idle."""
 _PATIENCE_SECONDS = 60
-"""A client that reads nothing for so long is gone."""
+"""A client that reads nothing for so long is cut off."""
 _BEGINNING = b"retry: 1000\n\n"
 """How long a browser waits before it comes back, in milliseconds."""
 
@@ -32,20 +32,22 @@ Pairs = Annotated[
     Query(
         min_length=1,
         max_length=_MOST_PAIRS * (_LONGEST_PAIR + 1),
-        description=f"`data_type:symbol` with commas between them, at most {_MOST_PAIRS}. Without it, what the user "
-        "watches, also what the user begins or ceases to watch later.",
+        description=f"`data_type:symbol`, separated by commas, at most {_MOST_PAIRS}. Without it, what the user "
+        "watches, and it follows what the user begins and stops watching.",
         examples=["equity_quote:AAPL,fx_rate:EUR/USD"],
     ),
 ]
 LastEventId = Annotated[
     str | None,
-    Header(max_length=200, description="The last id that was read: the stream goes on from there."),
+    Header(
+        max_length=200, description="The id of the last event that was read: the stream resumes after it."
+    ),
 ]
 
 _EVENTS = """Server-Sent Events. `price` is a new price, `freshness` a change of whether the latest price is fresh or of
-why it is not, `missing` a pair without a price. The first events say what holds of each pair; then comes `ready`.
-`missed` says that events are not told; what holds follows. `left` is a pair that the user has ceased to watch. Between
-events come comments."""
+why it is not, `missing` a pair without a price. The first events are the state of each pair; then comes `ready`.
+`missed` says that events are left out; the state of each pair follows. `left` is a pair that the user has stopped
+watching. Between events come comments."""
 
 _EVENT = {
     "type": "object",
@@ -60,7 +62,7 @@ _EVENT = {
 
 
 class EventStream(Response):
-    """A response that lasts: it sends what its stream is given until the client goes or the stream ends."""
+    """A response that lasts: it sends the events of its stream until the client leaves or the stream ends."""
 
     media_type = "text/event-stream"
 
@@ -108,7 +110,7 @@ class EventStream(Response):
                     text = self._comment()
 
     def _comment(self) -> bytes:
-        """Says that the stream lives, and up to where it has told everything."""
+        """A comment that keeps the connection open, with the id up to which all events are sent."""
         last = self._hub.last_id(self._stream)
         return b": nothing new\n\n" if last is None else f": nothing new\nid: {last}\n\n".encode()
 
@@ -130,19 +132,19 @@ async def stream(
     )
 
 
-def _read_pairs(given: str) -> set[Pair]:
-    found = {tuple(part.split(":", 1)) for part in given.split(",")}
+def _read_pairs(text: str) -> set[Pair]:
+    pairs = {tuple(part.split(":", 1)) for part in text.split(",")}
     if not all(
         len(pair) == 2 and 0 < len(pair[0]) <= LONGEST_NAME and 0 < len(pair[1]) <= LONGEST_SYMBOL
-        for pair in found
+        for pair in pairs
     ):
         raise Refused(
             422,
             "invalid-request",
-            "pairs are data_type:symbol with commas between them, as in equity_quote:AAPL",
+            "pairs: write each as data_type:symbol, separated by commas, as in equity_quote:AAPL,fx_rate:EUR/USD",
         )
-    if len(found) > _MOST_PAIRS:
+    if len(pairs) > _MOST_PAIRS:
         raise Refused(
-            422, "invalid-request", f"pairs has {len(found)} of them, and a stream at most {_MOST_PAIRS}"
+            422, "invalid-request", f"pairs: these are {len(pairs)}, and a stream shows {_MOST_PAIRS} at most"
         )
-    return {(data_type, symbol) for data_type, symbol in found}
+    return {(data_type, symbol) for data_type, symbol in pairs}

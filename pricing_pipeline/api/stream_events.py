@@ -1,4 +1,4 @@
-"""How a live stream spells what it tells: Server-Sent Events with JSON, and ids by which a client goes on."""
+"""The events of a live stream as text: Server-Sent Events with JSON, and ids by which a client resumes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from pricing_pipeline.api.prices import Reason
-from pricing_pipeline.demand.stream_log import Pair, Told
+from pricing_pipeline.demand.stream_log import Pair, PairEvent
 
 _ID = re.compile(r"(\d{1,18})-([0-9a-f]{12})")
 
@@ -29,10 +29,10 @@ class StreamedPrice(BaseModel):
     observed_at: datetime
     """The source's own time of the price."""
     fetched_at: datetime
-    """When a provider had confirmed it when it was told."""
+    """When a provider last confirmed it, at the time of this event."""
     provider: str
     fresh: bool
-    """Whether that is within its TTL, and five seconds more, or nothing newer is to be expected."""
+    """Whether `fetched_at` is within the TTL and five more seconds, or nothing newer can exist."""
     why: Reason | None
     """Of a price that is not fresh."""
 
@@ -46,13 +46,13 @@ class StreamedMissing(BaseModel):
 
 
 class Ready(BaseModel):
-    """Of `ready`: all that holds of so many pairs is told; what follows is what changes."""
+    """Of `ready`: the state of so many pairs is sent; only changes follow."""
 
     pairs: int
 
 
 class Missed(BaseModel):
-    """Of `missed`: some events are not told. What holds of each pair follows."""
+    """Of `missed`: some events are left out. The state of each pair follows."""
 
     events: int | None
     """How many, if that is known."""
@@ -68,7 +68,7 @@ class Left(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class EventId:
-    """Where in the log a stream of these pairs is. A stream of other pairs cannot go on from there."""
+    """A position of the log, and a fingerprint of the stream's pairs: a stream of other pairs cannot resume there."""
 
     position: int
     fingerprint: str
@@ -77,10 +77,10 @@ class EventId:
         return f"{self.position}-{self.fingerprint}"
 
 
-def read_id(given: str | None) -> EventId | None:
-    """The id that a client has read last; None if there is none, or it is none of ours."""
-    found = _ID.fullmatch(given or "")
-    return EventId(int(found[1]), found[2]) if found else None
+def read_id(text: str | None) -> EventId | None:
+    """The id that a client sends as Last-Event-ID; None if it is missing or has another form."""
+    parts = _ID.fullmatch(text or "")
+    return EventId(int(parts[1]), parts[2]) if parts else None
 
 
 def fingerprint(pairs: Iterable[Pair]) -> str:
@@ -95,29 +95,29 @@ def spell(kind: str, data: BaseModel) -> bytes:
     return f"event: {kind}\ndata: {data.model_dump_json()}\n\n".encode()
 
 
-def spell_told(told: Told) -> bytes:
-    """What is told of a pair."""
-    # What the database keeps is valid, and thousands are told a second.
-    pair: dict[str, Any] = {"data_type": told.pair[0], "symbol": told.pair[1]}
+def spell_pair_event(event: PairEvent) -> bytes:
+    """An event of a pair, without an id."""
+    # Without validation: the database checks its rows, and there are thousands of events a second.
+    pair: dict[str, Any] = {"data_type": event.pair[0], "symbol": event.pair[1]}
     reason: dict[str, Any] = {
-        "state": told.state,
-        "sentence": told.sentence,
-        "since": _utc(told.since),
-        "next_at": _utc(told.next_at),
+        "state": event.state,
+        "sentence": event.sentence,
+        "since": _utc(event.since),
+        "next_at": _utc(event.next_at),
     }
-    pair["why"] = Reason.model_construct(**reason) if told.state is not None else None
-    if told.price is None:
+    pair["why"] = Reason.model_construct(**reason) if event.state is not None else None
+    if event.price is None:
         return spell("missing", StreamedMissing.model_construct(**pair))
     pair |= {
-        "price": told.price,
-        "currency": told.currency,
-        "observed_at": _utc(told.observed_at),
-        "fetched_at": _utc(told.fetched_at),
-        "provider": told.provider,
-        "fresh": told.is_fresh,
+        "price": event.price,
+        "currency": event.currency,
+        "observed_at": _utc(event.observed_at),
+        "fetched_at": _utc(event.fetched_at),
+        "provider": event.provider,
+        "fresh": event.is_fresh,
     }
     price = StreamedPrice.model_construct(**pair)
-    return spell("price" if told.is_new_price else "freshness", price)
+    return spell("price" if event.is_new_price else "freshness", price)
 
 
 def _utc(time: datetime | None) -> datetime | None:

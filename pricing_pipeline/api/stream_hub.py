@@ -1,7 +1,7 @@
 """The live streams of this process, and the one reader that serves all of them.
 
-The reader looks at the log of demand/stream_log.py and gives each stream the events of its pairs. A stream keeps those
-that its client has not read yet, up to a bound. Beyond it the stream forgets them, and its client is told so.
+The reader looks at the log of demand/stream_log.py and hands each event to the streams of its pair. A stream keeps the
+events that its client has not read yet, up to a bound. Beyond the bound it drops them, and sends `missed`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,18 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.api.access import Tokens
 from pricing_pipeline.api.problems import Refused
-from pricing_pipeline.api.stream_events import EventId, Left, Missed, Ready, fingerprint, spell, spell_told
+from pricing_pipeline.api.stream_events import (
+    EventId,
+    Left,
+    Missed,
+    Ready,
+    fingerprint,
+    spell,
+    spell_pair_event,
+)
 from pricing_pipeline.db.engine import KeptSession
 from pricing_pipeline.demand import stream_log, viewers
-from pricing_pipeline.demand.stream_log import Look, Pair, Told
+from pricing_pipeline.demand.stream_log import Look, Pair, PairEvent
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError
 
@@ -33,18 +41,18 @@ PACE_SECONDS = 0.5
 _REST = 9
 """Looks and what becomes of them take a tenth of the time at most, so that they slow down nothing else."""
 MOST_STREAMS = 500
-"""So many streams at once in this process."""
+"""The most streams of this process at a time."""
 MOST_OF_TOKEN = 400
-"""So many of them for each token, so that no application takes all of them from the others."""
+"""The most of them for a token, so that no application takes all."""
 MOST_OF_USER = 20
-"""So many of them for each user of a token."""
+"""The most of them for a user of a token."""
 MOST_PENDING = 1000
-"""So many events wait for a client that reads slowly, beside what its stream begins with."""
+"""The most events that wait for a slow client, apart from the first ones of its stream."""
 _UPKEEP_SECONDS = 5.0
 _BEAT_SECONDS = 60.0
 _TOKENS_SECONDS = 15.0
 _OUTAGE_SECONDS = 30.0
-"""So long streams last without the database. Then they end, and a client that comes back is told why."""
+"""After so long without the database all streams end. A client that connects again gets the reason."""
 _ENDING_SECONDS = 2.0
 _THREADS = 3
 """Of the hub alone: one looks, one keeps subscriptions alive, one opens."""
@@ -60,16 +68,16 @@ class Stream:
         self.fingerprint = ""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.scope = anyio.CancelScope()
-        """Within which it is sent: whoever cancels it ends the stream."""
+        """The scope of its sending: cancelling it ends the stream."""
         self.dropped = 0
-        """So many events were forgotten because the client did not read them."""
+        """How many events were dropped because the client did not read them."""
         self.is_overrun = False
         self._waiting: deque[tuple[int | None, str, bytes]] = deque()
         self._room = MOST_PENDING
         self._changed = asyncio.Event()
 
     def offer(self, position: int, event: bytes) -> None:
-        """An event of one of its pairs."""
+        """Add an event of one of its pairs, as text."""
         if len(self._waiting) >= self._room:
             self.overrun(len(self._waiting))
         if self.is_overrun:
@@ -78,34 +86,34 @@ class Stream:
             self._put(position, event)
 
     def overrun(self, dropped: int) -> None:
-        """Forget what waits: the client is told what it missed, and what holds, when it reads again."""
+        """Drop the waiting events. When the client reads again, it gets `missed` and the states."""
         self._waiting.clear()
         self.dropped += dropped
         self.is_overrun = True
         self._changed.set()
 
     def begin(self, look: Look, wanted: frozenset[Pair]) -> None:
-        """Tell what holds now; or, if it goes on from where a client was, what changed since.
+        """Send the states of its pairs; or, if the stream resumes, the events since its client's last one.
 
-        `wanted` is what it wanted when the look began: what has come since is told after the next one.
+        `wanted` are its pairs when the look began: pairs that came later wait for the next look.
         """
         self.fingerprint = fingerprint(wanted)
         if self.is_overrun:
             self._tell_missed(self.dropped or None, "this stream was read too slowly, or the log had a gap")
-            self.is_overrun, self.dropped, told = False, 0, wanted
+            self.is_overrun, self.dropped, to_tell = False, 0, wanted
         elif self.pairs:
-            told = wanted - self.pairs
+            to_tell = wanted - self.pairs
             for data_type, symbol in sorted(self.pairs - wanted):
                 self._put(None, spell("left", Left(data_type=data_type, symbol=symbol)))
         elif self._can_go_on(look, wanted):
-            told = frozenset()
+            to_tell = frozenset()
             self._catch_up(look, wanted)
         else:
-            told = wanted
+            to_tell = wanted
         self.last = None
         self.pairs = wanted
-        for pair in sorted(told & look.truths.keys()):
-            self._put(None, spell_told(look.truths[pair]))
+        for pair in sorted(to_tell & look.states.keys()):
+            self._put(None, spell_pair_event(look.states[pair]))
         self._put(look.position, spell("ready", Ready(pairs=len(self.pairs))))
         self._room = len(self._waiting) + MOST_PENDING
         if not self.opened.done():
@@ -116,8 +124,8 @@ class Stream:
             return False
         if (
             look.kept_from <= self.last.position <= look.position
-            and wanted <= look.truths.keys()
-            and all(look.truths[pair].position <= self.last.position for pair in wanted)
+            and wanted <= look.states.keys()
+            and all(look.states[pair].position <= self.last.position for pair in wanted)
         ):
             return True
         self._tell_missed(None, "the log does not go back to the event that was read last")
@@ -125,13 +133,13 @@ class Stream:
 
     def _catch_up(self, look: Look, wanted: frozenset[Pair]) -> None:
         assert self.last is not None  # noqa: S101 - it can go on
-        for told in look.caught_up:
-            if told.position > self.last.position and told.pair in wanted:
-                self._put(told.position, spell_told(told))
+        for event in look.caught_up:
+            if event.position > self.last.position and event.pair in wanted:
+                self._put(event.position, spell_pair_event(event))
 
     def _tell_missed(self, events: int | None, cause: str) -> None:
-        detail = f"Some events are missing here: {cause}. What holds now follows."
-        # With an empty id: a client that is cut off before it knows what holds must not go on from before.
+        detail = f"Some events are missing here: {cause}. The state of each pair follows."
+        # With an empty id: a client that is cut off before it has all states must not resume at an earlier event.
         self._put(None, b"id\n" + spell("missed", Missed(events=events, detail=detail)))
 
     def _put(self, position: int | None, event: bytes) -> None:
@@ -139,7 +147,7 @@ class Stream:
         self._changed.set()
 
     def take(self) -> bytes:
-        """All that waits, each event with its id. What a stream begins with has one id, that of its end."""
+        """The waiting events as text, each with its id. Of the first events only `ready` has one."""
         parts = []
         for position, name, event in self._waiting:
             if position is not None:
@@ -150,7 +158,7 @@ class Stream:
         return b"".join(parts)
 
     async def changes(self) -> None:
-        """Return when something waits, or the client has missed something."""
+        """Return when an event waits, or events were dropped."""
         await self._changed.wait()
         self._changed.clear()
 
@@ -224,7 +232,7 @@ class StreamHub:
                 )
 
     def leave(self, stream: Stream) -> None:
-        """The stream has ended; the subscriptions of its user end as usual."""
+        """Remove an ended stream. The subscriptions of its user end as usual."""
         self._streams.discard(stream)
         if stream in self._beginning:
             self._beginning.remove(stream)
@@ -240,13 +248,13 @@ class StreamHub:
             await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
 
     def last_id(self, stream: Stream) -> EventId | None:
-        """Up to where a stream has told everything; None while something waits or is missing."""
+        """The position up to which a stream has sent all events; None while events wait or are missing."""
         if self._position is None or stream.is_overrun or stream in self._beginning:
             return None
         return EventId(self._position, stream.fingerprint)
 
     def begin_again(self, stream: Stream) -> None:
-        """Tell a stream's client what it missed, and what holds."""
+        """Send `missed` and the states to a stream's client."""
         self._begin(stream)
 
     # The reader
@@ -279,7 +287,7 @@ class StreamHub:
                     await self._nudge.wait()
                 self._nudge.clear()
         finally:
-            # Without a pause: whoever opens a stream must see either that this goes on or that it is over.
+            # Without an await: who opens a stream must see either a reader that works or one that has ended.
             self._position = None
             session.close()
 
@@ -297,10 +305,10 @@ class StreamHub:
             raise
         if after is not None and not look.kept_from <= after <= look.position:
             self._overrun(stream for stream in self._streams if stream.opened.done())
-        for told in look.events:
-            self._hand_out(told)
+        for event in look.events:
+            self._hand_out(event)
         self._position = look.position
-        since = {pair: truth.position for pair, truth in look.truths.items()}
+        since = {pair: state.position for pair, state in look.states.items()}
         self._note_since(since)
         for stream, wanted in beginning.items():
             if stream in self._streams:
@@ -310,12 +318,12 @@ class StreamHub:
                     self._of_pair[pair].add(stream)
         self._note_since(since)
 
-    def _hand_out(self, told: Told) -> None:
-        streams = self._of_pair.get(told.pair)
+    def _hand_out(self, event: PairEvent) -> None:
+        streams = self._of_pair.get(event.pair)
         if streams:
-            event = spell_told(told)
+            text = spell_pair_event(event)
             for stream in streams:
-                stream.offer(told.position, event)
+                stream.offer(event.position, text)
 
     def _note_failure(self, error: Exception) -> None:
         fresh = [stream for stream in self._beginning if not stream.opened.done()]
@@ -327,7 +335,7 @@ class StreamHub:
             self._end_streams()
 
     def _note_since(self, since: Mapping[Pair, int]) -> None:
-        """Streams of a pair that was forgotten meanwhile have a gap."""
+        """Streams of a pair that was deleted and added again have a gap: they begin again."""
         for pair, position in since.items():
             if pair in self._of_pair:
                 if self._since.setdefault(pair, position) != position:
@@ -401,7 +409,7 @@ class StreamHub:
             return stream_log.watched(connection, users)
 
     async def _beat(self) -> None:
-        """Keep subscriptions alive, and have the pairs streamed on."""
+        """Send heartbeats for the users of streams, and keep their pairs streamed."""
         pairs_of: defaultdict[str, set[Pair]] = defaultdict(set)
         for stream in self._streams:
             pairs_of[stream.user] |= stream.wanted
@@ -418,7 +426,7 @@ class StreamHub:
         with self._engine.begin() as connection:
             everything = {pair for pairs in pairs_of.values() for pair in pairs}
             look = stream_log.look(connection, None, everything)
-        return {pair: truth.position for pair, truth in look.truths.items()}
+        return {pair: state.position for pair, state in look.states.items()}
 
     async def _require_tokens(self) -> None:
         """End the streams of tokens that have been removed."""

@@ -21,8 +21,10 @@ def tag_of(digest: bytes) -> str:
 
 def is_known(request: Request, tag: str) -> bool:
     """Whether the client has said that it has this answer."""
-    given = [one.strip() for one in request.headers.get("if-none-match", "").split(",")]
-    return tag.removeprefix("W/") in {one.removeprefix("W/") for one in given} or given == ["*"]
+    client_tags = [entry.strip() for entry in request.headers.get("if-none-match", "").split(",")]
+    return tag.removeprefix("W/") in {entry.removeprefix("W/") for entry in client_tags} or client_tags == [
+        "*"
+    ]
 
 
 def not_modified(tag: str, headers: dict[str, str] | None = None) -> Response:

@@ -151,30 +151,30 @@ def show_task(database: Database, _: Reader, task_id: Id) -> WholeTask:
 
 
 @router.post("/retry")
-def retry_tasks(database: Database, _: Operator, wanted: Retry) -> TaskOutcomes:
+def retry_tasks(database: Database, _: Operator, body: Retry) -> TaskOutcomes:
     """Make dead tasks pending again, with all their attempts, and end their pairs' back-off.
 
     A task whose work is queued already is left as it is. If a task cannot be retried, none is.
     """
     with database.begin() as connection:
-        if wanted.data_type is not None:
-            data_type_registry.active_data_type(connection, wanted.data_type)
-        if wanted.provider is not None:
-            credentials.require_provider(connection, wanted.provider)
-        ids = wanted.ids or task_queue.failed(connection, wanted.data_type, wanted.provider)
+        if body.data_type is not None:
+            data_type_registry.active_data_type(connection, body.data_type)
+        if body.provider is not None:
+            credentials.require_provider(connection, body.provider)
+        ids = body.ids or task_queue.failed(connection, body.data_type, body.provider)
         outcomes = task_queue.retry(connection, ids)
-        if not wanted.all_failed:
+        if not body.all_failed:
             _require_all(outcomes)
-    return _told(outcomes)
+    return _answer(outcomes)
 
 
 @router.post("/cancel")
-def cancel_tasks(database: Database, _: Operator, wanted: Ids) -> TaskOutcomes:
+def cancel_tasks(database: Database, _: Operator, body: Ids) -> TaskOutcomes:
     """Cancel tasks that wait or run. What a running one brings is refused; its pair rests for an hour."""
     with database.begin() as connection:
-        outcomes = task_queue.cancel(connection, wanted.ids)
+        outcomes = task_queue.cancel(connection, body.ids)
         _require_all(outcomes)
-    return _told(outcomes)
+    return _answer(outcomes)
 
 
 def _require_all(outcomes: Sequence[Outcome]) -> None:
@@ -185,7 +185,7 @@ def _require_all(outcomes: Sequence[Outcome]) -> None:
             raise kind(f"task {outcome.task_id}: {outcome.words}. Nothing has changed.")
 
 
-def _told(outcomes: Sequence[Outcome]) -> TaskOutcomes:
+def _answer(outcomes: Sequence[Outcome]) -> TaskOutcomes:
     return TaskOutcomes(
         tasks=[TaskOutcome(**asdict(outcome), sentence=f"{outcome.words}.") for outcome in outcomes],
         counts=dict(Counter(outcome.outcome for outcome in outcomes)),

@@ -64,7 +64,7 @@ def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_js
                 "symbol": symbol,
                 "asset_class": of_class,
                 "as_of": as_of,
-                "actions": [actions.told(stored) for stored in known],
+                "actions": [actions.content_of(stored) for stored in known],
             }
         )
     elif known:
@@ -111,8 +111,10 @@ def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *,
             {
                 "symbol": symbol,
                 "asset_class": of_class,
-                "actions": [actions.told(stored) for stored in known],
-                "revisions": [actions.told(revision.stored) | _ending(revision) for revision in revisions],
+                "actions": [actions.content_of(stored) for stored in known],
+                "revisions": [
+                    actions.content_of(revision.stored) | _ending(revision) for revision in revisions
+                ],
             }
         )
         return

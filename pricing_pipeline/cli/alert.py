@@ -90,8 +90,8 @@ def _by(at: datetime | None, who: str | None) -> str | None:
 
 
 def _silenced(silence: Mapping[str, Any]) -> str:
-    because = f": {silence['because']}" if silence["because"] else ""
-    return f"until {moment(silence['until'])} by {silence['silenced_by']}{because}"
+    reason = f": {silence['reason']}" if silence["reason"] else ""
+    return f"until {moment(silence['until'])} by {silence['silenced_by']}{reason}"
 
 
 def acknowledge(ids: Sequence[int], *, as_json: bool) -> bool:
@@ -109,10 +109,10 @@ def acknowledge(ids: Sequence[int], *, as_json: bool) -> bool:
     return set(ids) <= set(acknowledged)
 
 
-def silence(rule: str, hours: float, subject: str | None, because: str | None, *, as_json: bool) -> None:
+def silence(rule: str, hours: float, subject: str | None, reason: str | None, *, as_json: bool) -> None:
     """Tell nobody of alerts of one kind for a while. Raises UnknownAlertRule."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        until = alerts.silence(connection, rule, subject, 3600 * hours, login(), because)
+        until = alerts.silence(connection, rule, subject, 3600 * hours, login(), reason)
         open_subjects = alerts.open_subjects(connection, rule)
     is_open = subject in open_subjects if subject else bool(open_subjects)
     if as_json:

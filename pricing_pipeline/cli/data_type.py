@@ -35,8 +35,8 @@ def list_(*, retired: bool, as_json: bool) -> None:
         kinds = data_type_registry.active_data_types(connection)
         old = data_type_registry.retired_data_types(connection) if retired else []
     if as_json:
-        retired_types = {"retired": [data_type_registry.told(kind) for kind in old]} if retired else {}
-        print_json({"data_types": [data_type_registry.told(kind) for kind in kinds], **retired_types})
+        retired_types = {"retired": [data_type_registry.content_of(kind) for kind in old]} if retired else {}
+        print_json({"data_types": [data_type_registry.content_of(kind) for kind in kinds], **retired_types})
         return
     print_table(
         ["data type", "fetcher", "asset class", "TTL", "refreshed", "history from", "description"],
@@ -262,7 +262,7 @@ def add(
                 raise PricingError(f"{data_type!r} is not added: {sentence(refusal)}") from refusal
             raise
     if as_json:
-        print_json(data_type_registry.told(kind))
+        print_json(data_type_registry.content_of(kind))
     else:
         typer.echo(f"{data_type} is added; a running pipeline shows its assets within half a minute.")
 

@@ -1,7 +1,7 @@
 """A client of the HTTP API for Python programs. It needs httpx, and nothing else of this project.
 
-`pricing_client` has what programs call, `shapes` what they get, `problems` what goes wrong; `transport` and `events`
-have how requests and streams travel.
+Programs call `pricing_client`; it returns `shapes` and raises `problems`. `transport` sends requests; `events` reads
+streams.
 """
 
 from pricing_pipeline.client.pricing_client import PricingClient

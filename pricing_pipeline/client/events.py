@@ -15,7 +15,7 @@ _UPDATES = frozenset({"price", "freshness", "missing", "left"})
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What came up to an empty line. One without data says only how far the stream is."""
+    """The fields up to an empty line. Without data they only give the id to resume at."""
 
     id: str | None
     kind: str
@@ -23,7 +23,7 @@ class Event:
 
 
 def lines_of(texts: Iterable[str]) -> Iterator[str]:
-    """The lines of a text that comes in parts. Only LF ends one: JSON may have other ends of lines in its strings."""
+    """The lines of a text that comes in parts. Only LF ends a line: JSON strings may contain other line ends."""
     begun = ""
     for text in texts:
         *lines, begun = (begun + text).split("\n")
@@ -31,7 +31,7 @@ def lines_of(texts: Iterable[str]) -> Iterator[str]:
 
 
 def read_events(lines: Iterable[str]) -> Iterator[Event]:
-    """The events of a stream. What an end of the stream has cut off is left out."""
+    """The events of a stream. An event that the end of the stream cuts off is left out."""
     fields: dict[str, str] = {}
     for line in lines:
         if line:
@@ -45,8 +45,8 @@ def read_events(lines: Iterable[str]) -> Iterator[Event]:
         fields = {}
 
 
-def told(event: Event) -> Update | Notice | None:
-    """What an event tells a program; None if nothing, or nothing that this client knows."""
+def as_update(event: Event) -> Update | Notice | None:
+    """The event as a program gets it; None for one without data, or of a kind that this client does not know."""
     if event.data is None:
         return None
     if event.kind in _NOTICES:

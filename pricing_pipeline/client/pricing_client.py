@@ -1,4 +1,4 @@
-"""What a program calls: prices, why they are old, history, watching and holding, and a live stream."""
+"""The client that programs call: prices, why they are old, history, watching and holding, and a live stream."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import httpx
 
-from pricing_pipeline.client.events import lines_of, read_events, told
+from pricing_pipeline.client.events import as_update, lines_of, read_events
 from pricing_pipeline.client.problems import TooMuch, Unavailable, problem_of
 from pricing_pipeline.client.shapes import Bar, Missing, Notice, Price, Prices, Update, Why, shaped
-from pricing_pipeline.client.transport import Transport, given, lost, wait_seconds
+from pricing_pipeline.client.transport import Transport, lost, wait_seconds, without_none
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,7 +28,7 @@ _SILENCE_SECONDS = 45.0
 
 
 class PricingClient:
-    """The API at `url`, with a token. `user` is for whom requests are, if the token acts for any user.
+    """The API at `url`, with a token. `user` is the user of its requests, if the token acts for any user.
 
     A request that meets a cap, an outage or a lost connection is sent again for up to `patience` seconds; the API's
     Retry-After is obeyed. Each method raises ApiError or one of its kinds. A client may be used by several threads.
@@ -58,20 +58,20 @@ class PricingClient:
         self._transport.client.close()
 
     def prices(self, *symbols: str, data_type: str | None = None) -> Prices:
-        """The stored prices of symbols, at once. What is missing or stale is asked for, and comes a moment later."""
-        found = self._get("/prices", symbols=",".join(symbols), data_type=data_type)
+        """The stored prices of symbols, at once. Missing and stale prices are queued: ask again in a moment."""
+        content = self._get("/prices", symbols=",".join(symbols), data_type=data_type)
         return Prices(
-            [shaped(Price, price) for price in found["prices"]],
-            [shaped(Missing, pair) for pair in found["missing"]],
+            [shaped(Price, price) for price in content["prices"]],
+            [shaped(Missing, pair) for pair in content["missing"]],
         )
 
     def why(self, *symbols: str, data_type: str | None = None) -> list[Why]:
         """Why the prices of symbols are as old as they are, and which symbols are no instruments."""
-        found = self._get("/why", symbols=",".join(symbols), data_type=data_type)
+        content = self._get("/why", symbols=",".join(symbols), data_type=data_type)
         strangers = [
-            {**pair, **pair["why"], "observed_at": None, "fetched_at": None} for pair in found["missing"]
+            {**pair, **pair["why"], "observed_at": None, "fetched_at": None} for pair in content["missing"]
         ]
-        return [shaped(Why, reason) for reason in [*found["reasons"], *strangers]]
+        return [shaped(Why, reason) for reason in [*content["reasons"], *strangers]]
 
     def history(
         self,
@@ -93,14 +93,14 @@ class PricingClient:
             "as_of": as_of.isoformat() if as_of else None,
             "adjust": adjust,
         }
-        found = self._get(f"/history/{quote(data_type)}/{quote(symbol)}", **params)
-        return [shaped(Bar, row) for row in found["rows"]]
+        content = self._get(f"/history/{quote(data_type)}/{quote(symbol)}", **params)
+        return [shaped(Bar, row) for row in content["rows"]]
 
     def history_frame(
         self, data_type: str, symbol: str, first: date | None = None, last: date | None = None, **more: Any
     ) -> DataFrame:
-        """The same as a pandas frame by `observed_at`, with exact Decimals. It needs pandas."""
-        from pandas import DataFrame  # only who wants a frame needs it
+        """The history as a pandas frame with the index `observed_at` and exact Decimals. It needs pandas."""
+        from pandas import DataFrame  # optional: only this method needs it
 
         bars = self.history(data_type, symbol, first, last, **more)
         names = [field.name for field in fields(Bar)]
@@ -109,28 +109,28 @@ class PricingClient:
 
     def heartbeat(self, *pairs: Pair) -> int:
         """Say that the user looks at these pairs now; returns how many are new. Send it once a minute."""
-        return self._say("/heartbeat", pairs)
+        return self._post("/heartbeat", pairs)
 
     def leave(self, *pairs: Pair) -> int:
         """Say that the user has left these pairs; returns how many subscriptions ended."""
-        return self._say("/unsubscribe", pairs)
+        return self._post("/unsubscribe", pairs)
 
     def hold(self, *pairs: Pair) -> int:
         """Say that the user holds these pairs from now on; returns how many holdings are new."""
-        return self._say("/hold", pairs)
+        return self._post("/hold", pairs)
 
     def release(self, *pairs: Pair) -> int:
         """Say that the user no longer holds these pairs; returns how many holdings ended."""
-        return self._say("/release", pairs)
+        return self._post("/release", pairs)
 
     def watch(self, *pairs: Pair) -> Iterator[Update | Notice]:
         """New prices and changes of freshness, as they come; without pairs, of what the user watches.
 
-        What holds of each pair comes first. A lost connection is made again, and the stream goes on where it was: no
-        update is lost or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
+        The state of each pair comes first. After a lost connection the stream resumes where it was: no update is lost
+        or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
         Close the iterator to end it. Raises ApiError when the API refuses the stream; while the API is away, it waits.
         """
-        params = given(
+        params = without_none(
             {
                 "pairs": ",".join(f"{data_type}:{symbol}" for data_type, symbol in pairs) or None,
                 "user": self._user,
@@ -146,7 +146,7 @@ class PricingClient:
                         last = event_id or None
                     if update is not None:
                         yield update
-                failures += 1  # it has ended, and nothing is wrong
+                failures += 1  # the server has ended it, without an error
                 self._pause(wait_seconds(Unavailable("", None, ""), failures))
             except (TooMuch, Unavailable) as error:
                 failures += 1
@@ -164,13 +164,13 @@ class PricingClient:
                     response.read()
                     raise problem_of(response)
                 for event in read_events(lines_of(response.iter_text())):
-                    yield event.id, told(event)
+                    yield event.id, as_update(event)
         except httpx.TransportError as error:
             raise lost(error, str(client.base_url)) from error
 
     def _get(self, path: str, **params: Any) -> Any:
         return self._transport.ask("GET", path, {**params, "user": self._user})
 
-    def _say(self, path: str, pairs: Iterable[Pair]) -> int:
+    def _post(self, path: str, pairs: Iterable[Pair]) -> int:
         content = {"pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in pairs]}
         return int(self._transport.ask("POST", path, {"user": self._user}, content)["changed"])

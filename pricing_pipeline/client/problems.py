@@ -1,4 +1,4 @@
-"""What goes wrong with a request, in the words of the API's problem."""
+"""The errors of requests, in the words of the API's problem."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Unavailable(ApiError):
 
 
 def problem_of(response: httpx.Response) -> ApiError:
-    """The error of a response that is no success; its body has been read."""
+    """The error of a response whose status is no success. Its body must be read already."""
     try:
-        found = response.json()
+        content = response.json()
     except ValueError:
-        found = None
-    problem: Mapping[str, object] = found if isinstance(found, dict) else {}
+        content = None
+    problem: Mapping[str, object] = content if isinstance(content, dict) else {}
     kind = str(problem.get("type", "")).removeprefix("urn:pricing-pipeline:") or "no-problem"
     detail = str(
         problem.get("detail") or f"{response.url} answered {response.status_code} and did not say why"

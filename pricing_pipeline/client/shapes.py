@@ -1,4 +1,4 @@
-"""What the API answers, as plain values: prices are exact Decimals, times are aware and in UTC."""
+"""The answers of the API as dataclasses: prices are exact Decimals, times are aware and in UTC."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The newest known price of a pair; `age_seconds` counts from `fetched_at`. `why` is None of a fresh one."""
+    """The newest known price of a pair; `age_seconds` counts from `fetched_at`. `why` is None if it is fresh."""
 
     data_type: str
     symbol: str
@@ -95,10 +95,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What a stream tells of a pair.
+    """An event of a pair.
 
-    `kind` is `price`, a new price; `freshness`, which has changed, or the reason of it; `missing`, there is no price;
-    or `left`, the user does not watch the pair any more. The last two have no price and nothing that belongs to one.
+    `kind` is `price` (a new price), `freshness` (it, or its reason, has changed), `missing` (there is no price) or
+    `left` (the user no longer watches the pair). The last two have no price, and None in its fields.
     """
 
     kind: Literal["price", "freshness", "missing", "left"]
@@ -115,10 +115,10 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What a stream tells of itself.
+    """An event about the stream itself.
 
-    `ready`: all that holds of `pairs` pairs is told, and what follows is what changes. `missed`: `events` events (None:
-    an unknown number) are not told, for the reason in `detail`; what holds now follows.
+    `ready`: the state of `pairs` pairs is sent, and only changes follow. `missed`: `events` events (None: an unknown
+    number) are left out, for the reason in `detail`; the state of each pair follows.
     """
 
     kind: Literal["ready", "missed"]
@@ -131,17 +131,17 @@ _TIMES = frozenset({"observed_at", "fetched_at", "since", "next_at", "frozen_sin
 _NUMBERS = frozenset({"price", "open", "high", "low", "close", "volume"})
 
 
-def shaped(shape: Callable[..., T], given: Mapping[str, Any]) -> T:
-    """A value of this shape from an object of JSON. What the API has added since is left out."""
-    names = signature(shape).parameters.keys() & given.keys()
-    return shape(**{name: _value(name, given[name]) for name in names})
+def shaped(shape: Callable[..., T], content: Mapping[str, Any]) -> T:
+    """A value of this shape from a JSON object. Fields that this client does not know are left out."""
+    names = signature(shape).parameters.keys() & content.keys()
+    return shape(**{name: _value(name, content[name]) for name in names})
 
 
-def _value(name: str, given: Any) -> Any:
-    if given is None:
+def _value(name: str, content: Any) -> Any:
+    if content is None:
         return None
     if name in _NUMBERS:
-        return Decimal(given)
+        return Decimal(content)
     if name in _TIMES:
-        return datetime.fromisoformat(given)
-    return shaped(Reason, given) if name == "why" else given
+        return datetime.fromisoformat(content)
+    return shaped(Reason, content) if name == "why" else content

@@ -1,4 +1,4 @@
-"""How a request travels: with the token, and again when the API is away or says to wait."""
+"""Sending requests: with the token, and again when the API is away or says to wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 
 
 class Transport:
-    """Sends requests, each as often as `patience` seconds allow. All that the client sends may be sent twice."""
+    """Sends each request again for up to `patience` seconds. Every request of the client may be sent twice."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Transport:
 
     def _ask_once(self, method: str, path: str, params: Mapping[str, Any], content: object) -> Any:
         try:
-            response = self._client.request(method, path, params=given(params), json=content)
+            response = self._client.request(method, path, params=without_none(params), json=content)
         except httpx.TransportError as error:
             raise lost(error, str(self._client.base_url)) from error
         if not response.is_success:
@@ -58,11 +58,11 @@ class Transport:
 
     @property
     def client(self) -> httpx.Client:
-        """For what is no request with one answer."""
+        """The httpx client, for streams."""
         return self._client
 
 
-def given(params: Mapping[str, Any]) -> dict[str, Any]:
+def without_none(params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters that have a value."""
     return {name: value for name, value in params.items() if value is not None}
 
@@ -73,8 +73,8 @@ def lost(error: httpx.TransportError, url: str) -> Unavailable:
 
 
 def wait_seconds(error: ApiError, attempt: int) -> float:
-    """How long to wait after so many failures: what the API says, else longer each time, and not all clients alike."""
+    """Seconds to wait after so many failures: those of Retry-After, or else longer each time, with a random share."""
     if error.retry_after is not None:
         return error.retry_after
-    share = random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    share = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
     return share * min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0 ** min(attempt, 10))

@@ -24,7 +24,7 @@ from pricing_pipeline.defs.ours import DRAIN_TAG, SUBSCRIPTIONS, latest_key, pro
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.defs.sources import asked_at
+from pricing_pipeline.defs.sources import url_metadata
 from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.refresh.refresher import Refresher
 
@@ -131,7 +131,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             ),
             metadata={
                 "dagster/table_name": "pricing.collector_call_log",
-                **asked_at(name, base_url),
+                **url_metadata(name, base_url),
                 **_code(f"providers/{name}.py"),
             },
         )

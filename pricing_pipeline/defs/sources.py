@@ -122,12 +122,12 @@ def provider_metadata(standing: Standing) -> Metadata:
     }
 
 
-def asked_at(provider: str, base_url: str) -> Metadata:
+def url_metadata(provider: str, base_url: str) -> Metadata:
     """Where calls to a provider go: to the provider, or to the sandbox."""
     settings = load_settings()
     if not settings.sandbox:
-        return {"asked_at": dg.MetadataValue.text(base_url)}
+        return {"url": dg.MetadataValue.text(base_url)}
     return {
-        "asked_at": dg.MetadataValue.url(call_url(settings, provider, base_url)),
+        "url": dg.MetadataValue.url(call_url(settings, provider, base_url)),
         "sandbox": dg.MetadataValue.text(f"The sandbox answers in place of {base_url}."),
     }

@@ -1,4 +1,4 @@
-"""The log that live streams read: what changed about the pairs that they show. Streams themselves are the API's."""
+"""The log that live streams read: the events of the pairs that they show. The streams themselves are in the API."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What is told of a pair: its price as it became at a position of the log. Times are UTC.
+class PairEvent:
+    """An event of a pair: its price and freshness as they became at a position of the log. Times are UTC.
 
-    `price` and all that belongs to it are None of a pair without a price. `state` and what follows say why the pair is
-    not fresh, as pricing.why_old does; None of one that is. Of a truth, `position` is the one since which the log has
-    all of the pair.
+    `price` and its fields are None if the pair has no price. `state` and the fields after it say why the pair is not
+    fresh, as pricing.why_old does; they are None if it is fresh. Of a state (the
+    newest event of a pair), `position` is the one since which the log has all events of the pair.
     """
 
     position: int
@@ -45,18 +45,18 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at the log gives.
+    """The result of one look at the log.
 
     `position` is how far the log goes, and events up to `kept_from` are deleted. `events` are those after the position
-    that was asked for, `truths` what holds of the opened pairs at `position`, and `caught_up` the events of the opened
+    that was asked for, `states` are those of the opened pairs at `position`, and `caught_up` the events of the opened
     pairs since the earliest position from which a stream goes on, among those that are not deleted.
     """
 
     position: int
     kept_from: int
-    events: list[Told]
-    truths: Mapping[Pair, Told]
-    caught_up: list[Told]
+    events: list[PairEvent]
+    states: Mapping[Pair, PairEvent]
+    caught_up: list[PairEvent]
 
 
 def look(
@@ -64,8 +64,8 @@ def look(
 ) -> Look:
     """Look for changes and read the log after a position, in one transaction, which the caller commits.
 
-    What is returned may be told once that is done, and not before: a crash may take back the positions of a
-    transaction that is not on disk. The opened pairs are streamed from now on.
+    Send the events only after the commit: a crash may take back the positions of a transaction that is not on disk.
+    The opened pairs are streamed from now on.
     """
     pairs = _columns(opened)
     position, kept_from = connection.execute(query("stream.look"), pairs).one()
@@ -74,21 +74,21 @@ def look(
         events = _events(connection, "stream.events", {"after": after, "until": position})
     if not pairs["symbols"]:
         return Look(position, kept_from, events, {}, [])
-    truths = {told.pair: told for told in _events(connection, "stream.truths", pairs)}
+    states = {state.pair: state for state in _events(connection, "stream.states", pairs)}
     earliest = min((at for at in resume_from if kept_from <= at), default=position)
     caught_up = []
     if earliest < position:
         parameters = {**pairs, "after": earliest, "until": position}
         caught_up = _events(connection, "stream.events_of_pairs", parameters)
-    return Look(position, kept_from, events, truths, caught_up)
+    return Look(position, kept_from, events, states, caught_up)
 
 
 def watched(connection: Connection, users: Sequence[str]) -> dict[str, set[Pair]]:
     """The pairs of prices that users watch."""
-    found: dict[str, set[Pair]] = {user: set() for user in users}
+    pairs_of: dict[str, set[Pair]] = {user: set() for user in users}
     for user, data_type, symbol in connection.execute(query("stream.watched"), {"users": list(users)}):
-        found[user].add((data_type, symbol))
-    return found
+        pairs_of[user].add((data_type, symbol))
+    return pairs_of
 
 
 def spelled(connection: Connection, pairs: Iterable[Pair]) -> set[Pair]:
@@ -104,14 +104,14 @@ def spelled(connection: Connection, pairs: Iterable[Pair]) -> set[Pair]:
     return set(zip(columns["data_types"], symbols or [], strict=True))
 
 
-def _events(connection: Connection, name: str, parameters: Mapping[str, Any]) -> list[Told]:
-    return [_told(row) for row in driver_rows(connection, driver_query(name), parameters)]
+def _events(connection: Connection, name: str, parameters: Mapping[str, Any]) -> list[PairEvent]:
+    return [_event(row) for row in driver_rows(connection, driver_query(name), parameters)]
 
 
-def _told(row: tuple[Any, ...]) -> Told:
+def _event(row: tuple[Any, ...]) -> PairEvent:
     position, data_type, symbol, is_new_price, amount, scale, *rest = row
     price = None if amount is None else to_decimal(amount, scale)
-    return Told(position, (data_type, symbol), is_new_price, price, *rest)
+    return PairEvent(position, (data_type, symbol), is_new_price, price, *rest)
 
 
 def _columns(pairs: Iterable[Pair]) -> dict[str, list[str]]:

@@ -194,7 +194,7 @@ def acknowledge(connection: Connection, ids: Sequence[int], login: str) -> list[
 
 
 def silence(
-    connection: Connection, rule: str, subject: str | None, seconds: float, login: str, because: str | None
+    connection: Connection, rule: str, subject: str | None, seconds: float, login: str, reason: str | None
 ) -> datetime:
     """Tell nobody of alerts of a rule, or of those about one subject; returns until when. Raises UnknownAlertRule."""
     require_rule(rule)
@@ -203,7 +203,7 @@ def silence(
         "subject": subject,
         "seconds": seconds,
         "login": login,
-        "because": because,
+        "reason": reason,
     }
     until: datetime = connection.execute(query("alerts.silence"), parameters).scalar_one()
     return until

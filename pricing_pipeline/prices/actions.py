@@ -428,8 +428,8 @@ def digits(number: Decimal) -> str:
     return format(number.normalize(), "f")
 
 
-def told(stored: StoredAction) -> dict[str, Any]:
-    """An action as programs are told of it: its numbers as strings."""
+def content_of(stored: StoredAction) -> dict[str, Any]:
+    """An action as the API and --json answer it: its numbers are strings."""
     action = stored.action
     content: dict[str, Any] = {"ex_on": action.ex_on, "kind": kind_of(action)}
     match action:

@@ -40,8 +40,8 @@ def active_data_type(connection: Connection, name: str) -> DataType:
     return kinds[name]
 
 
-def told(kind: DataType) -> dict[str, Any]:
-    """A data type as programs are told of it."""
+def content_of(kind: DataType) -> dict[str, Any]:
+    """A data type as the API and --json answer it."""
     content = asdict(kind)
     content["ttl_minutes"] = content.pop("default_ttl_minutes")
     content["strategy"] = content.pop("refresh_strategy")

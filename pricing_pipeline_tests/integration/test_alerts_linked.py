@@ -86,7 +86,7 @@ def test_b21_one_alert_is_shown_with_all_that_is_known_of_it(
     ((operation, recipient),) = [(m["id"], m["recipient"]) for m in shown["messages"]]
     assert recipient == "mailbox"
     assert cli("operation", "show", str(operation)).exit_code == 0
-    assert [s["because"] for s in shown["silences"]] == ["they know"], "and no silence of another subject"
+    assert [s["reason"] for s in shown["silences"]] == ["they know"], "and no silence of another subject"
     said = cli("alert", "show", id_).stdout
     for words in (
         f"{id_}, breaker_open",

@@ -151,6 +151,16 @@ def test_b7_what_is_not_there_is_a_problem_too(api: RunningApi) -> None:
     assert reader.refusal("DELETE", "prices")["type"].endswith("wrong-method")
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"), [("prices", "GET"), ("backfills", "GET, POST"), ("tasks/retry", "POST")]
+)
+def test_b7_a_wrong_method_is_told_the_right_ones(api: RunningApi, path: str, methods: str) -> None:
+    answer = httpx.delete(
+        f"{api.url}/v1/{path}", headers={"Authorization": f"Bearer {api.caller(Scope.READ).token}"}
+    )
+    assert (answer.status_code, answer.headers["Allow"]) == (405, methods)
+
+
 def test_b7_the_worker_cannot_make_tokens(core: Core) -> None:
     for statement in (
         "INSERT INTO pricing.api_tokens (name, secret_hash, scopes) VALUES ('x', sha256('x'), '{admin}') RETURNING 1",

@@ -224,7 +224,7 @@ def test_f3_years_of_history_take_little_memory(core: Core, monkeypatch: pytest.
 
     monkeypatch.setattr(price_reader, "history_parts", counted)
     for format_ in (Format.CSV, Format.ARROW):
-        asked = history._Asked(QUOTE, "AAPL", date(1990, 1, 1), date(2030, 1, 1), None, None, format_)
+        asked = history._Selection(QUOTE, "AAPL", date(1990, 1, 1), date(2030, 1, 1), None, None, format_)
         sizes.clear()
         tracemalloc.start()
         try:

@@ -229,11 +229,11 @@ def test_b21_an_alert_is_looked_after_under_the_name_of_the_token(
 def test_b21_a_kind_of_alert_is_silenced_and_told_again(
     operator: Caller, core: Core, alert_id: int, clock: Clock
 ) -> None:
-    wanted = {"alert": "breaker_open", "hours": 2, "subject": "twelvedata", "because": "maintenance"}
+    wanted = {"alert": "breaker_open", "hours": 2, "subject": "twelvedata", "reason": "maintenance"}
     told = operator.post("alerts/silence", wanted)
     assert (told["is_open"], told["open_subjects"]) == (True, ["twelvedata"])
     (silence,) = operator.get(f"alerts/{alert_id}")["silences"]
-    assert silence["because"] == "maintenance"
+    assert silence["reason"] == "maintenance"
     assert silence["silenced_by"] == core.one("SELECT name FROM pricing.api_tokens")
     assert operator.get("alerts")["alerts"][0]["silenced_until"] == told["until"]
     clock.advance(3600)

@@ -212,7 +212,9 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
         in cli(*arguments).stderr
     )
     core.rows("UPDATE pricing.instruments SET calendar = 'XLON' WHERE symbol = 'AAPL'")
-    assert "AAPL has no trading calendar with sessions (its calendar: XLON)" in cli(*arguments).error
+    assert "the trading days of XLON, the calendar of AAPL, are not known yet" in cli(*arguments).error
+    core.rows("UPDATE pricing.instruments SET calendar = NULL WHERE symbol = 'AAPL'")
+    assert "AAPL has no trading calendar" in cli(*arguments).error
 
 
 def test_f8_a_holiday_shows_as_such(cli: CommandLine, core: Core) -> None:

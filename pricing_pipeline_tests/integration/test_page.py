@@ -72,7 +72,7 @@ def test_e4_a_click_retries_a_dead_task_and_its_row_goes(
     row = page.locator(f"#task-{dead.id}")
     row.get_by_role("button", name="Retry").click()
     expect(row.locator(".outcome")).to_have_text("Pending again, with all its attempts.")
-    expect(page.locator("#said")).to_have_text("Pending again, with all its attempts.")
+    expect(page.locator("#announcement")).to_have_text("Pending again, with all its attempts.")
     assert [task.status for task in core.tasks("NVDA") if task.id == dead.id] == ["pending"]
     expect(row).to_be_hidden()
     expect(page.locator("#tasks .count")).to_have_text("1")
@@ -97,7 +97,7 @@ def test_f6_a_released_value_becomes_the_price_and_a_new_price_comes_without_a_r
     page.get_by_role("dialog").get_by_role("button", name="Release").click()
     expect(page.locator("#quarantine .outcome")).to_have_text("Released: it is stored as a price.")
     expect(shown).to_have_text("7250.00 USD")
-    expect(page.locator("#quarantine")).to_contain_text("Every value that came is believed.")
+    expect(page.locator("#quarantine")).to_contain_text("No value is in quarantine.")
     signed = core.one("SELECT resolved_by FROM pricing.quarantined_values")
     assert signed == core.one("SELECT name FROM pricing.api_tokens")
     clock.advance(61)
@@ -186,7 +186,7 @@ def test_a_token_leaves_the_address_at_once_and_a_wrong_one_opens_nothing(
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url))
     page.goto(f"{api.url}/#token=pp_{'A' * 43}")
-    expect(page.locator("#refused")).to_contain_text("This token is not known")
+    expect(page.locator("#refusal")).to_contain_text("This token is not known")
     page.get_by_label("Token").fill(operator.token)
     page.get_by_role("button", name="Open").click()
     expect(page.locator("#headline")).to_be_visible()
@@ -200,10 +200,10 @@ def test_what_cannot_be_reached_is_said_and_comes_back(
 ) -> None:
     page = opened(browser, api, operator)
     page.context.set_offline(True)
-    expect(page.locator("#seen")).to_contain_text("does not answer")
+    expect(page.locator("#connection")).to_contain_text("does not answer")
     expect(page.locator("#headline")).to_be_visible()
     page.context.set_offline(False)
-    expect(page.locator("#seen")).to_have_text("live")
+    expect(page.locator("#connection")).to_have_text("live")
     page.close()
 
 

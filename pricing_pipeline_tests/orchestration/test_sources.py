@@ -148,10 +148,10 @@ def test_g5_provider_assets_name_the_sandbox_where_it_answers(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metadata = stage.spec("provider", MFAPI).metadata
-    assert metadata["asked_at"] == dg.MetadataValue.url("http://127.0.0.1:9/mfapi")
+    assert metadata["url"] == dg.MetadataValue.url("http://127.0.0.1:9/mfapi")
     assert metadata["sandbox"].value == "The sandbox answers in place of https://api.mfapi.in."
     monkeypatch.setenv("PRICING_SANDBOX", "false")
     stage.reload()
     metadata = stage.spec("provider", MFAPI).metadata
-    assert metadata["asked_at"] == dg.MetadataValue.text("https://api.mfapi.in")
+    assert metadata["url"] == dg.MetadataValue.text("https://api.mfapi.in")
     assert "sandbox" not in metadata

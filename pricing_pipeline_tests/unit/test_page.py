@@ -1,4 +1,4 @@
-"""The operations page without a database: texts stay texts, pictures stay in their frames, the verdict is true."""
+"""The operations page without a database: texts stay texts, charts stay in their frames, the verdict is true."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.api.page import documents, pictures
-from pricing_pipeline.api.page.reading import Doubted, Provider, Reading, Served, Watched
+from pricing_pipeline.api.page import charts, documentation
+from pricing_pipeline.api.page.reading import Provider, Quarantined, Quarter, Reading, WatchedPair
 from pricing_pipeline.api.page.rendering import sections
 from pricing_pipeline.api.page.verdict import State, judge
 from pricing_pipeline.demand.backfills import Listed
@@ -65,7 +65,7 @@ def told(text: str) -> Reading:
         "id": 1, "operation_type": text, "status": "failed", "recipient": "r" + text, "title": "t" + text, "attempt": 5,
         "max_attempts": 5, "enqueued_at": NOW, "due_at": NOW, "finished_at": NOW, "last_error": text, "found": 1,
     }  # fmt: skip
-    waiting = {
+    live_task = {
         "provider": text or "p", "data_type": text, "pending": 1, "processing": 0, "scheduled": 0, "watched": 1,
         "oldest_at": NOW,
     }  # fmt: skip
@@ -76,9 +76,9 @@ def told(text: str) -> Reading:
     return Reading(
         at=NOW,
         types=[Freshness(text, 1, 2, 2, 1, 0, 1, 0, 0, 0, 0, NOW)],
-        served={text: [Served(NOW - timedelta(hours=1), 0.5, 1)]},
-        worst=[Why(text, text, text, text, NOW, NOW, NOW, NOW)],
-        most_watched=[Watched(text, text, 2, Decimal("1E-8"), "c" + text, NOW)],
+        quarters={text: [Quarter(NOW - timedelta(hours=1), 0.5, 1)]},
+        late_pairs=[Why(text, text, text, text, NOW, NOW, NOW, NOW)],
+        most_watched=[WatchedPair(text, text, 2, Decimal("1E-8"), "c" + text, NOW)],
         providers=[
             Provider(
                 Standing(text, text, text, text, 100, 40, True, []),
@@ -87,13 +87,13 @@ def told(text: str) -> Reading:
                 [(date(2026, 11, 25), 5)],
             )
         ],
-        waiting=[row(**waiting)],
+        live_tasks=[row(**live_task)],
         failing_tasks=[row(**task)],
         dead_tasks=[row(**task)],
         alerts=[alert],
         operations=[row(**operation)],
-        doubted=[Doubted(value, [(NOW, Decimal(1)), (NOW, Decimal(2))], [opinion], 1)],
-        quarantined=1,
+        quarantined=[Quarantined(value, [(NOW, Decimal(1)), (NOW, Decimal(2))], [opinion], 1)],
+        quarantined_count=1,
         backfills=[
             Listed(
                 "3f9c", text, date(2010, 1, 1), date(2010, 2, 1), [text], text, NOW, None, None, {}, 5, 2, 1, 0, 2
@@ -160,8 +160,8 @@ def test_buttons_are_for_those_who_may_use_them(may_operate: bool) -> None:
 CALM = replace(
     told("plain"),
     types=[Freshness("plain", 1, 2, 2, 2, 0, 0, 0, 0, 0, 0, NOW)],
-    worst=[], dead_tasks=[], failing_tasks=[], alerts=[], operations=[], doubted=[], quarantined=0, backfills=[],
-    providers=[], waiting=[], late_parts=[],
+    late_pairs=[], dead_tasks=[], failing_tasks=[], alerts=[], operations=[], quarantined=[], quarantined_count=0,
+    backfills=[], providers=[], live_tasks=[], late_parts=[],
 )  # fmt: skip
 
 
@@ -177,7 +177,7 @@ def test_b23_all_is_well_is_said_only_when_it_is() -> None:
         (State.ILL, {"late_parts": [Part("daemon", True, NOW, "Dagster's daemon has ticked no sensor yet")]}),
         (State.ILL, {"late_parts": [Part("database", True, None, None)]}),
         (State.WAITS, {"providers": ill.providers}),
-        (State.WAITS, {"quarantined": 1}),
+        (State.WAITS, {"quarantined_count": 1}),
         (State.WAITS, {"dead_tasks": ill.dead_tasks}),
         (State.WAITS, {"operations": ill.operations}),
     ]
@@ -197,23 +197,23 @@ def test_an_alert_that_somebody_looks_after_makes_nobody_else_hurry() -> None:
 @given(
     st.lists(
         st.builds(
-            Served,
+            Quarter,
             st.integers(0, 200).map(lambda quarters: NOW - timedelta(minutes=15 * quarters)),
             st.none() | st.floats(0, 1),
             st.integers(0, 9),
         ),
-        unique_by=lambda one: one.at,
+        unique_by=lambda quarter: quarter.at,
     )
 )
-def test_pictures_of_freshness_stay_in_their_frame(served: list[Served]) -> None:
-    chart = pictures.freshness_chart(sorted(served, key=lambda one: one.at), NOW)
+def test_charts_of_freshness_stay_in_their_frame(quarters: list[Quarter]) -> None:
+    chart = charts.freshness_chart(sorted(quarters, key=lambda quarter: quarter.at), NOW)
     for x in re.findall(r"M(\d+),", chart.fresh + chart.late):
         assert 0 <= int(x) < 96
     for y in re.findall(r"V(\d+)|M\d+,(\d+)", chart.fresh):
         assert 0 <= int("".join(y)) <= 30
-    known = [one.fresh for one in served if one.fresh is not None]
+    known = [quarter.fresh for quarter in quarters if quarter.fresh is not None]
     assert chart.lowest == (min(known) if known else None)
-    assert bool(chart.late) == any(one.late for one in served)
+    assert bool(chart.late) == any(quarter.late for quarter in quarters)
 
 
 @given(
@@ -221,13 +221,13 @@ def test_pictures_of_freshness_stay_in_their_frame(served: list[Served]) -> None
     st.decimals("0.00000001", "99999999999", places=8),
     st.integers(0, 41),
 )
-def test_pictures_of_doubted_values_stay_in_their_frame(
+def test_charts_of_quarantined_values_stay_in_their_frame(
     prices: list[Decimal], price: Decimal, place: int
 ) -> None:
-    doubted = told("plain").doubted[0]
-    around = [(NOW + timedelta(minutes=number - place), one) for number, one in enumerate(prices)]
-    value = replace(doubted.value, bar={"close": str(price), "adjustment": "raw"})
-    chart = pictures.value_chart(replace(doubted, value=value, around=around))
+    quarantined = told("plain").quarantined[0]
+    around = [(NOW + timedelta(minutes=number - place), stored) for number, stored in enumerate(prices)]
+    value = replace(quarantined.value, bar={"close": str(price), "adjustment": "raw"})
+    chart = charts.value_chart(replace(quarantined, value=value, around=around))
     assert chart is not None
     for x, y in [*chart.dots, (chart.x, chart.y)]:
         assert 0 <= x <= 120
@@ -236,15 +236,15 @@ def test_pictures_of_doubted_values_stay_in_their_frame(
 
 
 def test_a_value_that_could_not_be_read_has_no_picture() -> None:
-    doubted = told("plain").doubted[0]
-    assert pictures.value_chart(replace(doubted, value=replace(doubted.value, bar=None))) is None
-    assert pictures.value_chart(replace(doubted, around=[])) is None
+    quarantined = told("plain").quarantined[0]
+    assert charts.value_chart(replace(quarantined, value=replace(quarantined.value, bar=None))) is None
+    assert charts.value_chart(replace(quarantined, around=[])) is None
 
 
 def test_b24_each_alert_has_its_section_in_the_runbook_that_the_page_serves() -> None:
     from pricing_pipeline.operations.alert_rules import RULES
 
-    runbook = documents.page("runbook")
+    runbook = documentation.page("runbook")
     assert runbook is not None
     for rule in RULES:
         assert f'id="{rule.name}"' in runbook
@@ -252,21 +252,21 @@ def test_b24_each_alert_has_its_section_in_the_runbook_that_the_page_serves() ->
         r'href="/ops/docs/([a-z-]+)\.md#([a-z-]+)"', sections(told("plain"), ui_url=None, may_operate=True)
     ):
         if heading != "plain":
-            assert f'id="{heading}"' in (documents.page(name) or ""), heading
+            assert f'id="{heading}"' in (documentation.page(name) or ""), heading
 
 
 @pytest.mark.parametrize("name", ["nosuch", "../README", "images/x", "", "Runbook", "runbook.md", "x" * 300])
-def test_no_other_file_is_served_as_a_document(name: str) -> None:
-    assert documents.page(name) is None
+def test_no_other_file_is_served_as_documentation(name: str) -> None:
+    assert documentation.page(name) is None
 
 
 def test_b18_names_that_anybody_asks_for_are_not_kept() -> None:
-    documents.page("runbook")
+    documentation.page("runbook")
     gc.collect()
     tracemalloc.start()
     try:
         for number in range(500):
-            assert documents.page(f"{'x' * 200}-{number}") is None
+            assert documentation.page(f"{'x' * 200}-{number}") is None
         assert tracemalloc.get_traced_memory()[0] < 50_000
     finally:
         tracemalloc.stop()

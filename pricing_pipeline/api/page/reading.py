@@ -30,7 +30,7 @@ from pricing_pipeline.queue.limits import Standing
 
 _MOST = 20
 """Rows of each kind; the page says how many more there are."""
-_WORST_OF_EACH_TYPE = 3
+_LATE_OF_EACH_TYPE = 3
 _NEIGHBOURS = 20
 _SHORTEST_SECONDS = 2.0
 _SHARE = 20
@@ -38,8 +38,9 @@ _SHARE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """The worst of a quarter of an hour: the least fresh share of watched pairs (None: nobody watched) and the late."""
+class Quarter:
+    """The worst of a quarter of an hour: the least fresh share of watched pairs (None: nobody watched), and how
+    many were late."""
 
     at: datetime
     fresh: float | None
@@ -47,7 +48,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedPair:
     """A pair that many watch, and its price, if it has one."""
 
     data_type: str
@@ -59,8 +60,8 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubted:
-    """A quarantined value, the stored values around it (oldest first), what others say, and how many are alike."""
+class Quarantined:
+    """A quarantined value, the stored values around it (oldest first), second opinions, and the size of its level."""
 
     value: QuarantinedValue
     around: Sequence[tuple[datetime, Decimal]]
@@ -90,17 +91,17 @@ class Reading:
 
     at: datetime
     types: Sequence[Freshness]
-    served: Mapping[str, Sequence[Served]]
-    worst: Sequence[Why]
-    most_watched: Sequence[Watched]
+    quarters: Mapping[str, Sequence[Quarter]]
+    late_pairs: Sequence[Why]
+    most_watched: Sequence[WatchedPair]
     providers: Sequence[Provider]
-    waiting: Sequence[Row[Any]]
+    live_tasks: Sequence[Row[Any]]
     failing_tasks: Sequence[Row[Any]]
     dead_tasks: Sequence[Row[Any]]
     alerts: Sequence[Mapping[str, Any]]
     operations: Sequence[Row[Any]]
-    doubted: Sequence[Doubted]
-    quarantined: int
+    quarantined: Sequence[Quarantined]
+    quarantined_count: int
     backfills: Sequence[Listed]
     late_parts: Sequence[Part]
 
@@ -159,17 +160,17 @@ def read(connection: Connection) -> Reading:
     return Reading(
         at=now,
         types=freshness.measure(connection),
-        served=_served(connection),
-        worst=_worst(connection),
+        quarters=_quarters(connection),
+        late_pairs=_late_pairs(connection),
         most_watched=_most_watched(connection),
         providers=_providers(connection, now),
-        waiting=_rows(connection, "waiting"),
+        live_tasks=_rows(connection, "live_tasks"),
         failing_tasks=_rows(connection, "failing_tasks", most=_MOST),
         dead_tasks=_rows(connection, "dead_tasks", most=_MOST),
         alerts=_alerts(connection),
         operations=_rows(connection, "operations", most=_MOST),
-        doubted=_doubted(connection, values),
-        quarantined=sum(count.quarantined for count in counts),
+        quarantined=_quarantined(connection, values),
+        quarantined_count=sum(count.quarantined for count in counts),
         backfills=backfills.recent(connection, 8),
         late_parts=health.late(health.measure(connection)),
     )
@@ -179,22 +180,22 @@ def _rows(connection: Connection, name: str, **parameters: object) -> Sequence[R
     return connection.execute(query(f"page.{name}"), parameters).all()
 
 
-def _served(connection: Connection) -> dict[str, list[Served]]:
-    rows = _rows(connection, "served")
+def _quarters(connection: Connection) -> dict[str, list[Quarter]]:
+    rows = _rows(connection, "quarters")
     return {
-        data_type: [Served(row.at, row.fresh, row.late) for row in own]
+        data_type: [Quarter(row.at, row.fresh, row.late) for row in own]
         for data_type, own in groupby(rows, key=lambda row: str(row.data_type))
     }
 
 
-def _worst(connection: Connection) -> list[Why]:
-    parameters = {"of_each": _WORST_OF_EACH_TYPE, "most": _MOST}
-    return [Why(**row) for row in connection.execute(query("page.worst"), parameters).mappings()]
+def _late_pairs(connection: Connection) -> list[Why]:
+    parameters = {"of_each": _LATE_OF_EACH_TYPE, "most": _MOST}
+    return [Why(**row) for row in connection.execute(query("page.late_pairs"), parameters).mappings()]
 
 
-def _most_watched(connection: Connection) -> list[Watched]:
+def _most_watched(connection: Connection) -> list[WatchedPair]:
     return [
-        Watched(
+        WatchedPair(
             row.data_type,
             row.symbol,
             row.viewers,
@@ -208,8 +209,9 @@ def _most_watched(connection: Connection) -> list[Watched]:
 
 def _providers(connection: Connection, now: datetime) -> list[Provider]:
     allowances = limits.allowances(connection)
-    standings = {one.provider: one for one in limits.standings(connection, [a.provider for a in allowances])}
-    forecasts = {each.provider: each for each in forecast.forecasts(connection)}
+    names = [allowance.provider for allowance in allowances]
+    standings = {standing.provider: standing for standing in limits.standings(connection, names)}
+    forecasts = {ahead.provider: ahead for ahead in forecast.forecasts(connection)}
     by_day: dict[str, dict[date, int]] = {}
     for row in _rows(connection, "bytes_by_day"):
         by_day.setdefault(row.provider, {})[row.day] = row.bytes
@@ -227,20 +229,22 @@ def _providers(connection: Connection, now: datetime) -> list[Provider]:
 
 def _alerts(connection: Connection) -> list[dict[str, Any]]:
     """Open alerts, each with its `place` in the Dagster UI."""
-    found = alerts.listed(connection, _MOST)
-    parameters = {"alert_ids": [alert["alert_id"] for alert in found]}
+    open_alerts = alerts.listed(connection, _MOST)
+    parameters = {"alert_ids": [alert["alert_id"] for alert in open_alerts]}
     places = {row.alert_id: row.place for row in connection.execute(query("page.alert_places"), parameters)}
-    return [{**alert, "place": places.get(alert["alert_id"])} for alert in found]
+    return [{**alert, "place": places.get(alert["alert_id"])} for alert in open_alerts]
 
 
-def _doubted(connection: Connection, values: Sequence[QuarantinedValue]) -> list[Doubted]:
+def _quarantined(connection: Connection, values: Sequence[QuarantinedValue]) -> list[Quarantined]:
     ids = [value.value_id for value in values]
-    said = opinions.of(connection, ids)
+    opinions_of = opinions.of(connection, ids)
     levels = {row.value_id: row.values for row in _rows(connection, "levels", value_ids=ids)}
     around: dict[int, list[tuple[datetime, Decimal]]] = {}
     for row in _rows(connection, "around", value_ids=ids, most=_NEIGHBOURS):
         around.setdefault(row.value_id, []).append((row.observed_at, to_decimal(row.amount, row.scale)))
     return [
-        Doubted(value, around.get(value.value_id, []), said.get(value.value_id, []), levels[value.value_id])
+        Quarantined(
+            value, around.get(value.value_id, []), opinions_of.get(value.value_id, []), levels[value.value_id]
+        )
         for value in values
     ]

@@ -1,4 +1,4 @@
-"""A reading as HTML. What others wrote (symbols, names, messages of providers) is escaped and spelled, never markup."""
+"""A reading as HTML. What others wrote (symbols, names, messages of providers) is text, never markup."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pricing_pipeline.api.page import pictures
+from pricing_pipeline.api.page import charts
 from pricing_pipeline.api.page.reading import Reading
 from pricing_pipeline.api.page.verdict import judge
 from pricing_pipeline.domain.words import decimal, printable, size
@@ -18,7 +18,7 @@ from pricing_pipeline.operations.alerts import ui_link
 
 _FOLDER = Path(__file__).parent / "templates"
 _LONGEST = 700
-"""Characters of a text of others that are shown."""
+"""Characters of a text of others; the rest of a longer one is cut off."""
 
 
 def sections(reading: Reading, *, ui_url: str | None, may_operate: bool) -> str:
@@ -35,14 +35,14 @@ def sections(reading: Reading, *, ui_url: str | None, may_operate: bool) -> str:
             verdict=judge(reading),
             may_operate=may_operate,
             dagster=dagster,
-            pictures=pictures,
+            charts=charts,
         )
     )
 
 
-def document(title: str, body: str) -> str:
+def documentation_page(title: str, body: str) -> str:
     """A page of the documentation, whose body is HTML already."""
-    return _templates().get_template("document.html").render(title=title, body=Markup(body))  # noqa: S704 - of our docs
+    return _templates().get_template("documentation.html").render(title=title, body=Markup(body))  # noqa: S704 - of our docs
 
 
 @cache
@@ -56,9 +56,9 @@ def _templates() -> Environment:
     )
     environment.filters |= {
         "at": at,
-        "said": said,
+        "text": text,
         "sentence": sentence,
-        "spelled": spelled,
+        "attribute": attribute,
         "size": size,
         "decimal": decimal,
         "share": share,
@@ -76,24 +76,24 @@ def at(moment: datetime | None) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, exact, exact)
 
 
-def spelled(text: Any) -> str:
-    """Words of others for an attribute: cut, and with every control character spelled."""
-    return printable(str("" if text is None else text)[:_LONGEST])
+def attribute(words: Any) -> str:
+    """A text of others for an attribute: cut, with a visible spelling for each control character."""
+    return printable(str("" if words is None else words)[:_LONGEST])
 
 
-def said(text: Any) -> Markup:
-    """Words of others: cut, spelled, and apart from the direction of what is around them."""
-    words = str("" if text is None else text)
+def text(words: Any) -> Markup:
+    """A text of others, as `attribute` has it, whose direction of writing changes nothing around it."""
+    words = str("" if words is None else words)
     if len(words) <= _LONGEST:
         return Markup("<bdi>{}</bdi>").format(printable(words))
     whole = printable(words[: 10 * _LONGEST])
     return Markup('<bdi title="{}">{}…</bdi>').format(whole, printable(words[:_LONGEST]))
 
 
-def sentence(text: str | None) -> Markup:
-    """The same, with a large first letter."""
-    words = text or "no reason is kept"
-    return said(words[:1].upper() + words[1:])
+def sentence(words: str | None) -> Markup:
+    """A text of others that begins with a capital letter."""
+    words = words or "no reason is kept"
+    return text(words[:1].upper() + words[1:])
 
 
 def share(part: float, whole: float) -> Markup:

@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from sqlalchemy import Engine
 
 from pricing_pipeline.api.access import Reader
-from pricing_pipeline.api.page import documents
+from pricing_pipeline.api.page import documentation
 from pricing_pipeline.api.page.reading import Reading, Readings
 from pricing_pipeline.api.page.rendering import sections
 from pricing_pipeline.api.problems import Refused
@@ -71,9 +71,9 @@ async def page() -> Response:
 
 
 @shell.get("/ops/docs/{name}.md")
-def document(name: str) -> Response:
+def read_documentation(name: str) -> Response:
     """A page of the documentation, for links such as those to the runbook."""
-    html = documents.page(name)
+    html = documentation.page(name)
     if html is None:
         raise Refused(
             404, "no-such-path", "There is no such page of the documentation, or this installation has none"

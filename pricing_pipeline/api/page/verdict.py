@@ -1,4 +1,4 @@
-"""Is all well? One sentence, and a line for each thing that is not."""
+"""The headline of the page: whether all is well, and a line for each trouble and each decision that waits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not well, in a sentence, and the section of the page that has more."""
+    """A trouble, or a decision that waits, in a sentence; and the section of the page that has more."""
 
     state: State
     words: str
@@ -28,7 +28,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The headline, and what it is made of, the gravest first."""
+    """The headline, and the findings behind it, the gravest first."""
 
     state: State
     words: str
@@ -41,8 +41,8 @@ def judge(reading: Reading) -> Verdict:
     ill = [finding for finding in findings if finding.state is State.ILL]
     waits = [finding for finding in findings if finding.state is State.WAITS]
     if ill:
-        gravest = ", and ".join(_in_sentence(finding.words) for finding in ill[:2])
-        return Verdict(State.ILL, f"Not all is well: {gravest}.", [*ill, *waits])
+        gravest = " ".join(f"{finding.words}." for finding in ill[:2])
+        return Verdict(State.ILL, f"Not all is well. {gravest}", [*ill, *waits])
     if waits:
         return Verdict(State.WAITS, f"{_served(reading)} {_decisions(len(waits))}", waits)
     return Verdict(State.WELL, f"All is well. {_served(reading)}", [])
@@ -58,44 +58,44 @@ def _served(reading: Reading) -> str:
 
 
 def _decisions(count: int) -> str:
-    return "One thing waits for you." if count == 1 else f"{count} things wait for you."
+    return "A decision waits for you." if count == 1 else f"{count} decisions wait for you."
 
 
 def _late(reading: Reading) -> Iterator[Finding]:
     late, watched = reading.total("late"), reading.total("watched")
     if late:
         words = f"{late:,} of {watched:,} watched {'price is' if watched == 1 else 'prices are'} late"
-        yield Finding(State.ILL, words, "old")
+        yield Finding(State.ILL, words, "late")
 
 
 def _alerts(reading: Reading) -> Iterator[Finding]:
     for is_urgent in (True, False):
-        # Somebody looks after the others, or has said that nobody wants to hear of them.
-        found = [
+        # Somebody looks after the others, or has silenced them.
+        unheard = [
             alert
             for alert in reading.alerts
             if (alert["severity"] < "P2") is is_urgent
             and alert["acknowledged_at"] is None
             and alert["silenced_until"] is None
         ]
-        if found:
+        if unheard:
             kind = "urgent alert" if is_urgent else "alert"
-            verb = "is" if len(found) == 1 else "are"
+            verb = "is" if len(unheard) == 1 else "are"
             state = State.ILL if is_urgent else State.WAITS
-            first = f"{found[0]['rule'].replace('_', ' ')} ({found[0]['subject']})"
-            such_as = ": " if len(found) == 1 else ", such as "
-            yield Finding(state, f"{_counted(len(found), kind)} {verb} open{such_as}{first}", "alerts")
+            first = f"{unheard[0]['rule'].replace('_', ' ')} ({unheard[0]['subject']})"
+            such_as = ": " if len(unheard) == 1 else ", such as "
+            yield Finding(state, f"{_counted(len(unheard), kind)} {verb} open{such_as}{first}", "alerts")
 
 
-_SECTIONS = {"freshness": "old", "providers": "providers", "queue": "queue"}
+_SECTIONS = {"freshness": "late", "providers": "providers", "queue": "queue"}
 """The section that shows more about a part of the pipeline."""
 
 
 def _providers(reading: Reading) -> Iterator[Finding]:
     # An alert about a provider says the same with more words.
-    told = {word for alert in reading.alerts for word in str(alert["subject"]).split()}
+    in_alerts = {word for alert in reading.alerts for word in str(alert["subject"]).split()}
     for provider in reading.providers:
-        if provider.is_stopped and provider.standing.provider not in told:
+        if provider.is_stopped and provider.standing.provider not in in_alerts:
             yield Finding(State.WAITS, provider.standing.words.rstrip("."), "providers")
 
 
@@ -106,10 +106,11 @@ def _parts(reading: Reading) -> Iterator[Finding]:
 
 
 def _values(reading: Reading) -> Iterator[Finding]:
-    if reading.quarantined:
+    count = reading.quarantined_count
+    if count:
         yield Finding(
             State.WAITS,
-            f"{_counted(reading.quarantined, 'value')} {'waits' if reading.quarantined == 1 else 'wait'} in quarantine",
+            f"{_counted(count, 'value')} {'waits' if count == 1 else 'wait'} in quarantine",
             "quarantine",
         )
 
@@ -144,12 +145,8 @@ LOOKS: tuple[Callable[[Reading], Iterator[Finding]], ...] = (
     _tasks,
     _operations,
 )
-"""What is looked at. A new kind of trouble is one function more."""
+"""Each looks for one kind of trouble."""
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _in_sentence(words: str) -> str:
-    return words[:1].lower() + words[1:] if words[1:2].islower() else words

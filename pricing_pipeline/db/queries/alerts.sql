@@ -42,7 +42,7 @@ SELECT a.subject FROM pricing.alerts a WHERE a.rule = :rule AND a.raised_at IS N
 -- name: silence
 -- Tell nobody of alerts of a rule for a while; returns until when.
 INSERT INTO pricing.alert_silences (rule, subject, until, silenced_by, because, created_at)
-VALUES (:rule, :subject, pricing.clock() + make_interval(secs => :seconds), :login, :because, pricing.clock()) RETURNING until;
+VALUES (:rule, :subject, pricing.clock() + make_interval(secs => :seconds), :login, :reason, pricing.clock()) RETURNING until;
 
 -- name: end_silences
 -- End the silences of a rule; returns how many.
@@ -232,7 +232,7 @@ FROM pricing.alerts a WHERE a.alert_id = :alert_id AND a.raised_at IS NOT NULL;
 
 -- name: silences
 -- Silences that concern an alert and have not ended, the longest first.
-SELECT s.silence_id, s.subject, s.until, s.silenced_by, s.because
+SELECT s.silence_id, s.subject, s.until, s.silenced_by, s.because AS reason
 FROM pricing.alert_silences s
 WHERE s.rule = :rule AND coalesce(s.subject = :subject, true) AND s.until > pricing.clock() ORDER BY s.until DESC, s.silence_id;
 

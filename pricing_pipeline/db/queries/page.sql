@@ -6,7 +6,7 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 -- What time it is, by the database's clock.
 SELECT pricing.clock();
 
--- name: served
+-- name: quarters
 -- How each data type served its viewers over the last day, by quarters of an hour: the worst sample of each.
 SELECT s.data_type, date_bin('15 minutes', s.at, '2000-01-01Z') AS at, min(CASE WHEN s.watched > 0 THEN s.fresh::float8 / s.watched END) AS fresh,
        max(s.late) AS late
@@ -14,7 +14,7 @@ FROM (SELECT pricing.clock() AS at OFFSET 0) n
 JOIN pricing.freshness_samples s ON s.at > n.at - interval '24 hours' AND s.at <= n.at
 GROUP BY 1, 2 ORDER BY 1, 2;
 
--- name: worst
+-- name: late_pairs
 -- Late pairs, a few of each data type, those that are owed longest first, and why.
 SELECT late.data_type, late.symbol, w.state, w.sentence, w.observed_at, w.fetched_at, w.since, w.next_at
 FROM (SELECT p.data_type, p.symbol, p.owed_since,
@@ -30,7 +30,7 @@ FROM (SELECT a.data_type, a.symbol, count(*) AS viewers FROM pricing.active_subs
       GROUP BY 1, 2 ORDER BY 3 DESC, 2, 1 LIMIT :most) w
 LEFT JOIN pricing.latest_prices l USING (data_type, symbol) ORDER BY w.viewers DESC, w.symbol, w.data_type;
 
--- name: waiting
+-- name: live_tasks
 -- Live tasks by provider and data type.
 SELECT l.provider, l.data_type, count(*) FILTER (WHERE l.status = 'pending') AS pending,
        count(*) FILTER (WHERE l.status = 'processing') AS processing, count(*) FILTER (WHERE l.status = 'scheduled') AS scheduled,

@@ -9,7 +9,7 @@ SELECT position, data_type, symbol, is_new_price, amount, scale, currency, obser
 FROM pricing.stream_events WHERE position > :after AND position <= :until ORDER BY position;
 
 -- name: events_of_pairs
--- The same about some pairs.
+-- What changed about some pairs after a position, in order.
 SELECT e.position, e.data_type, e.symbol, e.is_new_price, e.amount, e.scale, e.currency, e.observed_at, e.fetched_at, e.provider,
        e.is_fresh, e.state, e.sentence, e.since, e.next_at
 FROM pricing.stream_events e
@@ -17,8 +17,8 @@ JOIN (SELECT DISTINCT u.data_type, u.symbol FROM unnest(CAST(:data_types AS text
     USING (data_type, symbol)
 WHERE e.position > :after AND e.position <= :until ORDER BY e.position;
 
--- name: truths
--- What was last told about some pairs, and since which position the log has all of it.
+-- name: states
+-- The state of some pairs as streams have it, and the position since which the log has all their events.
 SELECT s.since_position, s.data_type, s.symbol, true AS is_new_price, s.amount, s.scale, s.currency, s.observed_at, s.fetched_at,
        s.provider, s.is_fresh, s.state, s.sentence, s.since, s.next_at
 FROM unnest(CAST(:data_types AS text[]), CAST(:symbols AS text[])) AS u (data_type, symbol)

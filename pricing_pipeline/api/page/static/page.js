@@ -1,73 +1,73 @@
-// The operations page: fetches its sections as HTML, puts in those that changed, and sends what buttons ask for.
+// The operations page: fetches its sections as HTML, replaces those that changed, and sends the requests of its buttons.
 // The token stays in this tab's sessionStorage. Every request carries it as a header; there is no cookie.
 "use strict";
 
-const EVERY = 3000; // milliseconds between two looks, while the tab is visible
-const SHOWN = 5000; // so long a row says what a click has done before it may go
+const LOOK_EVERY = 3000; // milliseconds between two requests, while the tab is visible
+const OUTCOME_SHOWN = 5000; // milliseconds for which a row shows the outcome of a click
 const byId = (id) => document.getElementById(id);
 const sections = byId("sections");
 let token = null;
 let tag = null; // of the sections that are shown
 let shown = new Map(); // section id -> its HTML
 let busyUntil = new Map(); // section id -> when it may change again
-let ahead = 0; // server's clock minus this one, in milliseconds
+let clockOffset = 0; // server's clock minus this one, in milliseconds
 let lastSeen = null;
 let timer = null;
-let turn = 0; // an answer that was asked for before another is not shown after it
+let lastRequest = 0; // the answer to an earlier request is not shown after a later one
 
-function takeToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given) {
-    sessionStorage.setItem("token", given);
+function readToken() {
+  const fromLink = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (fromLink) {
+    sessionStorage.setItem("token", fromLink);
     history.replaceState(null, "", location.pathname);
   }
   token = sessionStorage.getItem("token");
 }
 
-function ask(path, options = {}) {
+function send(path, options = {}) {
   const headers = { ...options.headers, Authorization: `Bearer ${token}` };
   return fetch(path, { ...options, headers, credentials: "omit", cache: "no-store", referrerPolicy: "no-referrer" });
 }
 
-async function problem(answer) {
+async function problemOf(answer) {
   const content = await answer.json().catch(() => null);
   return content?.detail ?? `The server answered ${answer.status}.`;
 }
 
-// --- Looking
+// --- Reading the sections
 
-async function look(anew = false) {
+async function refresh(anew = false) {
   clearTimeout(timer);
-  const mine = ++turn;
+  const request = ++lastRequest;
   try {
     const headers = { ...(tag && { "If-None-Match": tag }), ...(anew && { "Cache-Control": "no-cache" }) };
-    const answer = await ask("/v1/page", { headers });
-    if (mine !== turn) return;
-    if (answer.status === 401 || answer.status === 403) return enter(await problem(answer));
+    const answer = await send("/v1/page", { headers });
+    if (request !== lastRequest) return;
+    if (answer.status === 401 || answer.status === 403) return askForToken(await problemOf(answer));
     if (answer.status === 200) {
-      tag = put(await answer.text()) ? answer.headers.get("ETag") : null;
+      tag = showSections(await answer.text()) ? answer.headers.get("ETag") : null;
     } else if (answer.status !== 304) {
-      throw new Error(await problem(answer));
+      throw new Error(await problemOf(answer));
     }
     lastSeen = Date.now();
-    lost("");
+    showConnection("");
   } catch (error) {
-    if (mine !== turn) return;
-    lost(error instanceof TypeError ? "The server of this page does not answer. Does pricing-pipeline up still run?" : error.message);
+    if (request !== lastRequest) return;
+    showConnection(error instanceof TypeError ? "The server of this page does not answer. Does pricing-pipeline up still run?" : error.message);
   }
-  tell();
-  if (!document.hidden) timer = setTimeout(look, EVERY);
+  showTimes();
+  if (!document.hidden) timer = setTimeout(refresh, LOOK_EVERY);
 }
 
-function lost(why) {
+function showConnection(why) {
   document.body.classList.toggle("lost", why !== "");
-  const since = why && lastSeen ? ` What you see is from ${span(Date.now() - lastSeen)} ago.` : "";
+  const since = why && lastSeen ? ` This page shows the state of ${span(Date.now() - lastSeen)} ago.` : "";
   const words = why ? `${why}${since}` : "live";
-  if (byId("seen").textContent !== words) byId("seen").textContent = words;
+  if (byId("connection").textContent !== words) byId("connection").textContent = words;
 }
 
-// Puts in what has changed. False if a section was left as it is for a while, because it says what a click has done.
-function put(html) {
+// Replaces the sections that changed. False if one of them waits, because it shows the outcome of a click.
+function showSections(html) {
   const fresh = new DOMParser().parseFromString(html, "text/html");
   let isAll = true;
   const order = [...fresh.querySelectorAll("body > section")];
@@ -81,23 +81,23 @@ function put(html) {
     }
     const old = byId(section.id);
     const focused = old?.contains(document.activeElement) ? document.activeElement.id : null;
-    const kept = document.importNode(section, true);
-    if (old) old.replaceWith(kept);
-    else sections.append(kept);
-    if (focused !== null) (byId(focused) ?? heading(kept)).focus({ preventScroll: true });
+    const added = document.importNode(section, true);
+    if (old) old.replaceWith(added);
+    else sections.append(added);
+    if (focused !== null) (byId(focused) ?? heading(added)).focus({ preventScroll: true });
     shown.set(section.id, text);
   }
   const verdict = byId("verdict");
-  ahead = Date.parse(verdict.dataset.now) - Date.now();
+  clockOffset = Date.parse(verdict.dataset.now) - Date.now();
   document.title = `${verdict.classList.contains("well") ? "" : verdict.classList.contains("ill") ? "✖ " : "● "}Pricing pipeline`;
   if (first && location.hash.length > 1) byId(location.hash.slice(1))?.scrollIntoView();
   return isAll;
 }
 
 function heading(section) {
-  const found = section.querySelector("h1, h2");
-  found.tabIndex = -1;
-  return found;
+  const title = section.querySelector("h1, h2");
+  title.tabIndex = -1;
+  return title;
 }
 
 // --- Times
@@ -110,8 +110,8 @@ function span(milliseconds) {
   return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
 }
 
-function tell() {
-  const now = Date.now() + ahead;
+function showTimes() {
+  const now = Date.now() + clockOffset;
   for (const time of sections.querySelectorAll("time")) {
     const gone = now - Date.parse(time.dateTime);
     const words = Math.abs(gone) < 1500 ? "now" : gone > 0 ? `${span(gone)} ago` : `in ${span(-gone)}`;
@@ -119,11 +119,11 @@ function tell() {
   }
 }
 
-// --- Acting
+// --- Buttons
 
-function sure(button) {
+function confirmed(button) {
   if (!button.dataset.confirm) return Promise.resolve({});
-  const dialog = byId("sure");
+  const dialog = byId("confirmation");
   byId("question").textContent = button.dataset.confirm;
   byId("yes").textContent = button.textContent;
   byId("hours").hidden = !("hours" in button.dataset);
@@ -142,7 +142,7 @@ function sure(button) {
 }
 
 async function act(button) {
-  const more = await sure(button);
+  const more = await confirmed(button);
   if (more === null) return;
   const row = button.closest(".row");
   const section = row.closest("section");
@@ -152,31 +152,31 @@ async function act(button) {
   let words;
   let isDone = false;
   try {
-    const answer = await ask(button.dataset.post, {
+    const answer = await send(button.dataset.post, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ ...JSON.parse(button.dataset.content), ...more }),
     });
     isDone = answer.ok;
-    words = isDone ? outcome(await answer.json(), button) : await problem(answer);
+    words = isDone ? outcomeOf(await answer.json(), button) : await problemOf(answer);
   } catch {
-    words = "The server does not answer: whether that was done is not known.";
+    words = "The server does not answer. It is not known whether this was done.";
   }
-  say(row, words, isDone);
-  busyUntil.set(section.id, Date.now() + SHOWN);
+  showOutcome(row, words, isDone);
+  busyUntil.set(section.id, Date.now() + OUTCOME_SHOWN);
   if (!isDone) for (const other of others) other.disabled = false;
-  setTimeout(() => look(true), SHOWN);
-  look(true);
+  setTimeout(() => refresh(true), OUTCOME_SHOWN);
+  refresh(true);
 }
 
-// What the server says has become of the one row, or what the button promised.
-function outcome(content, button) {
-  const [told] = content.tasks ?? content.operations ?? [];
-  if (!told?.sentence) return button.dataset.done;
-  return told.sentence.charAt(0).toUpperCase() + told.sentence.slice(1);
+// The outcome of a click in a sentence: that of the answer, or else that of the button.
+function outcomeOf(content, button) {
+  const [outcome] = content.tasks ?? content.operations ?? [];
+  if (!outcome?.sentence) return button.dataset.done;
+  return outcome.sentence.charAt(0).toUpperCase() + outcome.sentence.slice(1);
 }
 
-function say(row, words, isDone) {
+function showOutcome(row, words, isDone) {
   const note = row.querySelector(".outcome") ?? row.appendChild(document.createElement("p"));
   note.className = isDone ? "outcome" : "outcome ill";
   note.textContent = words;
@@ -185,28 +185,28 @@ function say(row, words, isDone) {
     note.tabIndex = -1;
     note.focus({ preventScroll: true });
   }
-  byId("said").textContent = words;
+  byId("announcement").textContent = words;
 }
 
-// --- Entering
+// --- The token
 
-function enter(why) {
+function askForToken(why) {
   clearTimeout(timer);
   sessionStorage.removeItem("token");
   token = tag = null;
   shown = new Map();
   sections.replaceChildren();
-  byId("seen").textContent = "";
-  byId("refused").textContent = why;
+  byId("connection").textContent = "";
+  byId("refusal").textContent = why;
   byId("enter").hidden = false;
   byId("token").focus();
 }
 
 function begin() {
-  takeToken();
-  if (token === null) return enter("");
+  readToken();
+  if (token === null) return askForToken("");
   byId("enter").hidden = true;
-  look();
+  refresh();
 }
 
 byId("enter").addEventListener("submit", (event) => {
@@ -222,10 +222,10 @@ sections.addEventListener("click", (event) => {
 document.addEventListener("visibilitychange", () => {
   if (token === null) return;
   if (document.hidden) clearTimeout(timer);
-  else look();
+  else refresh();
 });
 window.addEventListener("hashchange", () => {
   if (location.hash.startsWith("#token=")) begin();
 });
-setInterval(tell, 1000);
+setInterval(showTimes, 1000);
 begin();

@@ -37,9 +37,12 @@ BEGIN
     ELSIF about.fetcher NOT IN ('daily_bars', 'nav') THEN
         RAISE EXCEPTION 'data type % has no gaps: only of daily values is known when there should be one', wanted_type
             USING HINT = 'Name a data type of daily bars or NAVs.', ERRCODE = 'invalid_parameter_value';
+    ELSIF about.calendar IS NULL THEN
+        RAISE EXCEPTION '% has no trading calendar', wanted_symbol
+            USING HINT = 'Set pricing.instruments.calendar to one of pricing.calendars.', ERRCODE = 'invalid_parameter_value';
     ELSIF about.sessions_from IS NULL THEN
-        RAISE EXCEPTION '% has no trading calendar with sessions (its calendar: %)', wanted_symbol, coalesce(about.calendar, 'none')
-            USING HINT = 'Set pricing.instruments.calendar to one of pricing.calendars, then run pricing-pipeline db upgrade.',
+        RAISE EXCEPTION 'the trading days of %, the calendar of %, are not known yet', about.calendar, wanted_symbol
+            USING HINT = 'A running pipeline writes them within two minutes. So does pricing-pipeline db upgrade.',
                   ERRCODE = 'invalid_parameter_value';
     END IF;
     history_from := about.history_from;

@@ -10,7 +10,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from pricing_pipeline.api.page.rendering import document
+from pricing_pipeline.api.page.rendering import documentation_page
 
 _FOLDER = Path(__file__).parents[3] / "docs"
 """A clone has it; an installed package has not."""
@@ -33,7 +33,7 @@ def _rendered(name: str) -> str:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(path.read_text())
     title = _name_headings(tokens) or name
-    return document(title, markdown.renderer.render(tokens, markdown.options, {}))
+    return documentation_page(title, markdown.renderer.render(tokens, markdown.options, {}))
 
 
 def _name_headings(tokens: list[Token]) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pricing_pipeline.api.page.reading import Doubted, Provider, Served
+from pricing_pipeline.api.page.reading import Provider, Quarantined, Quarter
 
 _QUARTER = timedelta(minutes=15)
 _COLUMNS = 96
@@ -29,24 +29,24 @@ class FreshnessChart:
     lowest_at: datetime | None
 
 
-def freshness_chart(served: Sequence[Served], now: datetime) -> FreshnessChart:
+def freshness_chart(quarters: Sequence[Quarter], now: datetime) -> FreshnessChart:
     """The chart of the 24 hours before `now`."""
     begin = now - _QUARTER * _COLUMNS
     fresh = late = ""
     before: tuple[int, int] | None = None
-    for one in served:
-        x = min(max(int((one.at - begin) / _QUARTER), 0), _COLUMNS - 1)
-        if one.late:
+    for quarter in quarters:
+        x = min(max(int((quarter.at - begin) / _QUARTER), 0), _COLUMNS - 1)
+        if quarter.late:
             late += f"M{x},{_TALL}h1"
-        if one.fresh is None:
+        if quarter.fresh is None:
             before = None
             continue
-        y = round(2 + (1 - one.fresh) * (_TALL - 6))
+        y = round(2 + (1 - quarter.fresh) * (_TALL - 6))
         # A quarter without a sample is a gap: nobody watched, or nothing ran.
         fresh += f"V{y}h1" if before is not None and before[0] == x else f"M{x},{y}h1"
         before = x + 1, y
-    known = [one for one in served if one.fresh is not None]
-    worst = min(known, key=lambda one: one.fresh or 0.0, default=None)
+    known = [quarter for quarter in quarters if quarter.fresh is not None]
+    worst = min(known, key=lambda quarter: quarter.fresh or 0.0, default=None)
     return FreshnessChart(fresh, late, worst.fresh if worst else None, worst.at if worst else None)
 
 
@@ -64,7 +64,7 @@ def bytes_chart(provider: Provider) -> str:
 @dataclass(frozen=True, slots=True)
 class ValueChart:
     """A quarantined value among its neighbours, 120 wide and 40 tall: `line` joins the stored ones, `x` and `y` are the
-    place of the doubted one.
+    place of the quarantined value.
     """
 
     line: str
@@ -73,13 +73,13 @@ class ValueChart:
     y: float
 
 
-def value_chart(doubted: Doubted) -> ValueChart | None:
+def value_chart(quarantined: Quarantined) -> ValueChart | None:
     """The chart of a value whose time and price are known, if any value is stored around it."""
-    observation = doubted.value.observation
-    if observation is None or not doubted.around:
+    observation = quarantined.value.observation
+    if observation is None or not quarantined.around:
         return None
-    before = sum(at < observation.observed_at for at, _ in doubted.around)
-    stored = [float(price) for _, price in doubted.around]
+    before = sum(at < observation.observed_at for at, _ in quarantined.around)
+    stored = [float(price) for _, price in quarantined.around]
     price = float(observation.close)
     low, high = min(*stored, price), max(*stored, price)
     step = 112 / max(len(stored), 1)
@@ -87,7 +87,8 @@ def value_chart(doubted: Doubted) -> ValueChart | None:
     def y(value: float) -> float:
         return round(36 - 32 * (value - low) / (high - low), 1) if high > low else 20.0
 
-    # In the order of time with equal steps, so that weekends leave no gaps; the doubted one takes a step of its own.
+    # In the order of time with equal steps, so that weekends leave no gaps; the quarantined value takes a step of its
+    # own.
     places = [index if index < before else index + 1 for index in range(len(stored))]
     dots = [(round(4 + place * step, 1), y(value)) for place, value in zip(places, stored, strict=True)]
     line = "M" + "L".join(f"{x},{height}" for x, height in dots)
