@@ -123,6 +123,21 @@ def test_b23_requests_that_wait_for_the_database_do_not_hold_health_up(api: Runn
                 thread.join()
 
 
+def test_b23_check_calls_a_database_late_that_cannot_say_how_the_parts_are(
+    api: RunningApi, cli: CommandLine, core: Core
+) -> None:
+    with core.owner.begin() as connection:
+        connection.execute(text("LOCK TABLE pricing.schedule_walks IN ACCESS EXCLUSIVE MODE"))
+        said = cli("status", "--check")
+        assert (said.exit_code, said.stdout) == (
+            1,
+            "late: database: canceling statement due to lock timeout.\n",
+        )
+        assert json.loads(cli("status", "--json").stdout)["health"][0]["is_late"]
+        assert health(api) == (503, {"status": "late", "late": ["database"]})
+        connection.rollback()
+
+
 def test_b23_status_says_what_is_late_and_check_exits_with_it(
     cli: CommandLine, core: Core, clock: Clock
 ) -> None:
