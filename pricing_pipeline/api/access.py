@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import anyio
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Query
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -30,6 +31,8 @@ REMEMBERED_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 """Between two looks at the tokens, however many wrong ones come."""
 _NOTED_EVERY_SECONDS = 60.0
+_PATIENCE_SECONDS = 10.0
+"""So long a request waits for the tokens; the one that reads them, as long as the database hangs."""
 
 LONGEST_USER = 200
 """Characters of the name of a user."""
@@ -75,8 +78,17 @@ class Tokens:
         return token.seconds_left is not None and self._read_at + token.seconds_left <= self._clock()
 
     async def _read_again(self) -> None:
+        """Read the tokens. Raises Refused if that takes too long."""
+        with anyio.move_on_after(_PATIENCE_SECONDS) as waiting:
+            await self._read_in_turn()
+        if waiting.cancelled_caught:
+            raise Refused(
+                503, "database-busy", "the database takes too long to name the tokens", {"Retry-After": "5"}
+            )
+
+    async def _read_in_turn(self) -> None:
         """Read the tokens, unless somebody began to after this was called: then their failure is everybody's, too, so
-        that while the database hangs nobody waits for the attempts of all who came before."""
+        that while the database is away nobody waits for the attempts of all who came before."""
         asked_at = self._clock()
         async with self._turn:
             if self._read_at > asked_at:
@@ -102,7 +114,8 @@ class Tokens:
             return
         self._noted_at[token.token_id] = now
         try:
-            await to_thread.run_sync(self._note, token.token_id, limiter=self._thread)
+            with anyio.move_on_after(_PATIENCE_SECONDS):
+                await to_thread.run_sync(self._note, token.token_id, limiter=self._thread)
         except (
             DatabaseError,
             DBAPIError,

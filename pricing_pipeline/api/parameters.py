@@ -106,7 +106,7 @@ def type_of_prices(connection: Connection, name: str) -> DataType:
 
 def require_instrument(connection: Connection, kind: DataType, symbol: str) -> None:
     """Raise UnknownSymbol unless the data type applies to an instrument of this symbol."""
-    if not instruments.listed(connection, [symbol], kind.asset_class, 1):
+    if not instruments.exists(connection, kind.asset_class, symbol):
         raise UnknownSymbol(
             f"no {kind.asset_class} instrument is called {symbol!r}. Watching it as {kind.data_type} makes it known."
         )

@@ -52,7 +52,8 @@ _UPKEEP_SECONDS = 5.0
 _BEAT_SECONDS = 60.0
 _TOKENS_SECONDS = 15.0
 _OUTAGE_SECONDS = 30.0
-"""After so long without the database all streams end. A client that connects again gets the reason."""
+"""So long streams last, and one that begins waits, while the database fails or hangs. Then they end. A client that
+connects again gets the reason."""
 _ENDING_SECONDS = 2.0
 _THREADS = 3
 """Of the hub alone: one looks, one keeps subscriptions alive, one opens."""
@@ -177,7 +178,7 @@ class StreamHub:
         self._threads = anyio.CapacityLimiter(_THREADS)
         self._reader: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
-        self._answered_at = 0.0
+        self._unanswered_since: float | None = None
         self._ending = asyncio.Event()
 
     async def open(
@@ -191,9 +192,11 @@ class StreamHub:
         stream = Stream(token, owner, user, pairs is None, last)
         self._streams.add(stream)
         try:
-            stream.wanted = frozenset(
-                await anyio.to_thread.run_sync(self._watch, user, pairs, limiter=self._threads)
-            )
+            with anyio.move_on_after(_OUTAGE_SECONDS) as waiting:
+                wanted = await anyio.to_thread.run_sync(self._watch, user, pairs, limiter=self._threads)
+            if waiting.cancelled_caught:
+                raise _no_answer()
+            stream.wanted = frozenset(wanted)
             self._begin(stream)
             self._keep_working()
             await stream.opened
@@ -204,9 +207,7 @@ class StreamHub:
 
     def _require_room(self, owner: str, user: str) -> None:
         if self._ending.is_set():
-            raise Refused(
-                503, "ending", "this server is about to end. Try again in a moment", {"Retry-After": "2"}
-            )
+            raise _ends()
         if len(self._streams) >= MOST_STREAMS:
             raise Refused(
                 503,
@@ -242,7 +243,7 @@ class StreamHub:
         """End all streams at once, and let none begin; return when nothing of theirs uses the database any more."""
         self._ending.set()
         self._nudge.set()
-        self._end_streams()
+        self._end_streams(_ends())
         tasks = [task for task in (self._reader, self._keeper) if task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
@@ -266,7 +267,7 @@ class StreamHub:
 
     def _keep_working(self) -> None:
         if self._reader is None or self._reader.done():
-            self._answered_at = time.monotonic()
+            self._unanswered_since = None
             self._reader = asyncio.create_task(self._read())
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep_up())
@@ -276,11 +277,13 @@ class StreamHub:
         try:
             while self._streams and not self._ending.is_set():
                 began = time.monotonic()
+                if self._unanswered_since is None:
+                    self._unanswered_since = began
                 try:
-                    await self._turn(session)
-                    self._answered_at = time.monotonic()
-                    pause = max(PACE_SECONDS, _REST * (self._answered_at - began))
-                except (DBAPIError, PricingError) as error:
+                    await self._outlast(asyncio.create_task(self._turn(session)))
+                    self._unanswered_since = None
+                    pause = max(PACE_SECONDS, _REST * (time.monotonic() - began))
+                except Exception as error:  # whatever it is: without a reader, all streams would stand still
                     self._note_failure(error)
                     pause = 1.0
                 with anyio.move_on_after(pause):
@@ -290,6 +293,13 @@ class StreamHub:
             # Without an await: who opens a stream must see either a reader that works or one that has ended.
             self._position = None
             session.close()
+
+    async def _outlast(self, turn: asyncio.Task[None]) -> None:
+        """Wait for a turn. While it hangs, nobody is told anything, so streams must not look as if nothing were new."""
+        while not turn.done():
+            await asyncio.wait([turn], timeout=1.0)
+            self._end_after_outage("it hangs")
+        turn.result()
 
     async def _turn(self, session: KeptSession) -> None:
         beginning, self._beginning = {stream: stream.wanted for stream in self._beginning}, []
@@ -330,9 +340,15 @@ class StreamHub:
         for stream in fresh:
             stream.opened.set_exception(error)
             self._beginning.remove(stream)
-        if time.monotonic() - self._answered_at > _OUTAGE_SECONDS:
-            _LOG.warning("live streams end, because the database has not answered for a while: %s", error)
-            self._end_streams()
+        self._end_after_outage(error)
+
+    def _end_after_outage(self, cause: object) -> None:
+        since = self._unanswered_since
+        if since is None or time.monotonic() - since <= _OUTAGE_SECONDS:
+            return
+        if not all(stream.scope.cancel_called for stream in self._streams):
+            _LOG.warning("live streams end, because the database has not answered for a while: %s", cause)
+            self._end_streams(_no_answer())
 
     def _note_since(self, since: Mapping[Pair, int]) -> None:
         """Streams of a pair that was deleted and added again have a gap: they begin again."""
@@ -346,11 +362,11 @@ class StreamHub:
         for stream in streams:
             stream.overrun(0)
 
-    def _end_streams(self) -> None:
+    def _end_streams(self, why: Refused) -> None:
         for stream in list(self._streams):
             stream.scope.cancel()
             if not stream.opened.done():
-                stream.opened.set_exception(Refused(503, "ending", "this server is about to end"))
+                stream.opened.set_exception(why)
 
     def _forget_pairs(self, stream: Stream) -> None:
         for pair in stream.pairs:
@@ -388,7 +404,7 @@ class StreamHub:
                 if now >= tokens_at + _TOKENS_SECONDS:
                     await self._require_tokens()
                     tokens_at = now
-            except (DBAPIError, PricingError) as error:
+            except Exception as error:  # whatever it is: without it, subscriptions would end
                 _LOG.info("live streams: %s", error)
 
     async def _follow(self) -> None:
@@ -441,3 +457,16 @@ class StreamHub:
 def _look(session: KeptSession, after: int | None, opened: set[Pair], resume_from: list[int]) -> Look:
     with session.use() as connection:
         return stream_log.look(connection, after, opened, resume_from)
+
+
+def _ends() -> Refused:
+    return Refused(503, "ending", "this server is about to end. Try again in a moment", {"Retry-After": "2"})
+
+
+def _no_answer() -> Refused:
+    return Refused(
+        503,
+        "database-busy",
+        f"the database has not answered for {_OUTAGE_SECONDS:.0f} s. Try again later",
+        {"Retry-After": "5"},
+    )

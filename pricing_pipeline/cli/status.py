@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import typer
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection
@@ -15,6 +16,7 @@ from pricing_pipeline.cli.output import duration, moment, print_json, print_role
 from pricing_pipeline.cli.reads import Warned
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import masked
+from pricing_pipeline.db.errors import sentence
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.db.roles import RoleFault, role_faults
 from pricing_pipeline.demand import backfills, freshness, schedules
@@ -87,8 +89,8 @@ def status(*, as_json: bool) -> bool:
                 forecast.forecasts(connection),
                 health.measure(connection),
             )
-    except DatabaseError as failure:
-        error = str(failure)
+    except (DatabaseError, DBAPIError) as failure:
+        error = _words_of(failure)
     content = _content(settings, state, started_at, overview, error)
     if as_json:
         print_json(content)
@@ -175,11 +177,16 @@ def check() -> bool:
     try:
         with open_connection(load_settings()) as connection:
             parts = health.late(health.measure(connection))
-    except DatabaseError as failure:
-        parts = [Part(health.DATABASE, True, None, str(failure))]
+    except (DatabaseError, DBAPIError) as failure:
+        parts = [Part(health.DATABASE, True, None, _words_of(failure))]
     for part in parts:
         typer.echo(f"late: {_words(part.part, part.says)}")
     return not parts
+
+
+def _words_of(failure: DatabaseError | DBAPIError) -> str:
+    """Why the database cannot say it: it is away, a table is locked, or a migration is missing."""
+    return sentence(failure) if isinstance(failure, DBAPIError) else str(failure)
 
 
 def _words(part: str, says: str | None) -> str:

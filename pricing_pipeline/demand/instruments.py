@@ -191,6 +191,12 @@ def listed(
     ]
 
 
+def exists(connection: Connection, asset_class: str, symbol: str) -> bool:
+    """Whether there is an instrument of this class and symbol, whoever watches or holds it."""
+    parameters = {"asset_class": asset_class, "symbol": symbol}
+    return bool(connection.execute(query("demand.is_instrument"), parameters).scalar_one())
+
+
 def remove_instruments(
     connection: Connection, symbols: Sequence[str], asset_class: str | None = None
 ) -> list[Removed]:

@@ -1,4 +1,4 @@
-"""B27: PostgreSQL is killed under live streams. They stay open, lose nothing, and end with what holds."""
+"""B27: PostgreSQL is killed, or hangs, under live streams. They lose nothing and do not look as if nothing were new."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from pricing_pipeline import sample
-from pricing_pipeline.api import stream_hub
+from pricing_pipeline.api import access, stream_hub
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
@@ -19,7 +19,8 @@ from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline_tests.fixtures.core import QUOTE
 from pricing_pipeline_tests.fixtures.embedded import MakeServer
-from pricing_pipeline_tests.support.api_server import running_api
+from pricing_pipeline_tests.support.api_server import Caller, running_api
+from pricing_pipeline_tests.support.frozen_server import frozen
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.streams import streaming
 
@@ -83,6 +84,41 @@ def test_b27_streams_outlive_a_killed_database_and_lose_nothing(
         assert read == list(range(1, LAST + 1))
     engine.dispose()
     owner.dispose()
+
+
+def test_b27_streams_of_a_database_that_hangs_end_and_go_on_when_it_does(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comment now and then would say that nothing is new, and nobody would connect again."""
+    monkeypatch.setattr(stream_hub, "_OUTAGE_SECONDS", 1.5)
+    monkeypatch.setattr(access, "_PATIENCE_SECONDS", 1.0)
+    engine, owner = make_engine(server.url("pricing", "worker")), make_engine(server.url("pricing"))
+    with engine.begin() as connection:
+        connection.execute(STORE, {"number": 0})
+    with running_api(engine, owner) as api:
+        ann = api.caller(Scope.READ, Scope.WATCH, user="ann")
+        with streaming(ann, pairs=f"{QUOTE}:AAPL") as cut:
+            cut.until("ready")
+            with frozen(server):
+                assert cut.next() is None
+                api.app.state.tokens._read_at = float("-inf")  # as five seconds later
+                waiting = threading.Thread(target=refused, args=(ann,), daemon=True)
+                waiting.start()  # the one that reads the tokens waits as long as the database hangs
+                assert refused(ann) == (503, "urn:pricing-pipeline:database-busy")
+                assert api.client.get("/livez").text == "ok\n"
+            waiting.join()
+        with engine.begin() as connection:
+            connection.execute(STORE, {"number": 1})
+        with streaming(ann, cut.last_id, pairs=f"{QUOTE}:AAPL") as stream:
+            assert [told(event) for event in stream.until("ready")[:-1]] == [1]
+    engine.dispose()
+    owner.dispose()
+
+
+def refused(caller: Caller) -> tuple[int, str]:
+    """What a request for a stream is answered."""
+    answer = caller.ask("GET", "stream", params={"pairs": "nosuch:AAPL"})
+    return answer.status_code, answer.json()["type"]
 
 
 def told(event: object) -> int:

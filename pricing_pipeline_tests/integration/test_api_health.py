@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,6 +19,7 @@ from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.fixtures.replica import Pair
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
+from pricing_pipeline_tests.support.frozen_server import frozen
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.working import PAIR, go_on, late, start
 
@@ -89,20 +86,6 @@ def test_b20_b23_a_read_replica_is_late(pair: Pair) -> None:
     assert "database" in content["late"]  # type: ignore[operator]
 
 
-@contextmanager
-def frozen(server: EmbeddedServer) -> Iterator[None]:
-    """All processes of a server stand still, as on a machine whose disk does."""
-    pid = int((server.data_dir / "postmaster.pid").read_text().splitlines()[0])
-    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    for process in (pid, *children):
-        os.kill(process, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for process in (*children, pid):
-            os.kill(process, signal.SIGCONT)
-
-
 def test_b23_a_database_that_hangs_is_late_within_two_seconds(open_folder: Path) -> None:
     with EmbeddedServer(open_folder, for_tests=True) as server:
         upgrade(server.url("pricing"))
@@ -138,6 +121,21 @@ def test_b23_requests_that_wait_for_the_database_do_not_hold_health_up(api: Runn
             connection.rollback()
             for thread in waiting:
                 thread.join()
+
+
+def test_b23_check_calls_a_database_late_that_cannot_say_how_the_parts_are(
+    api: RunningApi, cli: CommandLine, core: Core
+) -> None:
+    with core.owner.begin() as connection:
+        connection.execute(text("LOCK TABLE pricing.schedule_walks IN ACCESS EXCLUSIVE MODE"))
+        said = cli("status", "--check")
+        assert (said.exit_code, said.stdout) == (
+            1,
+            "late: database: canceling statement due to lock timeout.\n",
+        )
+        assert json.loads(cli("status", "--json").stdout)["health"][0]["is_late"]
+        assert health(api) == (503, {"status": "late", "late": ["database"]})
+        connection.rollback()
 
 
 def test_b23_status_says_what_is_late_and_check_exits_with_it(

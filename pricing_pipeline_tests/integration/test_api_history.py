@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
+from sqlalchemy import text
 
 from pricing_pipeline.api import history
 from pricing_pipeline.api.history import Format, History
@@ -265,6 +266,18 @@ def test_f3_a_database_that_is_lost_in_the_middle_is_a_problem(
         assert (problem["status"], problem["type"]) == (503, "urn:pricing-pipeline:database-error"), problem
     monkeypatch.setattr(price_reader, "history_parts", parts)
     assert len(read(caller, Format.JSON)) == 20
+
+
+def test_f3_history_does_not_wait_for_tables_of_demand(api: RunningApi, core: Core) -> None:
+    insert(core, [{"at": datetime(2010, 3, 1, tzinfo=UTC)}])
+    caller = api.caller(Scope.READ)
+    with core.owner.begin() as connection:
+        tables = "active_subscriptions, pricing.holdings, pricing.demand, pricing.latest_prices"
+        connection.execute(
+            text(f"LOCK TABLE pricing.{tables}, pricing.api_call_queue IN ACCESS EXCLUSIVE MODE")
+        )
+        assert len(read(caller, Format.JSON)) == 1
+        connection.rollback()
 
 
 def test_f3_a_full_disk_is_a_problem(api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch) -> None:

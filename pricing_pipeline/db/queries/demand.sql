@@ -65,6 +65,10 @@ WHERE (CAST(:asset_class AS text) IS NULL OR i.asset_class = :asset_class)
   AND (CAST(:after_class AS text) IS NULL OR (i.asset_class, i.symbol) > (CAST(:after_class AS text), CAST(:after_symbol AS text)))
 ORDER BY i.asset_class, i.symbol LIMIT :at_most;
 
+-- name: is_instrument
+-- Whether a class has an instrument of this symbol, also a paused or retired one.
+SELECT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (:asset_class, :symbol));
+
 -- name: spelled
 -- Symbols of one data type as their instruments are spelled.
 SELECT pricing.spelled(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
