@@ -66,15 +66,15 @@ def in_sql(pattern: str) -> int:
 
 
 FIGURES = {
-    r"refuses a removed token within (\S+) seconds": access.REMEMBERED_SECONDS,
-    r"a user looks at these pairs now; at most (\S+) ": demand._MOST_PAIRS,
+    r"removes one: the API refuses it within (\S+) seconds": access.REMEMBERED_SECONDS,
+    r"a user looks at these pairs now, at most (\S+) ": demand._MOST_PAIRS,
     r"the stored prices of up to (\S+) symbols": parameters.MOST_SYMBOLS,
     r"`pairs` names up to (\S+) pairs": stream._MOST_PAIRS,
-    r"follows: within (\S+) seconds it shows what the user begins": stream_hub._UPKEEP_SECONDS,
-    r"told to be stale when its TTL has been over for (\S+) seconds": in_sql(
+    r"the stream follows within (\S+) seconds": stream_hub._UPKEEP_SECONDS,
+    r"A pair counts as stale (\S+) seconds after its TTL": in_sql(
         r"grace interval := interval '(\d+) seconds'"
     ),
-    r"does not come\. - Events come within about (a) second": 2 * stream_hub.PACE_SECONDS,
+    r"- Events come within about (a) second": 2 * stream_hub.PACE_SECONDS,
     r"The log goes back (\S+) minutes": in_sql(r"o\.noted_at < now_ - interval '(\d+) minutes'"),
     r"The log goes back \S+ minutes, or (\S+) events": in_sql(r"stream_head h\) - (\d+)\)"),
     r"gets `missed` when (\S+) events wait": stream_hub.MOST_PENDING,
@@ -94,7 +94,7 @@ FIGURES = {
     r"rows, at most (\S+)\) and answers `next`": paging.MOST_ROWS,
     r"the body takes longer than (\S+) s to come": guard.BODY_SECONDS,
     r"no `Content-Length`, or more than (\S+) bytes": connections.LONGEST_BODY,
-    r"requests a second \((\S+)\), and so many": Settings.model_fields["api_requests_per_second"].default,
+    r"requests a second \((\S+)\), and as many": Settings.model_fields["api_requests_per_second"].default,
     r"one more request for each (\S+) bytes": limits._BYTES_OF_ONE,
     r"- (\S+) requests at work at a time": app.AT_ONCE_OF_ONE,
     r"of (\S+) that the process works on": app.AT_ONCE,
