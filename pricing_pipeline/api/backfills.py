@@ -66,7 +66,7 @@ class BackfillCost(BaseModel):
     fits: bool
     left_out: dict[str, int]
     """Instruments that are left out, by reason."""
-    standing: dict[str, int]
+    states: dict[str, int]
     """The states of the others in these days."""
     providers: list[ProviderCost]
 
@@ -171,7 +171,7 @@ def estimate_backfill(
         request = backfills.checked(connection, data_type, first_day, last_day, named)
         estimates = backfills.estimate(connection, data_type, request.window, named)
         left_out = backfills.left_out(connection, data_type, named)
-        standing = backfills.standing(connection, data_type, request.window, named)
+        states = backfills.states(connection, data_type, request.window, named)
     return BackfillCost(
         data_type=data_type,
         first_day=request.window.start,
@@ -182,9 +182,9 @@ def estimate_backfill(
         units=sum(estimate.units for estimate in estimates),
         wire_bytes=sum(estimate.wire_bytes for estimate in estimates),
         minutes=round(max((estimate.seconds for estimate in estimates), default=0.0) / 60, 2),
-        fits=all(estimate.fits for estimate in estimates) and bool(standing),
+        fits=all(estimate.fits for estimate in estimates) and bool(states),
         left_out=left_out,
-        standing=standing,
+        states=states,
         providers=[_provider_cost(estimate) for estimate in estimates],
     )
 
