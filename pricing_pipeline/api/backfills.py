@@ -34,7 +34,7 @@ _limiter = CapacityLimiter(AT_ONCE)
 
 
 class ProviderCost(BaseModel):
-    """The cost of a backfill at a provider; null = no active provider serves the symbols. `units` are the provider's."""
+    """The cost of a backfill at a provider (null: no active one serves the symbols). `units` are the provider's own."""
 
     provider: str | None
     symbols: int
