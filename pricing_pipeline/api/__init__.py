@@ -1,5 +1,5 @@
-"""The HTTP API: what applications in any language read and say, under `/v1`.
+"""The HTTP API: the routes under `/v1` for applications in any language, health, metrics and the operations page.
 
-`app` puts it together, `access` knows who asks, `problems` words what is refused. Each other module has the routes of
-one subject.
+`app` assembles it, `guard` and `access` check each request and its token, `problems` answers errors. Most other modules
+have the routes of one subject each.
 """

@@ -1,4 +1,4 @@
-"""`/v1/alerts`: trouble that was found, and what people say about it."""
+"""`/v1/alerts`: trouble that was found, and how people acknowledge and silence it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Alerts(BaseModel):
 
 
 class Silence(BaseModel):
-    """Until when nobody is told of an alert, who said so, and why."""
+    """Until when nobody is told of an alert, who silenced it, and why."""
 
     until: datetime
     silenced_by: str
@@ -82,7 +82,7 @@ class WholeAlert(Alert):
 
 
 class Acknowledged(BaseModel):
-    """The alerts that somebody looks after now."""
+    """The ids of alerts that are acknowledged now."""
 
     acknowledged: list[int]
 
@@ -156,7 +156,7 @@ def show_alert(database: Database, caller: Reader, alert_id: Id) -> WholeAlert:
 
 @router.post("/acknowledge")
 def acknowledge(database: Database, caller: Operator, body: Ids) -> Acknowledged:
-    """Say that somebody looks after open alerts: they are not repeated. All of them must be open."""
+    """Acknowledge open alerts: somebody looks after them, so they are not repeated. All of them must be open."""
     with database.begin() as connection:
         acknowledged = alerts.acknowledge(connection, body.ids, caller.token.name)
         for alert_id in body.ids:
@@ -167,7 +167,7 @@ def acknowledge(database: Database, caller: Operator, body: Ids) -> Acknowledged
 
 @router.post("/silence")
 def silence(database: Database, caller: Operator, body: SilenceRule) -> Silenced:
-    """Have nobody told of a kind of alert for some hours."""
+    """Silence a kind of alert for some hours: nobody is told of it."""
     with database.begin() as connection:
         until = alerts.silence(
             connection, body.alert, body.subject, 3600 * body.hours, caller.token.name, body.reason

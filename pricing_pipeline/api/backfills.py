@@ -1,6 +1,6 @@
-"""`/v1/backfills`: what one costs, start one, follow it, cancel it.
+"""`/v1/backfills`: estimate, start, follow and cancel backfills.
 
-Only starting one and asking for its run need Dagster; everything else needs the database alone.
+Only starting a backfill and asking for its run need Dagster. The other routes need the database alone.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from pricing_pipeline.settings import Settings
 router = APIRouter(prefix="/backfills", tags=["backfills"])
 
 AT_ONCE = 2
-"""So many requests wait for Dagster at once, in threads of their own: one that hangs keeps nobody else waiting."""
+"""How many requests wait for Dagster at once, in threads of their own: if it hangs, it delays no other request."""
 
 _limiter = CapacityLimiter(AT_ONCE)
 
 
 class ProviderCost(BaseModel):
-    """What a backfill asks of one provider; null: no active one serves the symbols. `units` are the provider's own."""
+    """The cost of a backfill at a provider (null: no active one serves the symbols). `units` are the provider's own."""
 
     provider: str | None
     symbols: int
@@ -52,7 +52,7 @@ class ProviderCost(BaseModel):
 
 
 class BackfillCost(BaseModel):
-    """What a backfill would ask of providers; it is refused unless it `fits`."""
+    """The cost of a backfill. It is refused unless it `fits`."""
 
     data_type: str
     first_day: date
@@ -66,8 +66,8 @@ class BackfillCost(BaseModel):
     fits: bool
     left_out: dict[str, int]
     """Instruments that are left out, by reason."""
-    standing: dict[str, int]
-    """The states of the others in these days."""
+    states: dict[str, int]
+    """How many of the other instruments are in each state in these days."""
     providers: list[ProviderCost]
 
 
@@ -171,7 +171,7 @@ def estimate_backfill(
         request = backfills.checked(connection, data_type, first_day, last_day, named)
         estimates = backfills.estimate(connection, data_type, request.window, named)
         left_out = backfills.left_out(connection, data_type, named)
-        standing = backfills.standing(connection, data_type, request.window, named)
+        states = backfills.states(connection, data_type, request.window, named)
     return BackfillCost(
         data_type=data_type,
         first_day=request.window.start,
@@ -182,9 +182,9 @@ def estimate_backfill(
         units=sum(estimate.units for estimate in estimates),
         wire_bytes=sum(estimate.wire_bytes for estimate in estimates),
         minutes=round(max((estimate.seconds for estimate in estimates), default=0.0) / 60, 2),
-        fits=all(estimate.fits for estimate in estimates) and bool(standing),
+        fits=all(estimate.fits for estimate in estimates) and bool(states),
         left_out=left_out,
-        standing=standing,
+        states=states,
         providers=[_provider_cost(estimate) for estimate in estimates],
     )
 
@@ -210,7 +210,7 @@ async def show_run(
         str, Path(pattern="^[0-9a-f-]{8,64}$", examples=["0b5e2f7a-8a0f-4a51-9a5b-1d2e3f405162"])
     ],
 ) -> BackfillRun:
-    """How a run of Dagster fares, and which backfill it has planned. 503 while Dagster does not run."""
+    """The status of a run of Dagster, and the backfill that it has planned. 503 while Dagster does not run."""
     return await to_thread.run_sync(_run, database, request.app.state.settings, run_id, limiter=_limiter)
 
 
@@ -281,7 +281,7 @@ def show_backfill(database: Database, _: Reader, backfill_id: UUID) -> WholeBack
 
 @router.post("/{backfill_id:uuid}/cancel")
 def cancel_backfill(database: Database, _: Operator, backfill_id: UUID) -> CancelledBackfill:
-    """Call a backfill off: what it still waits for is not fetched. What is stored stays."""
+    """Cancel a backfill: its open tasks are not fetched. Stored values stay."""
     with database.begin() as connection:
         count = backfills.cancel(connection, backfill_id)
     return CancelledBackfill(backfill_id=backfill_id, cancelled=count)

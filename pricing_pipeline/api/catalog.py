@@ -37,13 +37,13 @@ class TypeSummary(BaseModel):
     data_type: str = Field(examples=["equity_daily"])
     description: str
     fetcher: str
-    """What a provider is asked for."""
+    """The kind of request to providers, such as quote."""
     asset_class: str
     """It applies to the instruments of this class."""
     ttl_minutes: int
-    """So old may a watched price grow."""
+    """The age at which a watched price is due again."""
     background_ttl_minutes: int
-    """So old may a held one grow while nobody watches."""
+    """The age at which a held price that nobody watches is due again."""
     strategy: str
     schedule: str | None
     timezone: str
@@ -53,7 +53,7 @@ class TypeSummary(BaseModel):
 
 
 class Types(BaseModel):
-    """Active data types by name, and retired ones if they are wanted."""
+    """Active data types by name; `retired` is null unless the request asks for it."""
 
     data_types: list[TypeSummary]
     retired: list[TypeSummary] | None
@@ -73,7 +73,7 @@ class TypeDetails(TypeSummary):
     highest: Decimal | None
     jumps_trusted_until: datetime | None
     routes: list[Route]
-    """Providers that serve it, the one that is asked first at first."""
+    """Providers that serve it, in the order in which they are asked."""
 
 
 @_tagged.get("/types")
@@ -82,7 +82,7 @@ def list_types(
     caller: Reader,
     retired: Annotated[bool, Query(description="Retired ones, too.")] = False,
 ) -> Types:
-    """The data types that there are."""
+    """The active data types, and with `retired` also the retired ones."""
     with database.connect() as connection:
         active = data_type_registry.active_data_types(connection)
         old = data_type_registry.retired_data_types(connection) if retired else None
@@ -122,7 +122,7 @@ class QuotaForecast(BaseModel):
     background_bytes: float
     """Bytes an hour of what is held only or scheduled."""
     basis: Literal["wanted", "measured"] | None
-    """What `bytes_an_hour` is: what is wanted needs it, or it was measured; null while nothing is known."""
+    """How `bytes_an_hour` is known: from what is wanted, or measured; null while it is not known."""
     bytes_an_hour: float | None
     outlook: Literal["ends", "lasts", "unknown"]
     sustained_bytes: float
@@ -163,11 +163,11 @@ class ProviderSummary(BaseModel):
     used_bytes: int
     """Of the quota, in the last 30 days."""
     state: str | None = Field(examples=["rate_limited"])
-    """Why it is not called now, in a word; null while it may be called."""
+    """Why it is not called now, as one word; null while it may be called."""
     standing: str
     """The same as a sentence."""
     units_used: str
-    """How much of its limits is used, for people."""
+    """How much of its limits is used, as text for people."""
     quota_used: str
     forecast: QuotaForecast | None
     """Of an active provider."""
@@ -191,7 +191,7 @@ class ProviderDetails(ProviderSummary):
 
 @router.get("/providers", tags=["providers"])
 def list_providers(request: Request, database: Database, caller: Reader) -> Providers:
-    """Who is asked, within which limits and quota, and what stops them now."""
+    """Providers, their limits and quota, and what stops them now."""
     settings = request.app.state.settings
     with database.connect() as connection:
         contents = _providers(connection, settings, None)
@@ -266,7 +266,7 @@ class InstrumentDetails(BaseModel):
     name: str | None
     currency: str | None
     scale: int
-    """It is stored with so many decimals at least."""
+    """The least number of decimals with which it is stored."""
     calendar: str | None
     listed_on: date | None
     created_at: datetime
@@ -277,7 +277,7 @@ class InstrumentDetails(BaseModel):
     data_types: list[str]
     bounds: list[Bounds]
     spellings: list[Spelled]
-    """How each provider is asked for it."""
+    """Its spelling at each provider."""
 
 
 class AboutSymbol(BaseModel):
@@ -298,7 +298,7 @@ def list_instruments(
     page: Annotated[Page, Depends(_INSTRUMENTS)],
     asset_class: AssetClass = None,
 ) -> Instruments:
-    """The instruments that there are, and how many users watch and hold each."""
+    """Instruments, and how many users watch and hold each."""
     with database.connect() as connection:
         rows = instruments.listed(connection, None, asset_class, page.at_most, after=page.after)
     shown, following = page.cut(rows)

@@ -54,7 +54,7 @@ def read_documents(
     symbol: SymbolName,
     as_of: Annotated[Moment | None, Query(description="As they were believed at this time.")] = None,
 ) -> Documents:
-    """The documents of a symbol. What is missing or stale is asked for, but not by a look into the past."""
+    """The documents of a symbol. Missing and stale ones are queued, unless `as_of` asks for the past."""
     with database.begin() as connection:
         kind = _type_of_documents(connection, data_type)
         symbol = instruments.spelled_anywhere(connection, symbol)

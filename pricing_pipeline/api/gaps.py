@@ -53,7 +53,10 @@ def read_gaps(
     first: Annotated[Day | None, Query(alias="from", description="Else where history begins.")] = None,
     last: Annotated[Day | None, Query(alias="to", description="Else today.")] = None,
 ) -> Gaps:
-    """The trading days of a symbol without a value, and why: only what was not asked for or failed can be fetched."""
+    """The trading days of a symbol without a value, and why.
+
+    A backfill can fetch those of the kinds `not_asked` and `failed`.
+    """
     with database.connect() as connection:
         kind = type_of_prices(connection, data_type)
         symbol = instruments.spelled_anywhere(connection, symbol)

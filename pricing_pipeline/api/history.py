@@ -63,7 +63,7 @@ class Value(BaseModel):
     volume: str | None
     currency: str | None = Field(examples=["USD"])
     adjustment: str = Field(examples=["raw"])
-    """On which basis it is told."""
+    """The basis of the numbers: raw, or adjusted for splits or for total return."""
     provider: str
     call_id: int
     """The call that brought it."""
@@ -142,7 +142,7 @@ async def read_history(
 ) -> Response:
     """Values of one symbol between two days, with their lineage: as they are, or were believed, or adjusted.
 
-    The header Accept, or `format`, chooses JSON, CSV, an Arrow IPC stream or Parquet. It asks for nothing.
+    The header Accept, or `format`, chooses JSON, CSV, an Arrow IPC stream or Parquet. It queues nothing.
     """
     chosen = format or _accepted(request.headers.get("accept", ""))
     selection = _Selection(data_type, symbol, first, last, as_of, adjust, chosen)

@@ -30,7 +30,7 @@ router = APIRouter(tags=["health"], responses=RESPONSES)
 
 
 class RequestTimes:
-    """What this process knows of its own requests. It begins anew with each start, and each process has its own."""
+    """The times of this process's own requests, since its start."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=False)

@@ -1,6 +1,6 @@
-"""`/v1/operations`: side effects such as messages, and what a person does about single ones.
+"""`/v1/operations`: side effects such as messages; retrying and cancelling single ones.
 
-Looking at them needs `operate`, too: they say who is told what.
+Reading them needs `operate`, too, because they say who is told what.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class WholeOperation(Operation):
     worker: str | None
     errors: list[FailedAttempt]
     result: Any
-    """What its handler brought back, if anything."""
+    """The result of its handler, if it returned one."""
 
 
 class OperationCount(BaseModel):
@@ -170,7 +170,7 @@ def cancel_operations(database: Database, _: Operator, body: Ids) -> OperationOu
 
 
 def _require_all(outcomes: Sequence[Outcome]) -> None:
-    """Raise UnknownOperation, so that nothing changes, for the first that there is not."""
+    """Raise UnknownOperation, so that nothing changes, for the first id that is unknown."""
     for outcome in outcomes:
         if outcome.outcome == "unknown":
             raise UnknownOperation(f"operation {outcome.id}: {outcome.words}. Nothing has changed.")

@@ -103,18 +103,18 @@ class Reasons(BaseModel):
 
 @router.get("/prices", response_model=Prices)
 def read_prices(sessions: Sessions, caller: Reader, symbols: Symbols, data_type: DataType = None) -> Response:
-    """The latest prices of symbols, at once: what is missing or stale is asked for, and comes a moment later.
+    """The stored prices of symbols, at once. Missing and stale prices are queued, so a later request has them.
 
-    A price that is not fresh says why. A symbol that is no instrument is listed as missing.
+    A price that is not fresh says why. An unknown symbol is listed as missing.
     """
     return stored(sessions, caller, symbols, data_type)
 
 
 @router.get("/why")
 def explain(database: Database, caller: Reader, symbols: Symbols, data_type: DataType = None) -> Reasons:
-    """Why the prices of symbols are as old as they are. It asks for nothing.
+    """Why the prices of symbols are as old as they are. It queues nothing.
 
-    A symbol that is no instrument is listed as missing.
+    An unknown symbol is listed as missing.
     """
     with database.connect() as connection:
         if data_type is not None:

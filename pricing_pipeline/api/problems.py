@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 _MEDIA_TYPE = "application/problem+json"
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 _SHOWN = 5
-"""So many faults of one request are told."""
+"""How many faults of a request its problem names."""
 
 _STATUSES: Mapping[type[PricingError], int] = {
     errors.CapExceeded: 429,
@@ -32,7 +32,7 @@ _STATUSES: Mapping[type[PricingError], int] = {
     errors.SettingsError: 500,
     errors.SupervisorError: 500,
 }
-"""What is not here is 404 if its name begins with Unknown, and 422 otherwise."""
+"""Other errors are 404 if their name begins with Unknown, and else 422."""
 
 
 class Problem(BaseModel):
@@ -59,15 +59,15 @@ class Refused(Exception):
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": description, "content": {_MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
     for status, description in (
-        (401, "No token, or none of ours"),
+        (401, "The token is missing, unknown or expired"),
         (403, "The token does not allow this"),
-        (404, "There is no such thing"),
-        (408, "The body takes too long to come"),
+        (404, "Nothing has this path, name or id"),
+        (408, "The body takes too long to arrive"),
         (411, "The body has no Content-Length"),
         (413, "The body is too long"),
-        (421, "The server has another name"),
-        (422, "The request cannot be understood, or its values are refused"),
-        (429, "Too much at once"),
+        (421, "The header Host names another server"),
+        (422, "A parameter or a value of the body is refused"),
+        (429, "A cap or a limit is reached"),
         (503, "The database, or Dagster, cannot do it now"),
     )
 }
@@ -77,7 +77,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 def add_handlers(app: FastAPI) -> None:
     """Answer every error with a problem."""
     for kind, handler in _HANDLERS.items():
-        # Whatever else goes wrong reaches the guard, which marks its answers.
+        # Any other exception reaches the guard, which adds its headers to the answer.
         if kind is not Exception:
             app.add_exception_handler(kind, handler)
 
@@ -103,7 +103,7 @@ def request_id(request: Request) -> str:
 
 
 async def response_to(request: Request, error: Exception) -> JSONResponse:
-    """The problem that an error is, for whoever stands before the application."""
+    """The problem of an error, for the guard in front of the application."""
     kind = next(kind for kind in type(error).__mro__ if kind in _HANDLERS)
     return await _HANDLERS[kind](request, error)
 
@@ -163,11 +163,11 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
     if isinstance(error.__cause__, Refused):  # while the body was read
         return await _refused(request, error.__cause__)
-    if error.status_code == 400:  # FastAPI's word for a body that it cannot decode
-        return answer(request, 422, "invalid-request", "the body is no JSON in UTF-8")
+    if error.status_code == 400:  # FastAPI's status for a body that it cannot decode
+        return answer(request, 422, "invalid-request", "the body is not JSON in UTF-8")
     kinds = {
-        404: ("no-such-path", "There is nothing at this path. /openapi.json lists what there is."),
-        405: ("wrong-method", "This path takes another method. /openapi.json lists them."),
+        404: ("no-such-path", "There is nothing at this path. /openapi.json lists the paths."),
+        405: ("wrong-method", "This path takes another method. The header Allow names those that it takes."),
     }
     kind, detail = kinds.get(error.status_code, ("refused", str(error.detail)))
     headers = {"Allow": ", ".join(_methods_of(request))} if error.status_code == 405 else error.headers
@@ -187,12 +187,12 @@ def _methods_of(request: Request) -> list[str]:
 
 
 async def _fault(request: Request, error: Exception) -> JSONResponse:
-    _LOG.error("request %s: a fault of ours", request_id(request), exc_info=error)
+    _LOG.error("request %s: an error of the server", request_id(request), exc_info=error)
     return answer(
         request,
         500,
         "fault",
-        f"the server has a fault. Its log has more under request {request_id(request)}",
+        f"the server failed. Its log has the details under request {request_id(request)}",
     )
 
 

@@ -1,4 +1,4 @@
-"""`/v1/quarantine`: values that are not believed, for people to look at and decide on."""
+"""`/v1/quarantine`: values that are not believed; releasing and rejecting them."""
 
 from __future__ import annotations
 
@@ -160,12 +160,12 @@ def list_values(
 
 @router.get("/{value_id:int}")
 def show_value(database: Database, _: Reader, value_id: Id) -> WholeValue:
-    """One value: why it is not believed, what is stored around it, what others say, and its answer."""
+    """One value: why it is not believed, the values stored around it, second opinions, and its provider's answer."""
     with database.connect() as connection:
         value = quarantined_values.show(connection, value_id)
         if value is None:
             raise UnknownValue(
-                f"there is no quarantined value {value_id}. The list with status=all shows those there are."
+                f"there is no quarantined value {value_id}. The list with status=all shows all of them."
             )
         body = quarantined_values.body(connection, value_id)
         (content,) = _contents(connection, [value])

@@ -1,4 +1,4 @@
-"""`/v1/tasks`: the fetch queue, and what a person does about single tasks."""
+"""`/v1/tasks`: the fetch queue; retrying and cancelling single tasks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class WholeTask(Task):
     backfill_id: UUID | None
     resolved_at: datetime | None
     backoff_until: datetime | None
-    """Until when its pair is not asked for by itself."""
+    """Until when its pair is not queued again."""
     call_id: int | None
     call_outcome: str | None
     http_status: int | None
@@ -135,7 +135,7 @@ def list_tasks(
 ) -> Tasks:
     """Tasks: live ones in the order they are taken, then the newest finished ones.
 
-    A task whose priority or state changes between two pages may be told twice, or not at all.
+    A task whose priority or state changes between two pages may be listed twice, or not at all.
     """
     with database.connect() as connection:
         rows = task_queue.tasks(connection, status, page.at_most, page.after)

@@ -36,8 +36,8 @@ def cost(data_type: str, first: date, last: date | None, symbols: list[str] | No
         request = backfills.checked(connection, data_type, first, last, symbols)
         estimates = backfills.estimate(connection, data_type, request.window, symbols)
         left_out = backfills.left_out(connection, data_type, symbols)
-        standing = backfills.standing(connection, data_type, request.window, symbols)
-    fits = all(estimate.fits for estimate in estimates) and bool(standing)
+        states = backfills.states(connection, data_type, request.window, symbols)
+    fits = all(estimate.fits for estimate in estimates) and bool(states)
     if as_json:
         print_json(
             {
@@ -52,12 +52,12 @@ def cost(data_type: str, first: date, last: date | None, symbols: list[str] | No
                 "minutes": round(max((estimate.seconds for estimate in estimates), default=0.0) / 60, 2),
                 "fits": fits,
                 "left_out": left_out,
-                "standing": standing,
+                "states": states,
                 "providers": [_row(estimate) for estimate in estimates],
             }
         )
     elif not estimates:
-        typer.echo(f"{data_type}: {backfills.nothing_words(request.window, standing, left_out)}.")
+        typer.echo(f"{data_type}: {backfills.nothing_words(request.window, states, left_out)}.")
     else:
         typer.echo(f"{data_type}, {request.window.start} to {request.window.end}:")
         _show(estimates)

@@ -33,7 +33,7 @@ def start(
     """
     settings = load_settings()
     cost, failures, cancelled, left_out = _NO_COST, list[backfills.Failure](), 0, dict[str, int]()
-    standing = dict[str, int]()
+    states = dict[str, int]()
     with open_engine(settings, pool_size=7) as engine:
         with engine.connect() as connection:
             request = backfills.checked(connection, data_type, first, last, symbols)
@@ -45,7 +45,7 @@ def start(
                 failures = backfills.failures(connection, outcome.backfill_id)
                 cancelled = backfills.cancelled(connection, outcome.backfill_id)
                 left_out = backfills.left_out_of(connection, outcome.backfill_id)
-                standing = backfills.standing(connection, data_type, request.window, request.symbols)
+                states = backfills.states(connection, data_type, request.window, request.symbols)
         outcome = replace(
             outcome, failed=max(outcome.failed - cancelled, 0), cancelled=cancelled, left_out=left_out
         )
@@ -59,11 +59,11 @@ def start(
             }
             | asdict(outcome)
             | asdict(cost)
-            | {"standing": standing, "failures": [asdict(failure) for failure in failures]}
+            | {"states": states, "failures": [asdict(failure) for failure in failures]}
         )
     else:
-        _say(request, outcome, cost, standing)
-    if outcome.is_complete and not standing:
+        _say(request, outcome, cost, states)
+    if outcome.is_complete and not states:
         return False
     if not outcome.is_complete:
         _complain(outcome, failures)
@@ -119,7 +119,7 @@ def _progress(data_type: str, *, quiet: bool) -> Iterator[Show]:
         yield show
 
 
-def _say(request: Request, outcome: Outcome, cost: backfills.Cost, standing: Mapping[str, int]) -> None:
+def _say(request: Request, outcome: Outcome, cost: backfills.Cost, states: Mapping[str, int]) -> None:
     window, name = request.window, request.kind.data_type
     whose = "" if request.symbols is None else f" of {listed(request.symbols)}"
     if outcome.run_url is not None:
@@ -127,7 +127,7 @@ def _say(request: Request, outcome: Outcome, cost: backfills.Cost, standing: Map
     if outcome.backfill_id is None:
         return
     if outcome.tasks == 0:
-        why = backfills.nothing_words(window, standing, outcome.left_out)
+        why = backfills.nothing_words(window, states, outcome.left_out)
         typer.echo(f"{name}{whose}: {why}; no call was made.")
         _say_left_out(outcome.left_out)
         return

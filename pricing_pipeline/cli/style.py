@@ -19,7 +19,7 @@ import typer
 Command = TypeVar("Command", bound=Callable[..., None])
 
 Zone = Annotated[
-    str, typer.Option("--zone", metavar="ZONE", help="Of times for people, such as Europe/Berlin.")
+    str, typer.Option("--zone", metavar="ZONE", help="Time zone of the printed times, such as Europe/Berlin.")
 ]
 Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, however wide that is.")]
 

@@ -238,8 +238,8 @@ class Reporter:
     def nothing_words(self, backfill: Backfill, window: Window, symbols: Sequence[str] | None) -> str:
         """Why a backfill without tasks asks for nothing, in a clause."""
         with self._engine.connect() as connection:
-            standing = backfills.standing(connection, backfill.data_type, window, symbols)
-        return backfills.nothing_words(window, standing, backfill.left_out)
+            states = backfills.states(connection, backfill.data_type, window, symbols)
+        return backfills.nothing_words(window, states, backfill.left_out)
 
     def failures(self, backfill: Backfill) -> dg.MetadataValue:
         """Why tasks of a backfill failed, as a table."""

@@ -241,7 +241,7 @@ def left_out(connection: Connection, data_type: str, symbols: Sequence[str] | No
     return dict(connection.execute(query("backfill.left_out"), parameters).scalar_one())
 
 
-_STANDINGS = {
+_STATE_WORDS = {
     "stored": "stored already",
     "queued": "queued already",
     "not_listed": "not listed yet on those days",
@@ -250,18 +250,18 @@ _STANDINGS = {
 }
 
 
-def nothing_words(window: Window, standing: Mapping[str, int], left_out: Mapping[str, int]) -> str:
-    """Why a backfill between two days asks for nothing, in a clause, from the counts of `standing` and `left_out`."""
+def nothing_words(window: Window, states: Mapping[str, int], left_out: Mapping[str, int]) -> str:
+    """Why a backfill between two days asks for nothing, in a clause, from the counts of `states` and `left_out`."""
     days = f"from {window.start} to {window.end}"
-    if not standing:
+    if not states:
         return f"nothing {days} is asked for"
-    if set(standing) == {"stored"}:
+    if set(states) == {"stored"}:
         return f"everything{' else' if left_out else ''} {days} is stored already"
-    counts = ", ".join(f"{standing[name]} {words}" for name, words in _STANDINGS.items() if name in standing)
+    counts = ", ".join(f"{states[name]} {words}" for name, words in _STATE_WORDS.items() if name in states)
     return f"nothing{' else' if left_out else ''} {days} is to be asked for: {counts}"
 
 
-def standing(
+def states(
     connection: Connection, data_type: str, window: Window, symbols: Sequence[str] | None = None
 ) -> dict[str, int]:
     """The states of the instruments in these days, counted, without those that a backfill leaves out."""
@@ -271,7 +271,7 @@ def standing(
         "last_day": window.end,
         "symbols": None if symbols is None else list(symbols),
     }
-    return dict(connection.execute(query("backfill.standing"), parameters).scalar_one())
+    return dict(connection.execute(query("backfill.states"), parameters).scalar_one())
 
 
 def left_out_by_type(connection: Connection) -> dict[str, dict[str, int]]:

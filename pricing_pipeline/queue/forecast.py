@@ -25,7 +25,7 @@ class Forecast:
 
     The three times (UTC, to the hour) are those at which its steps are reached: backfills stop at 75 %, schedules at
     90 %, viewers at 95 %; None = not within the 30 days in which everything that is used now comes back, so never at
-    this rate. `outlook` is `ends` (`ends_at` is set), `lasts` (no end in sight) or `unknown` (too little is measured).
+    this rate. `outlook` is `ends` (`ends_at` is set), `lasts` (it does not end) or `unknown` (too little is measured).
 
     `basis` says what `bytes_an_hour` is: `wanted`, what is wanted at TTLs in the trading hours of the next week needs,
     within the rate limits and at measured sizes; or `measured`, what came in the last day and week (the lower rate of
@@ -66,7 +66,7 @@ class Forecast:
         if self.outlook == "unknown":
             return "too little is measured to say how long it lasts"
         if self.used_bytes >= self.quota_bytes // 100 * 95:
-            return "used up: even viewers leave 5 %"
+            return "used up: 5 % are left as a reserve"
         if self.ends_at is None:
             steps = [
                 f"{work} stop at {moment:%Y-%m-%d %H:00} UTC"
@@ -76,7 +76,7 @@ class Forecast:
                 )
                 if moment is not None
             ]
-            return ", ".join(["no end in sight", *steps])
+            return ", ".join(["lasts", *steps])
         return f"{'would end' if self.is_stretched else 'ends'} at {self.ends_at:%Y-%m-%d %H:00} UTC"
 
     @property

@@ -52,7 +52,7 @@ def test_g6_missing_history_is_fetched_once(cli: CommandLine, core: Core, sandbo
         "calls": 1,
         "units": 2,
         "rows_stored": 68,
-        "standing": {"stored": 2},
+        "states": {"stored": 2},
         "failures": [],
     }
     assert len(sandbox.calls("twelvedata")) == 1

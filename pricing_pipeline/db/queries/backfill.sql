@@ -26,7 +26,7 @@ FROM pricing.cost_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day 
 -- How many instruments a backfill of a whole type, or of some symbols, would leave out, by reason.
 SELECT pricing.left_out(:data_type, CAST(:symbols AS text[]));
 
--- name: standing
+-- name: states
 -- How the instruments that a backfill does not leave out stand between two days, counted.
 SELECT pricing.history_standing(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]));
 

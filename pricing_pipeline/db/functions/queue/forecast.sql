@@ -198,7 +198,7 @@ BEGIN
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.quota_forecasts(text[]) IS
-    'When the quota of each active provider, or of some, will be used up to the step of backfills, of schedules and of viewers, if nothing is stretched: at what is wanted at TTLs within the limits (basis wanted), or at what came in the last day and week, if that is more (measured). outlook: ends, lasts (no end in sight) or unknown (less than a day and not all sizes are measured). Rates are in bytes an hour; sustained_bytes is the most at which nothing stops.';
+    'When the quota of each active provider, or of some, will be used up to the step of backfills, of schedules and of viewers, if nothing is stretched: at what is wanted at TTLs within the limits (basis wanted), or at what came in the last day and week, if that is more (measured). outlook: ends, lasts (it does not end) or unknown (less than a day and not all sizes are measured). Rates are in bytes an hour; sustained_bytes is the most at which nothing stops.';
 
 
 CREATE OR REPLACE FUNCTION pricing.stretch_ttls() RETURNS integer
