@@ -3012,7 +3012,7 @@ GRANT EXECUTE ON FUNCTION pricing.refetch_whole(text,text,date) TO pricing_worke
 CREATE FUNCTION pricing.refetches() RETURNS TABLE(data_type text, symbol text, from_day date, is_history boolean, since timestamp with time zone, provider text, est_bytes bigint, waits_for text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refetches() TO pricing_reader, pricing_worker;
 
--- Wanted symbols that a provider refuses as unknown or left out of the plan, by data type: how many, how many of them had a price before, one of them and why. is_fault: the provider is to blame, and not the symbols. It refuses at least five that were priced within one day, and more than 5 % of those wanted; or at least five, and no symbol of the type ever had a price.
+-- Wanted symbols that a provider refuses as unknown or left out of the plan, by data type: how many, how many of them had a price before, one of them and why. is_fault: the provider is to blame, and not the symbols. Of those wanted that had a price it refuses several that were priced within one day: all, or at least five and more than 5 %. Or it refuses at least five, and no symbol of the type ever had a price.
 CREATE FUNCTION pricing.refused_symbols() RETURNS TABLE(provider text, data_type text, refused bigint, vanished bigint, is_fault boolean, example text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refused_symbols() TO pricing_reader, pricing_worker;
 
