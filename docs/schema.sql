@@ -2436,6 +2436,10 @@ GRANT EXECUTE ON FUNCTION pricing.known_basis(text,text[],timestamp with time zo
 CREATE FUNCTION pricing.known_currencies() RETURNS text[] LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.known_currencies() TO pricing_reader, pricing_worker;
 
+-- What stops a provider, as it is known, or else as it is now. Whoever explains many pairs asks once for a provider.
+CREATE FUNCTION pricing.known_stop(wanted_provider text, stops pricing.provider_stop[]) RETURNS pricing.provider_stop LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.known_stop(text,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
+
 -- What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer's span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.
 CREATE FUNCTION pricing.known_values(wanted_type text, from_provider text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[], is_latest boolean) RETURNS TABLE(symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric, jumps_are_trusted boolean, newest_at timestamp with time zone, newest_amount bigint, newest_scale smallint, earlier_at timestamp with time zone, earlier_amount bigint, earlier_scale smallint, later_at timestamp with time zone, later_amount bigint, later_scale smallint, kin_at timestamp with time zone, kin_amount bigint, kin_scale smallint, same_times timestamp with time zone[], same_amounts bigint[], same_scales smallint[], other_times timestamp with time zone[], other_values numeric[], other_providers text[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.known_values(text,text,text[],timestamp with time zone[],timestamp with time zone[],boolean) TO pricing_reader, pricing_worker;
@@ -3008,7 +3012,7 @@ GRANT EXECUTE ON FUNCTION pricing.refetch_whole(text,text,date) TO pricing_worke
 CREATE FUNCTION pricing.refetches() RETURNS TABLE(data_type text, symbol text, from_day date, is_history boolean, since timestamp with time zone, provider text, est_bytes bigint, waits_for text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refetches() TO pricing_reader, pricing_worker;
 
--- Wanted symbols that a provider refuses as unknown or left out of the plan, by data type: how many, how many of them had a price before, one of them and why. is_fault: the provider is to blame, and not the symbols. It refuses at least five that were priced within one day, and more than 5 % of those wanted; or at least five, and no symbol of the type ever had a price.
+-- Wanted symbols that a provider refuses as unknown or left out of the plan, by data type: how many, how many of them had a price before, one of them and why. is_fault: the provider is to blame, and not the symbols. Of those wanted that had a price it refuses several that were priced within one day: all, or at least five and more than 5 %. Or it refuses at least five, and no symbol of the type ever had a price.
 CREATE FUNCTION pricing.refused_symbols() RETURNS TABLE(provider text, data_type text, refused bigint, vanished bigint, is_fault boolean, example text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refused_symbols() TO pricing_reader, pricing_worker;
 
@@ -3256,6 +3260,10 @@ GRANT EXECUTE ON FUNCTION pricing.stale_since(text,text,timestamp with time zone
 CREATE FUNCTION pricing.stalled_providers(started timestamp with time zone DEFAULT '-infinity'::timestamp with time zone) RETURNS TABLE(provider text, tasks bigint, since timestamp with time zone) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stalled_providers(timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- Why a provider may not be asked now, whatever the work: provider_off, breaker_open, key_refused, throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.
+CREATE FUNCTION pricing.stop_of(wanted_provider text) RETURNS pricing.provider_stop LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.stop_of(text) TO pricing_reader, pricing_worker;
+
 -- Cancels what waits for paused instruments, or for one. Returns how many.
 CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_paused(text,text) TO pricing_worker;
@@ -3479,16 +3487,16 @@ CREATE FUNCTION pricing.watched_calendars_of(wanted_provider text) RETURNS SETOF
 GRANT EXECUTE ON FUNCTION pricing.watched_calendars_of(text) TO pricing_reader, pricing_worker;
 
 -- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.
-CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone, is_outdated boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone, is_outdated boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_nestloop=off;
 GRANT EXECUTE ON FUNCTION pricing.watched_pairs(text[]) TO pricing_reader, pricing_worker;
 
 -- Why a pair's price is as old as it is, as the HTTP API answers it.
-CREATE FUNCTION pricing.why_as_json(data_type text, symbol text) RETURNS json LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.why_as_json(text,text) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.why_as_json(data_type text, symbol text, stops pricing.provider_stop[]) RETURNS json LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_as_json(text,text,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
 
 -- Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.
-CREATE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, OUT state text, OUT sentence text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_call_queue_dead) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, stops pricing.provider_stop[], OUT state text, OUT sentence text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_call_queue_dead,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
 
 -- Why a pair that counts as fresh is as old as it is: by its TTL, its market, its source or its staleness function.
 CREATE FUNCTION pricing.why_judged_fresh(kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -3518,21 +3526,25 @@ GRANT EXECUTE ON FUNCTION pricing.why_not_queued(pricing.data_type_registry,pric
 CREATE FUNCTION pricing.why_not_scheduled(kind pricing.data_type_registry, wanted_symbol text, wanted_provider text, needed bigint, fetched_at timestamp with time zone, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_not_scheduled(pricing.data_type_registry,text,text,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Why a pair's price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states.
-CREATE FUNCTION pricing.why_old(wanted_type text, wanted_symbol text, OUT state text, OUT sentence text, OUT observed_at timestamp with time zone, OUT fetched_at timestamp with time zone, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.why_old(text,text) TO pricing_reader, pricing_worker;
+-- Why a pair's price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states. stops = what is known to stop providers, of which else each pair asks.
+CREATE FUNCTION pricing.why_old(wanted_type text, wanted_symbol text, stops pricing.provider_stop[] DEFAULT '{}'::pricing.provider_stop[], OUT state text, OUT sentence text, OUT observed_at timestamp with time zone, OUT fetched_at timestamp with time zone, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_old(text,text,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
 
 -- Why a live task has brought no price yet.
-CREATE FUNCTION pricing.why_queued(task pricing.api_call_queue_live, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.why_queued(pricing.api_call_queue_live) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.why_queued(task pricing.api_call_queue_live, stops pricing.provider_stop[], OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_queued(pricing.api_call_queue_live,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
 
 -- One of the sentences that say why a price is old, with these words in it.
 CREATE FUNCTION pricing.why_sentence(said text, VARIADIC words text[] DEFAULT '{}'::text[]) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_sentence(text,text[]) TO pricing_reader, pricing_worker;
 
 -- Why a pair that counts as stale has no newer value: what was sent is not believed, its task has not ended, it backs off, its market is closed, or it has no task.
-CREATE FUNCTION pricing.why_stale(kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.why_stale(pricing.data_type_registry,pricing.instruments,pricing.demand,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.why_stale(kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, stops pricing.provider_stop[], OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_stale(pricing.data_type_registry,pricing.instruments,pricing.demand,timestamp with time zone,interval,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
+
+-- The same of work of this priority that needs so many bytes, which the quota may have no room for: then it is quota_spent. NULL = its provider may be asked.
+CREATE FUNCTION pricing.why_stopped(stop pricing.provider_stop, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_stopped(pricing.provider_stop,integer,bigint) TO pricing_reader, pricing_worker;
 
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;

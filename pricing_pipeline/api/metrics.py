@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -23,6 +25,8 @@ from pricing_pipeline.operations.figures import COUNTER, HISTOGRAM, Figures, Met
 _KEPT_SECONDS = 5.0
 _PATIENCE_SECONDS = 8.0
 """Prometheus gives up after ten seconds."""
+_KNOWN_SECONDS = 300.0
+"""So long figures are told that cannot be read anew: for as long as Prometheus itself goes on with an old sample."""
 _PREFIX = "/v1"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -86,18 +90,75 @@ class Measured:
         await self._app(scope, receive, send_noted)
 
 
-def kept_figures(engine: Engine) -> Kept[Figures]:
-    """The figures of the pipeline, read at most every five seconds."""
-    return Kept(lambda: figures.measure(engine), seconds=_KEPT_SECONDS, patience=_PATIENCE_SECONDS)
+class KnownFigures:
+    """The figures of the pipeline, read at most every five seconds; those that cannot be read now as they were last.
+
+    A graph goes blank least of all while the database is slow. What is older than five minutes is told no more.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Figures],
+        *,
+        kept: float = _KEPT_SECONDS,
+        patience: float = _PATIENCE_SECONDS,
+    ) -> None:
+        self._read = read
+        self._kept = Kept(self._remember, seconds=kept, patience=patience)
+        self._last: dict[str, tuple[float, Sequence[Row]]] = {}
+        self._failed: Sequence[str] = ()
+        self._took = 0.0
+
+    async def get(self) -> Known:
+        """What is known now. Raises TimeoutError if reading takes too long, and nothing is known of the last minutes;
+        and DatabaseError if the database does not answer at all."""
+        with suppress(TimeoutError):
+            await self._kept.get()
+        now = time.monotonic()
+        # In one step: another thread writes into it.
+        last = {
+            name: (now - read_at, rows)
+            for name, (read_at, rows) in self._last.copy().items()
+            if now - read_at <= _KNOWN_SECONDS
+        }
+        if not last:
+            raise TimeoutError
+        return Known(
+            {name: rows for name, (_, rows) in last.items()},
+            {name: age for name, (age, _) in last.items()},
+            self._failed,
+            self._took,
+        )
+
+    def _remember(self) -> None:
+        # In the thread that reads: what comes too late for whoever asked is not lost.
+        found = self._read()
+        self._last |= {name: (found.began_at, rows) for name, rows in found.rows.items()}
+        self._failed, self._took = found.failed, found.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The rows of each source as they are known, how old they are, and which the last reading did not get."""
+
+    rows: Mapping[str, Sequence[Row]]
+    ages: Mapping[str, float]
+    failed: Sequence[str]
+    seconds: float
+
+
+def kept_figures(engine: Engine) -> KnownFigures:
+    """The figures of the pipeline of this database."""
+    return KnownFigures(lambda: figures.measure(engine))
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def read_metrics(request: Request, _: Reader) -> Response:
     """Figures for Prometheus, which sends a token with the scope `read`. docs/metrics.md says what each means."""
-    kept: Kept[Figures] = request.app.state.figures
+    known: KnownFigures = request.app.state.figures
     times: RequestTimes = request.app.state.request_times
     try:
-        measured = await kept.get()
+        measured = await known.get()
     except TimeoutError:
         raise Refused(
             503, "database-busy", "the database takes too long to say", {"Retry-After": "5"}
@@ -112,7 +173,7 @@ async def read_metrics(request: Request, _: Reader) -> Response:
 class _Collector:
     """Figures in the shape that prometheus-client collects."""
 
-    def __init__(self, measured: Figures) -> None:
+    def __init__(self, measured: Known) -> None:
         self._figures = measured
 
     def collect(self) -> Iterator[Family]:
@@ -124,10 +185,15 @@ class _Collector:
         for source in figures.SOURCES:
             missing.add_metric([source.name], int(source.name in self._figures.failed))
         yield missing
+        age = GaugeMetricFamily("pricing_metrics_age_seconds", AGE, labels=["source"])
+        for name, seconds in self._figures.ages.items():
+            age.add_metric([name], seconds)
+        yield age
         yield GaugeMetricFamily("pricing_metrics_seconds", TOOK, value=self._figures.seconds)
 
 
 MISSING = "1 while these figures could not be read"
+AGE = "how long ago reading these figures began"
 TOOK = "how long reading the figures took"
 
 

@@ -21,6 +21,7 @@ from pricing_pipeline.defs.draining import drain
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline.defs.ours import DRAIN_TAG, SUBSCRIPTIONS, latest_key, provider_key, stored_key
+from pricing_pipeline.defs.page_links import page_link
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -132,6 +133,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             metadata={
                 "dagster/table_name": "pricing.collector_call_log",
                 **url_metadata(name, base_url),
+                **page_link(f"provider-{name}"),
                 **_code(f"providers/{name}.py"),
             },
         )
@@ -144,6 +146,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
         description="The pairs that people watch now, kept alive by heartbeats. They decide what is refreshed.",
         metadata={
             "dagster/table_name": "pricing.active_subscriptions",
+            **page_link("watched"),
             **_code("db/functions/demand/demand.sql"),
         },
     )
@@ -171,6 +174,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
             metadata={
                 "dagster/table_name": f"pricing.{kind.table_name}",
                 "ttl_minutes": kind.default_ttl_minutes,
+                **page_link(f"type-{kind.data_type}"),
                 **_code(
                     "db/functions/prices/documents.sql"
                     if kind.fetcher.is_document
@@ -246,6 +250,7 @@ def _stored_spec(
         metadata={
             "dagster/table_name": _history_table(kind),
             "dagster/column_schema": _DOCUMENTS_COLUMNS if kind.fetcher.is_document else _HISTORY_COLUMNS,
+            **page_link("backfills"),
             **_code("refresh/refresher.py", "refresh/settling.py"),
         },
         tags={"strategy": kind.refresh_strategy},

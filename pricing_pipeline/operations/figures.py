@@ -56,10 +56,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The rows of each source that could be read, and the names of those that could not; how long reading took."""
+    """The rows of each source that could be read, and the names of those that could not.
+
+    Reading began at `began_at`, on the clock of `time.monotonic`, and took `seconds`.
+    """
 
     rows: Mapping[str, Sequence[Row]]
     failed: Sequence[str]
+    began_at: float
     seconds: float
 
 
@@ -266,4 +270,4 @@ def measure(engine: Engine) -> Figures:
             except DBAPIError as error:
                 failed.append(source.name)
                 _LOG.warning("the figures %s are missing: %s", source.name, reason(error))
-    return Figures(rows, failed, time.monotonic() - began)
+    return Figures(rows, failed, began, time.monotonic() - began)

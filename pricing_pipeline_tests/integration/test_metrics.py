@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,11 +15,13 @@ from sqlalchemy import text
 
 from pricing_pipeline.api import metrics as api_metrics
 from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.operations import alerts, figures, operation_queue
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import fail_task, open_breaker, use_quota, warn
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api
+from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.working import go_on, start
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -288,7 +292,7 @@ def test_b22_requests_are_timed_by_route_and_kind_of_status(api: RunningApi) -> 
 
 def test_b22_two_processes_and_a_restart_tell_the_same_of_the_pipeline(busy: Core, api: RunningApi) -> None:
     def of_pipeline(samples: Samples) -> Samples:
-        own = ("pricing_api_", "pricing_metrics_seconds", "pricing_lock_")
+        own = ("pricing_api_", "pricing_metrics_seconds", "pricing_metrics_age_seconds", "pricing_lock_")
         return {key: number for key, number in samples.items() if not key[0].startswith(own)}
 
     caller = api.caller(Scope.READ)
@@ -304,6 +308,85 @@ def test_b22_a_figure_that_fails_stops_no_other(busy: Core, api: RunningApi) -> 
     assert value(samples, "pricing_metrics_missing", source="tasks") == 0
     assert not [key for key in samples if key[0] == "pricing_warnings"]
     assert value(samples, "pricing_provider_breaker", provider=TWELVEDATA, state="open") == 1
+
+
+def reading(number: int, *failed: str) -> figures.Figures:
+    """A reading in which so many drains are at work."""
+    rows = {"runs": [{"start_seconds": None, "drains": number}], "alerts": []}
+    found = {name: of for name, of in rows.items() if name not in failed}
+    return figures.Figures(found, failed, time.monotonic(), 0.0)
+
+
+def test_b22_figures_that_cannot_be_read_stay_as_they_were_for_five_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    readings: Iterator[tuple[Any, ...]] = iter([(1,), (2, "alerts"), *[(3, "runs", "alerts")] * 3])
+
+    async def look() -> None:
+        nonlocal now
+        known = api_metrics.KnownFigures(lambda: reading(*next(readings)))
+        found = await known.get()
+        assert (found.ages, list(found.failed)) == ({"runs": 0, "alerts": 0}, [])
+        now = 106.0
+        found = await known.get()
+        assert found.rows["runs"][0]["drains"] == 2
+        assert (found.ages, list(found.failed)) == ({"runs": 0, "alerts": 6}, ["alerts"])
+        now = 400.0
+        found = await known.get()
+        assert found.ages == {"runs": 294, "alerts": 300}
+        now = 406.0
+        assert (await known.get()).ages == {"runs": 300}, "what is older is told no more"
+        now = 412.0
+        with pytest.raises(TimeoutError):
+            await known.get()
+
+    asyncio.run(look())
+
+
+def test_b22_a_slow_database_blanks_no_graph(api: RunningApi, core: Core) -> None:
+    caller, go_on = api.caller(Scope.READ), threading.Event()
+    slow = threading.Event()
+
+    def read() -> figures.Figures:
+        if slow.is_set():
+            assert go_on.wait(PATIENCE)
+        return figures.measure(core.engine)
+
+    api.app.state.figures = api_metrics.KnownFigures(read, patience=0.1, kept=0)
+    header = {"Authorization": f"Bearer {caller.token}"}
+    slow.set()
+    assert api.client.get("/metrics", headers=header).status_code == 503, "nothing is known yet"
+    go_on.set()
+    while api.client.get("/metrics", headers=header).status_code == 503:
+        time.sleep(0.05)
+    go_on.clear()
+    first, second = scrape(api, caller), scrape(api, caller)
+    assert value(first, "pricing_drains") == value(second, "pricing_drains") == 0
+    ages = [value(samples, "pricing_metrics_age_seconds", source="runs") for samples in (first, second)]
+    go_on.set()
+    for thread in threading.enumerate():
+        if thread.name == "kept":
+            thread.join(PATIENCE)  # it reads with the engine of this test
+    assert 0 < (ages[0] or 0) < (ages[1] or 0)
+
+
+def test_b22_a_database_that_is_gone_fails_the_scrape() -> None:
+    readings = iter([reading(1)])
+
+    def read() -> figures.Figures:
+        for found in readings:
+            return found
+        raise DatabaseError("nobody answers")
+
+    async def look() -> None:
+        known = api_metrics.KnownFigures(read, kept=0)
+        await known.get()
+        with pytest.raises(DatabaseError):
+            await known.get()
+
+    asyncio.run(look())
 
 
 def test_b22_ages_of_locks_show_who_holds_others_up(core: Core) -> None:

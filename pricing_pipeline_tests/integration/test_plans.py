@@ -246,6 +246,34 @@ def test_b7_a_first_heartbeat_reads_its_own_pairs(reads: Callable[..., Reads]) -
     assert seen.total < 200, seen.rows
 
 
+def test_f4_what_stops_a_provider_is_asked_once_for_a_read(
+    reads: Callable[..., Reads], filled: Connection[Any]
+) -> None:
+    filled.execute("UPDATE pricing.latest_prices SET fetched_at = '2000-01-01' WHERE symbol LIKE 'S1_'")
+    read = "SELECT pricing.prices_to_read(%s, 'equity_quote')"
+    two, ten = (reads(read, [f"S1{number}" for number in range(count)]) for count in (2, 10))
+    log = "collector_call_log_rate"
+    assert 0 < two.rows[log] < 60
+    assert ten.rows[log] == pytest.approx(two.rows[log], abs=5), "time passes"
+    fresh = reads(read, ["S1", "S2"])
+    assert log not in fresh.rows, "nobody asks why"
+
+
+def test_b22_how_pairs_are_served_is_known_without_looking_each_up(
+    reads: Callable[..., Reads], filled: Connection[Any]
+) -> None:
+    filled.execute(
+        "INSERT INTO pricing.pair_requests (kind, user_id, data_type, symbol, requested_at)"
+        " SELECT 'watched', 'user 1', 'equity_quote', 'NEW' || n, pricing.clock() FROM generate_series(1, 100) n"
+    )
+    (states,) = filled.execute("SELECT count(*) FROM pricing.watched_pairs()").fetchone() or (0,)
+    assert states == 20_100
+    seen = reads("SELECT count(*) FROM pricing.watched_pairs()")
+    assert seen.rows["active_subscriptions"] == 40_000, "each is read once"
+    assert seen.rows.get("demand_pkey", 0) <= 100, "those of requests"
+    assert not {"active_subscriptions_pair", "latest_prices_pkey"} & seen.rows.keys()
+
+
 STEPS = {
     "promote": "SELECT pricing.promote_tasks()",
     "recover": "SELECT pricing.recover_tasks()",

@@ -392,7 +392,8 @@ def test_f4_why_viewers_wait_is_told_for_the_longest_first(core: Core, clock: Cl
 
 def test_f4_a_reader_may_ask(core: Core) -> None:
     assert core.one(
-        "SELECT has_function_privilege('pricing_reader', 'pricing.why_old(text,text)', 'EXECUTE')"
+        "SELECT has_function_privilege('pricing_reader',"
+        " 'pricing.why_old(text,text,pricing.provider_stop[])', 'EXECUTE')"
     ), "it changes nothing"
 
 

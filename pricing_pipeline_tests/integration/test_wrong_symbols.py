@@ -76,6 +76,14 @@ def test_b21_a_provider_that_knows_no_symbol_any_more_is_an_alert(core: Core, cl
     )
 
 
+def test_b21_a_provider_that_knows_neither_of_two_symbols_any_more_is_an_alert(
+    core: Core, clock: Clock
+) -> None:
+    """Where little is watched, all of it is many."""
+    refuse_known("A", "B")(core, clock)
+    assert raised(core) == {"symbols_unknown": "P1"}
+
+
 def test_b21_a_provider_that_never_knew_any_symbol_is_an_alert(core: Core, clock: Clock) -> None:
     refuse_new(*FIVE)(core, clock)
     assert raised(core) == {"symbols_unknown": "P1"}
@@ -127,7 +135,11 @@ def test_b21_what_counts_as_a_fault_follows_the_rule(
     assert found is not None
     assert (found.refused, found.vanished) == (refused, vanished)
     together = at_once or earlier
-    assert found.is_fault == (refused >= 5 and (together > 0.05 * priced if together >= 5 else priced == 0))
+    if together > 1:
+        expected = together > 0.05 * priced and (together >= 5 or together == priced)
+    else:
+        expected = refused >= 5 and priced == 0
+    assert found.is_fault == expected
 
 
 ARRANGED = (

@@ -78,8 +78,9 @@ def close_breaker(core: Core) -> None:
 
 
 def test_b21_an_alert_about_a_provider_fails_the_check_of_its_types_until_it_is_over(
-    stage: Stage, core: Core, clock: Clock
+    stage: Stage, core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PRICING_PAGE_URL", "https://prices.example.com")
     core.call("SELECT pricing.run_duties()")
     quiet = stage.tick(SENSOR)
     assert (judged(quiet), quiet.skip_message) == ({}, "nothing has changed")
@@ -93,6 +94,7 @@ def test_b21_an_alert_about_a_provider_fails_the_check_of_its_types_until_it_is_
     assert told["alert"] == "breaker_open (P1) of twelvedata"
     assert told["look_after_it"] == f"pricing-pipeline alert acknowledge {alert_id}"
     assert told["what_to_do"].startswith("**breaker_open** (docs/runbook.md#breaker_open)")
+    assert told["operations_page"] == f"https://prices.example.com/#alert-{alert_id}"
     assert told["since"] == core.clock().timestamp()
     (row,) = told["open_alerts"]
     assert row["what"].endswith("![x](http://evil/x)")

@@ -9,8 +9,11 @@ import dagster as dg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.api.page.reading import read
+from pricing_pipeline.api.page.rendering import sections
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage
+from pricing_pipeline_tests.fixtures.home import running_in
 
 TYPES = (DAILY, QUOTE, FX, NAV)
 PROVIDERS = {dg.AssetKey(["provider", name]) for name in ("mfapi", "twelvedata", "yahoo", "fmp")}
@@ -117,6 +120,41 @@ def test_g1_assets_say_what_they_are(stage: Stage, core: Core) -> None:
     assert "2000-01-01 can be backfilled" in stage.spec("price_history", DAILY).description
     assert "none to backfill" in stage.spec("price_history", QUOTE).description
     assert "15 minutes after it was fetched" in stage.spec("latest_price", FX).description
+
+
+def page_links(stage: Stage) -> dict[str, str]:
+    """The links to the operations page, by asset."""
+    return {
+        spec.key.to_user_string(): spec.metadata["operations_page"].value
+        for spec in stage.definitions.resolve_all_asset_specs()
+        if "operations_page" in spec.metadata
+    }
+
+
+def test_g5_each_asset_leads_to_its_place_on_the_operations_page(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert page_links(stage) == {}, "nobody knows where people open it"
+    with running_in(tmp_path, urls={"api": "http://127.0.0.1:8123"}):
+        stage.reload()
+    links = page_links(stage)
+    assert {dg.AssetKey.from_user_string(key) for key in links} == keys(stage)
+    assert links[f"latest_price/{QUOTE}"] == f"http://127.0.0.1:8123/#type-{QUOTE}"
+    assert links["provider/twelvedata"] == "http://127.0.0.1:8123/#provider-twelvedata"
+    monkeypatch.setenv("PRICING_PAGE_URL", "https://prices.example.com/ops/")
+    stage.reload()
+    assert page_links(stage)["active_subscriptions"] == "https://prices.example.com/ops/#watched"
+
+
+def test_g5_the_places_that_assets_lead_to_are_on_the_page(
+    stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRICING_PAGE_URL", "https://prices.example.com")
+    stage.reload()
+    with core.engine.begin() as connection:
+        html = sections(read(connection), ui_url=None, may_operate=False)
+    for link in page_links(stage).values():
+        assert f' id="{link.partition("#")[2]}"' in html
 
 
 def test_g1_column_schemas_are_those_of_the_database(stage: Stage, core: Core) -> None:

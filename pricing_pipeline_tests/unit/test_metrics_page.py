@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pricing_pipeline.api.metrics import MISSING, TOOK, RequestTimes
+from pricing_pipeline.api.metrics import AGE, MISSING, TOOK, RequestTimes
 from pricing_pipeline.operations.figures import COUNTER, GAUGE, HISTOGRAM, SOURCES
 from pricing_pipeline_tests.support.pages import ROOT
 
@@ -34,6 +34,7 @@ def exported() -> Described:
         for metric in source.metrics
     }
     described["pricing_metrics_missing"] = GAUGE, frozenset({"source"}), MISSING
+    described["pricing_metrics_age_seconds"] = GAUGE, frozenset({"source"}), AGE
     described["pricing_metrics_seconds"] = GAUGE, frozenset(), TOOK
     times = RequestTimes()
     times.note({"type": "http", "method": "GET"}, 200, 0.1)

@@ -8,14 +8,14 @@ $$;
 COMMENT ON FUNCTION pricing.format_iso(timestamptz) IS 'A time for programs: ISO 8601 in UTC, with microseconds.';
 
 
-CREATE OR REPLACE FUNCTION pricing.why_as_json(data_type text, symbol text) RETURNS json
+CREATE OR REPLACE FUNCTION pricing.why_as_json(data_type text, symbol text, stops pricing.provider_stop[]) RETURNS json
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN (SELECT json_build_object('state', w.state, 'sentence', w.sentence, 'since', pricing.format_iso(w.since),
                                      'next_at', pricing.format_iso(w.next_at))
-            FROM pricing.why_old(data_type, symbol) w);
+            FROM pricing.why_old(data_type, symbol, stops) w);
 END $$;
-COMMENT ON FUNCTION pricing.why_as_json(text, text) IS 'Why a pair''s price is as old as it is, as the HTTP API answers it.';
+COMMENT ON FUNCTION pricing.why_as_json(text, text, pricing.provider_stop[]) IS 'Why a pair''s price is as old as it is, as the HTTP API answers it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.spelled_once(symbols text[]) RETURNS text[]
@@ -57,14 +57,22 @@ BEGIN
         LEFT JOIN pricing.data_collectors p ON p.provider = l.provider
         WHERE (wanted_type IS NULL OR r.data_type = wanted_type) AND NOT pricing.is_document(r.fetcher)
           AND (r.is_active OR l.fetched_at IS NOT NULL)
-        ORDER BY 1, 2)
+        ORDER BY 1, 2),
+    -- What stops a provider is asked once for many pairs, and only if there are any that are old.
+    stops AS (
+        SELECT ARRAY(
+            SELECT pricing.stop_of(o.provider)
+            FROM (SELECT coalesce(x.provider, (SELECT q.provider FROM pricing.api_call_queue_live q
+                                               WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity'))) AS provider
+                  FROM pairs x WHERE NOT x.fresh) o
+            WHERE o.provider IS NOT NULL GROUP BY o.provider HAVING count(*) > 1) AS known)
     SELECT json_agg(json_build_object(
                'data_type', x.data_type, 'symbol', x.symbol, 'price', (x.amount * ('1e-' || x.scale)::numeric)::text, 'currency', x.currency,
                'observed_at', pricing.format_iso(x.observed_at), 'fetched_at', pricing.format_iso(x.fetched_at),
                'age_seconds', round(extract(epoch FROM now_ - x.fetched_at), 3), 'fresh', x.fresh, 'paused', x.paused,
                'provider', x.provider, 'provider_active', x.provider_active, 'frozen_since', pricing.format_iso(x.frozen_since),
-               'why', CASE WHEN NOT x.fresh THEN pricing.why_as_json(x.data_type, x.symbol) END)) FILTER (WHERE x.fetched_at IS NOT NULL),
-           json_agg(json_build_object('data_type', x.data_type, 'symbol', x.symbol, 'why', pricing.why_as_json(x.data_type, x.symbol)))
+               'why', CASE WHEN NOT x.fresh THEN pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s)) END)) FILTER (WHERE x.fetched_at IS NOT NULL),
+           json_agg(json_build_object('data_type', x.data_type, 'symbol', x.symbol, 'why', pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s))))
                FILTER (WHERE x.fetched_at IS NULL),
            array_agg(x.symbol),
            array_agg(x.data_type) FILTER (WHERE x.is_active AND (x.is_judged_elsewhere OR NOT x.fresh)),

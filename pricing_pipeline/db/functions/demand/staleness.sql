@@ -330,6 +330,11 @@ DECLARE
     verdict boolean;
 BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = is_pair_stale.data_type;
+    -- As most are judged: a statement that is planned once, which cannot fail.
+    IF kind.staleness_function = 'is_data_stale' AND kind.table_name = 'latest_price_' || kind.data_type THEN
+        RETURN coalesce((SELECT pricing.is_data_stale(l.fetched_at, CASE WHEN l.cache_ttl_minutes > 0 THEN l.cache_ttl_minutes ELSE kind.default_ttl_minutes END)
+                         FROM pricing.latest_answers l WHERE (l.data_type, l.symbol) = (is_pair_stale.data_type, is_pair_stale.symbol)), true);
+    END IF;
     BEGIN
         EXECUTE pg_catalog.format(
             'SELECT pricing.%I(%s v.%I, CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $2 END) FROM (SELECT $1) AS w (symbol) LEFT JOIN %s v ON v.%I = w.symbol',

@@ -129,54 +129,97 @@ COMMENT ON FUNCTION pricing.limits_shown(text) IS
     'The limits that providers, or one of them, have shown to be lower than what is written down: a sentence about each, and the command that corrects it.';
 
 
-CREATE OR REPLACE FUNCTION pricing.why_not_called(
-    wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamptz)
+CREATE OR REPLACE FUNCTION pricing.stop_of(wanted_provider text) RETURNS pricing.provider_stop
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     collector pricing.data_collectors;
     provider_ pricing.provider_state;
-    used bigint;
-    allowed bigint;
+    stop pricing.provider_stop;
     shown text := (SELECT coalesce(string_agg('. ' || l.sentence, ''), '') FROM pricing.limits_shown(wanted_provider) l);
 BEGIN
     SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = wanted_provider;
     SELECT * INTO provider_ FROM pricing.provider_state s WHERE s.provider = wanted_provider;
+    stop.provider := wanted_provider;
     IF NOT coalesce(collector.is_active, false) THEN
-        state := 'provider_off';
-        sentence := pricing.why_sentence('provider_off', wanted_provider);
-        RETURN;
+        stop.state := 'provider_off';
+        stop.sentence := pricing.why_sentence('provider_off', wanted_provider);
+        RETURN stop;
     ELSIF provider_.breaker <> 'closed' THEN
-        state := 'breaker_open';
-        next_at := greatest(pricing.next_probe_at(provider_), now_);
-        sentence := pricing.why_sentence(
+        stop.state := 'breaker_open';
+        stop.next_at := greatest(pricing.next_probe_at(provider_), now_);
+        stop.sentence := pricing.why_sentence(
             'breaker_open', wanted_provider, CASE provider_.breaker WHEN 'open' THEN 'open' ELSE 'half open' END,
             pricing.format_time(provider_.breaker_since), pricing.without_full_stop(provider_.breaker_reason),
             CASE WHEN provider_.breaker = 'half_open' THEN 'a probe is under way'
-                 WHEN next_at > now_ THEN 'the next probe is made at ' || pricing.format_time(next_at) || ' at the latest'
+                 WHEN stop.next_at > now_ THEN 'the next probe is made at ' || pricing.format_time(stop.next_at) || ' at the latest'
                  ELSE 'the next task is the probe' END);
-        RETURN;
+        RETURN stop;
     END IF;
-    SELECT w.state, w.sentence, w.next_at INTO state, sentence, next_at FROM pricing.why_no_key(wanted_provider) w;
-    IF state IS NOT NULL THEN
-        sentence := sentence || CASE state WHEN 'throttled' THEN shown ELSE '' END;
-        RETURN;
+    SELECT w.state, w.sentence, w.next_at INTO stop.state, stop.sentence, stop.next_at FROM pricing.why_no_key(wanted_provider) w;
+    IF stop.state IS NOT NULL THEN
+        stop.sentence := stop.sentence || CASE stop.state WHEN 'throttled' THEN shown ELSE '' END;
+        RETURN stop;
     END IF;
-    used := pricing.bytes_used(wanted_provider, now_);
-    allowed := pricing.quota_for(collector.quota_bytes, priority);
-    IF used + needed > allowed THEN
+    stop.quota_bytes := collector.quota_bytes;
+    stop.used_bytes := pricing.bytes_used(wanted_provider, now_);
+    IF pricing.units_available(wanted_provider, now_) <= 0 THEN
+        stop.state := 'rate_limited';
+        SELECT w.sentence || shown, w.next_at INTO stop.sentence, stop.next_at FROM pricing.why_no_units(wanted_provider) w;
+    END IF;
+    RETURN stop;
+END $$;
+COMMENT ON FUNCTION pricing.stop_of(text) IS
+    'Why a provider may not be asked now, whatever the work: provider_off, breaker_open, key_refused, throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.';
+
+
+CREATE OR REPLACE FUNCTION pricing.why_stopped(
+    stop pricing.provider_stop, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    allowed bigint := pricing.quota_for(stop.quota_bytes, priority);
+BEGIN
+    IF stop.used_bytes + needed > allowed THEN
         state := 'quota_spent';
-        sentence := pricing.why_sentence('no_quota', wanted_provider, used::text, allowed::text, needed::text);
-    ELSIF pricing.units_available(wanted_provider, now_) <= 0 THEN
-        state := 'rate_limited';
-        SELECT w.sentence || shown, w.next_at INTO sentence, next_at FROM pricing.why_no_units(wanted_provider) w;
+        sentence := pricing.why_sentence('no_quota', stop.provider, stop.used_bytes::text, allowed::text, needed::text);
+    ELSE
+        state := stop.state;
+        sentence := stop.sentence;
+        next_at := stop.next_at;
     END IF;
+END $$;
+COMMENT ON FUNCTION pricing.why_stopped(pricing.provider_stop, integer, bigint) IS
+    'The same of work of this priority that needs so many bytes, which the quota may have no room for: then it is quota_spent. NULL = its provider may be asked.';
+
+
+CREATE OR REPLACE FUNCTION pricing.why_not_called(
+    wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    SELECT w.* INTO state, sentence, next_at FROM pricing.why_stopped(pricing.stop_of(wanted_provider), priority, needed) w;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS
     'Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.';
 
 
-CREATE OR REPLACE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, OUT state text, OUT sentence text)
+CREATE OR REPLACE FUNCTION pricing.known_stop(wanted_provider text, stops pricing.provider_stop[]) RETURNS pricing.provider_stop
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    stop pricing.provider_stop;
+BEGIN
+    FOREACH stop IN ARRAY stops LOOP
+        IF stop.provider = wanted_provider THEN
+            RETURN stop;
+        END IF;
+    END LOOP;
+    RETURN pricing.stop_of(wanted_provider);
+END $$;
+COMMENT ON FUNCTION pricing.known_stop(text, pricing.provider_stop[]) IS
+    'What stops a provider, as it is known, or else as it is now. Whoever explains many pairs asks once for a provider.';
+
+
+CREATE OR REPLACE FUNCTION pricing.why_backing_off(
+    pair pricing.demand, dead pricing.api_call_queue_dead, stops pricing.provider_stop[], OUT state text, OUT sentence text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     stop record;
@@ -196,7 +239,7 @@ BEGIN
     END IF;
     -- Trouble: its viewers are owed a price all the while.
     state := CASE WHEN dead.failure_kind IN ('endpoint_restricted', 'misconfigured') THEN dead.failure_kind ELSE 'backing_off' END;
-    SELECT w.* INTO stop FROM pricing.why_not_called(dead.provider, 1, coalesce(dead.est_bytes, 0)) w WHERE dead.provider IS NOT NULL;
+    SELECT w.* INTO stop FROM pricing.why_stopped(pricing.known_stop(dead.provider, stops), 1, coalesce(dead.est_bytes, 0)) w WHERE dead.provider IS NOT NULL;
     IF state = 'backing_off' AND stop.state <> 'rate_limited' THEN
         state := stop.state;
         sentence := pricing.why_sentence('owed_and_stopped', pricing.format_time(pair.owed_since), pricing.format_time(pair.backoff_until),
@@ -211,7 +254,7 @@ BEGIN
         CASE state WHEN 'endpoint_restricted' THEN 'Change the plan or the key, or route the data type elsewhere'
                    WHEN 'misconfigured' THEN 'Add a route with `pricing-pipeline route add`, or mend what the message names' ELSE at_once END);
 END $$;
-COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead) IS
+COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead, pricing.provider_stop[]) IS
     'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.';
 
 
@@ -324,7 +367,8 @@ COMMENT ON FUNCTION pricing.why_not_believed(text, text, text, timestamptz) IS
     'The value of a pair that was sent since its last good answer and is not believed, in a sentence; NULL = there is none.';
 
 
-CREATE OR REPLACE FUNCTION pricing.why_queued(task pricing.api_call_queue_live, OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
+CREATE OR REPLACE FUNCTION pricing.why_queued(
+    task pricing.api_call_queue_live, stops pricing.provider_stop[], OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -336,7 +380,7 @@ BEGIN
         sentence := pricing.why_sentence('asking', task.provider, pricing.format_time(task.claimed_at));
         RETURN;
     END IF;
-    SELECT w.* INTO stop FROM pricing.why_not_called(task.provider, task.priority, task.est_bytes) w;
+    SELECT w.* INTO stop FROM pricing.why_stopped(pricing.known_stop(task.provider, stops), task.priority, task.est_bytes) w;
     IF stop.state IS NOT NULL AND NOT (stop.state = 'rate_limited' AND task.status = 'scheduled') THEN
         state := stop.state;
         next_at := stop.next_at;
@@ -361,7 +405,7 @@ BEGIN
                                    LIMIT 100000) ahead), task.provider);
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.why_queued(pricing.api_call_queue_live) IS 'Why a live task has brought no price yet.';
+COMMENT ON FUNCTION pricing.why_queued(pricing.api_call_queue_live, pricing.provider_stop[]) IS 'Why a live task has brought no price yet.';
 
 
 CREATE OR REPLACE FUNCTION pricing.describe_quota_end(wanted_provider text) RETURNS text
@@ -473,7 +517,7 @@ COMMENT ON FUNCTION pricing.why_not_queued(pricing.data_type_registry, pricing.i
 
 
 CREATE OR REPLACE FUNCTION pricing.why_stale(
-    kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamptz, ttl interval,
+    kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamptz, ttl interval, stops pricing.provider_stop[],
     OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
@@ -500,11 +544,11 @@ BEGIN
         END IF;
     END IF;
     IF task.id IS NOT NULL THEN
-        SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at FROM pricing.why_queued(task) w;
+        SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at FROM pricing.why_queued(task, stops) w;
         RETURN;
     ELSIF pair.backoff_until > now_ THEN
         SELECT w.state, w.sentence, dead.finished_at, pair.backoff_until INTO state, sentence, since, next_at
-        FROM pricing.why_backing_off(pair, dead) w;
+        FROM pricing.why_backing_off(pair, dead, stops) w;
         RETURN;
     END IF;
     SELECT * INTO market FROM pricing.market_at(thing.calendar, now_);
@@ -523,7 +567,7 @@ BEGIN
     SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
     FROM pricing.why_not_queued(kind, thing, pair, fetched_at) w;
 END $$;
-COMMENT ON FUNCTION pricing.why_stale(pricing.data_type_registry, pricing.instruments, pricing.demand, timestamptz, interval) IS
+COMMENT ON FUNCTION pricing.why_stale(pricing.data_type_registry, pricing.instruments, pricing.demand, timestamptz, interval, pricing.provider_stop[]) IS
     'Why a pair that counts as stale has no newer value: what was sent is not believed, its task has not ended, it backs off, its market is closed, or it has no task.';
 
 
@@ -546,7 +590,7 @@ COMMENT ON FUNCTION pricing.describe_confirmation(text, text, timestamptz, text)
 
 
 CREATE OR REPLACE FUNCTION pricing.why_old(
-    wanted_type text, wanted_symbol text,
+    wanted_type text, wanted_symbol text, stops pricing.provider_stop[] DEFAULT '{}',
     OUT state text, OUT sentence text, OUT observed_at timestamptz, OUT fetched_at timestamptz, OUT since timestamptz, OUT next_at timestamptz)
 -- With the owner's rights: a reader does not see who watches, and is to be told that somebody does.
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' AS $$
@@ -587,9 +631,9 @@ BEGIN
         FROM pricing.why_judged_fresh(kind, thing, price, pair, fetched_at, ttl) w;
     ELSE
         SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
-        FROM pricing.why_stale(kind, thing, pair, fetched_at, ttl) w;
+        FROM pricing.why_stale(kind, thing, pair, fetched_at, ttl, stops) w;
     END IF;
     sentence := pricing.describe_confirmation(wanted_type, wanted_symbol, fetched_at, price.quality) || sentence;
 END $$;
-COMMENT ON FUNCTION pricing.why_old(text, text) IS
-    'Why a pair''s price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states.';
+COMMENT ON FUNCTION pricing.why_old(text, text, pricing.provider_stop[]) IS
+    'Why a pair''s price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states. stops = what is known to stop providers, of which else each pair asks.';

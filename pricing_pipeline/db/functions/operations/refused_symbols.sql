@@ -23,12 +23,13 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         FROM pairs p GROUP BY 1, 2)
     SELECT k.provider, k.data_type, k.refused, k.vanished,
            -- What is wanted of the type is counted only where this may be a fault.
-           CASE WHEN k.refused < 5 THEN false
-                WHEN k.at_once >= 5 THEN k.at_once > 0.05 * (
-                    SELECT count(*) FROM pricing.demand w JOIN pricing.latest_answers l USING (data_type, symbol) WHERE w.data_type = k.data_type)
-                ELSE NOT EXISTS (SELECT FROM pricing.latest_answers l WHERE l.data_type = k.data_type) END,
+           CASE WHEN k.at_once > 1 THEN (
+                    SELECT k.at_once > 0.05 * count(*) AND (k.at_once >= 5 OR k.at_once = count(*))
+                    FROM pricing.demand w JOIN pricing.latest_answers l USING (data_type, symbol) WHERE w.data_type = k.data_type)
+                WHEN k.refused >= 5 THEN NOT EXISTS (SELECT FROM pricing.latest_answers l WHERE l.data_type = k.data_type)
+                ELSE false END,
            k.example, k.reason
     FROM kinds k
 $$;
 COMMENT ON FUNCTION pricing.refused_symbols() IS
-    'Wanted symbols that a provider refuses as unknown or left out of the plan, by data type: how many, how many of them had a price before, one of them and why. is_fault: the provider is to blame, and not the symbols. It refuses at least five that were priced within one day, and more than 5 % of those wanted; or at least five, and no symbol of the type ever had a price.';
+    'Wanted symbols that a provider refuses as unknown or left out of the plan, by data type: how many, how many of them had a price before, one of them and why. is_fault: the provider is to blame, and not the symbols. Of those wanted that had a price it refuses several that were priced within one day: all, or at least five and more than 5 %. Or it refuses at least five, and no symbol of the type ever had a price.';
