@@ -26,6 +26,7 @@ from pricing_pipeline_tests.fixtures.database import (
 from pricing_pipeline_tests.fixtures.embedded import make_server, used_home
 from pricing_pipeline_tests.fixtures.home import open_folder
 from pricing_pipeline_tests.fixtures.refresher import refresher, reports, sandbox, shared_sandbox
+from pricing_pipeline_tests.support.examples import examples
 
 # Ignored where the tests were started in the background or with nohup, and inherited by every process they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,7 +36,9 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 gc.disable()
 
 # A busy machine must not fail a test: Hypothesis would, for an example that takes 0.2 s or for slow drawing.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100)
+)
 settings.load_profile("unhurried")
 # For mutants: that a test fails is enough, and its shortest failure takes minutes to find.
 settings.register_profile(

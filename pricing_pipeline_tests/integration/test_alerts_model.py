@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 HOUR, DAY = 3600, 86400
 OVER_AFTER = 300
@@ -194,5 +195,6 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
 def test_b21_alerts_are_told_as_a_plain_model_says(core: Core, clock: Clock) -> None:
     clock.stop()
     run_state_machine_as_test(
-        machine(core, clock), settings=settings(max_examples=40, stateful_step_count=25, deadline=None)
+        machine(core, clock),
+        settings=settings(max_examples=examples(40), stateful_step_count=25, deadline=None),
     )

@@ -1,4 +1,4 @@
-"""How many examples the slow properties are tried with: half of them, unless PRICING_TEST_EXAMPLES is `all`."""
+"""How many examples properties are tried with: half of them, unless PRICING_TEST_EXAMPLES is `all`."""
 
 from __future__ import annotations
 

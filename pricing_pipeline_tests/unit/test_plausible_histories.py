@@ -16,6 +16,7 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.sandbox.recorded import SYMBOLS
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Verdict
 from pricing_pipeline.validation.plausibility import judge
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, quarantined, times
 from pricing_pipeline_tests.support.recordings import recorded
 
@@ -107,7 +108,7 @@ def test_b18_f6_day_by_day_no_nav_is_refused(code: str) -> None:
 def test_b18_f6_another_unit_is_quarantined_wherever_it_comes(symbol: str, factor: str) -> None:
     """A day, a week, or all days from one on; the days between are stored."""
     rows, draw = bars(symbol), random.Random(f"{symbol} {factor}")
-    for length in (1, 2, 5, 9, 400) * 4:
+    for length in (1, 2, 5, 9, 400) * examples(4):
         start = draw.randrange(30, len(rows) - length)
         wrong = {row.observed_at for row in rows[start : start + length]}
         mixed = [times(row, Decimal(factor)) if row.observed_at in wrong else row for row in rows]
@@ -133,7 +134,7 @@ def test_b18_f6_another_unit_in_all_of_an_answer_is_quarantined_beside_what_is_s
 def test_b18_f6_a_nav_in_another_unit_is_quarantined_wherever_it_comes(code: str) -> None:
     rows, draw = navs(code), random.Random(code)
     usual = set(quarantined(judge(Known(), rows, Fetcher.NAV, is_latest=False)))
-    for length in (1, 3, 300) * 4:
+    for length in (1, 3, 300) * examples(4):
         start = draw.randrange(30, len(rows) - length)
         wrong = {row.observed_at for row in rows[start : start + length]}
         mixed = [times(row, Decimal(100)) if row.observed_at in wrong else row for row in rows]
