@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import date, datetime
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -12,6 +11,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, AssetClass, SymbolName, TypeName
 from pricing_pipeline.api.tags import TaggedRoute
@@ -66,9 +66,9 @@ class TypeDetails(TypeSummary):
     thin_to_minutes: int
     created_at: datetime
     instruments: int
-    lowest: Decimal | None
+    lowest: Exact | None
     """A lower price is quarantined, unless its instrument has bounds of its own."""
-    highest: Decimal | None
+    highest: Exact | None
     jumps_trusted_until: datetime | None
     routes: list[Route]
     """Providers that serve it, the one that is asked first at first."""

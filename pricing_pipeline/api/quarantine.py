@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
@@ -15,6 +14,7 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Caller, Database, Operator, Reader
 from pricing_pipeline.api.ids import Id, Ids
+from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.domain.states import Decided
@@ -34,10 +34,10 @@ class Opinion(BaseModel):
     asked_at: datetime
     answered_at: datetime | None
     observed_at: datetime | None
-    value: Decimal | None
+    value: Exact | None
     currency: str | None
     adjustment: str | None
-    ratio: Decimal | None
+    ratio: Exact | None
     verdict: str | None = Field(examples=["agrees"])
     failure: str | None
 
@@ -84,7 +84,7 @@ class Neighbour(BaseModel):
     place: str
     data_type: str
     observed_at: datetime
-    price: Decimal
+    price: Exact
     currency: str | None
     provider: str
 

@@ -39,6 +39,13 @@ class Route:
 READ, WATCH, OPERATE = Scope.READ, Scope.WATCH, Scope.OPERATE
 NONE_SUCH = 999_999_999
 IDS = {"ids": [NONE_SUCH]}
+PRICE_ALERT = {
+    "recipient": "nosuch",
+    "data_type": QUOTE,
+    "symbol": "AAPL",
+    "condition": "above",
+    "threshold": "200",
+}
 
 ROUTES: Mapping[str, Route] = {
     "GET /livez": Route(None),
@@ -90,6 +97,10 @@ ROUTES: Mapping[str, Route] = {
     "POST /v1/alerts/acknowledge": Route(OPERATE, 404, body=IDS),
     "POST /v1/alerts/silence": Route(OPERATE, body={"alert": "breaker_open", "hours": 1}),
     "POST /v1/alerts/unsilence": Route(OPERATE, body={"alert": "breaker_open"}),
+    "GET /v1/price-alerts": Route(WATCH, of_user=True),
+    "GET /v1/price-alerts/{price_alert_id}": Route(WATCH, 404, of_user=True),
+    "POST /v1/price-alerts": Route(WATCH, 404, body=PRICE_ALERT, of_user=True),
+    "POST /v1/price-alerts/remove": Route(WATCH, 404, body=IDS, of_user=True),
     "POST /v1/instruments/pause": Route(OPERATE, body={"symbols": ["AAPL"]}),
     "POST /v1/instruments/resume": Route(OPERATE, body={"symbols": ["AAPL"]}),
 }
