@@ -37,7 +37,7 @@ class NewPriceAlert(BaseModel):
     data_type: str = Field(max_length=LONGEST_NAME, examples=["equity_quote"])
     symbol: str = Field(max_length=LONGEST_SYMBOL, examples=["AAPL"])
     condition: Literal["above", "below", "moved", "stale", "each"]
-    threshold: Decimal | None = Field(None, gt=0, le=_HIGHEST, examples=["200"])
+    threshold: Decimal | None = Field(None, gt=0, le=_HIGHEST, decimal_places=12, examples=["200"])
     """Of above and below the price, of moved the percentage."""
     lasts_seconds: int | None = Field(None, ge=60, le=_DAYS_30)
     """Of stale: for how long."""

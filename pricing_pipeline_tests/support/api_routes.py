@@ -84,6 +84,8 @@ ROUTES: Mapping[str, Route] = {
     "POST /v1/operations/cancel": Route(OPERATE, 404, body=IDS),
     "GET /v1/quarantine": Route(READ),
     "GET /v1/quarantine/{value_id}": Route(READ, 404),
+    "GET /v1/quarantine/{value_id}/body": Route(OPERATE, 404),
+    "POST /v1/quarantine/ask": Route(OPERATE, 404, body=IDS),
     "POST /v1/quarantine/release": Route(OPERATE, 404, body=IDS),
     "POST /v1/quarantine/reject": Route(OPERATE, 404, body=IDS),
     "GET /v1/backfills": Route(READ),
