@@ -1,4 +1,4 @@
-"""`/v1/types`, `/v1/providers` and `/v1/instruments`: what can be priced, and who is asked."""
+"""`/v1/types`, `/v1/providers` and `/v1/instruments`: what can be priced, who is asked, and a type queued at once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.access import Database, Operator, Reader
 from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, AssetClass, SymbolName, TypeName
 from pricing_pipeline.api.tags import TaggedRoute
-from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand import instruments, schedules
 from pricing_pipeline.demand.instruments import Bounds, Instrument
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
 from pricing_pipeline.keys import credentials
@@ -102,6 +102,20 @@ def show_type(database: Database, caller: Reader, data_type: TypeName) -> TypeDe
         bounds = instruments.bounds_of_type(connection, data_type)
         routes = provider_rules.routes(connection, data_type)
     return TypeDetails.model_validate({**about, **bounds, "routes": routes})
+
+
+class Queued(BaseModel):
+    """How many tasks of a data type are new. If it has more instruments, they follow."""
+
+    data_type: str = Field(examples=["mf_nav"])
+    queued: int
+
+
+@router.post("/types/{data_type}/refresh", tags=["data types"])
+def refresh_type(database: Database, _: Operator, data_type: TypeName) -> Queued:
+    """Queue the instruments of a type with a schedule now, behind what is watched and held; not what is fresh."""
+    with database.begin() as connection:
+        return Queued(data_type=data_type, queued=schedules.refresh(connection, data_type))
 
 
 class QuotaForecast(BaseModel):

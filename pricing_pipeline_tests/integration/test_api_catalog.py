@@ -14,7 +14,7 @@ from pricing_pipeline.prices import actions
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import RunningApi
 
@@ -217,3 +217,15 @@ def test_b7_a_token_without_read_sees_nothing(api: RunningApi, core: Core) -> No
         path for path, methods in known.items() if "get" in methods and f"{path}/".split("/")[2] in reads
     }
     assert len(described) == len(paths), "a route that is not tried here"
+
+
+def test_g1_a_type_with_a_schedule_is_queued_at_once_by_operators(api: RunningApi, core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '119551'), ('fund', '120503')"
+    )
+    operator = api.caller(Scope.OPERATE)
+    assert operator.post(f"types/{NAV}/refresh") == {"data_type": NAV, "queued": 2}
+    assert operator.post(f"types/{NAV}/refresh")["queued"] == 0, "they wait already"
+    assert core.statuses() == {"119551": "pending", "120503": "pending"}
+    problem = operator.refusal("POST", f"types/{QUOTE}/refresh")
+    assert (problem["status"], "has no schedule" in problem["detail"]) == (422, True)

@@ -59,6 +59,7 @@ ROUTES: Mapping[str, Route] = {
     "GET /v1/gaps/{data_type}/{symbol}": Route(READ, 404),
     "GET /v1/types": Route(READ),
     "GET /v1/types/{data_type}": Route(READ, 404),
+    "POST /v1/types/{data_type}/refresh": Route(OPERATE, 404),
     "GET /v1/providers": Route(READ),
     "GET /v1/providers/{provider}": Route(READ, 404),
     "GET /v1/instruments": Route(READ),
