@@ -118,6 +118,24 @@ def refresh_type(database: Database, _: Operator, data_type: TypeName) -> Queued
         return Queued(data_type=data_type, queued=schedules.refresh(connection, data_type))
 
 
+class DayForecast(BaseModel):
+    """When the units of this calendar day would be used up. Times are UTC."""
+
+    units: int
+    """Of all keys."""
+    used: int
+    hour_units: int
+    """Units of the last hour."""
+    basis: Literal["paced", "measured"]
+    """They come evenly until trading is over, however much is wanted; or they go on as in the last hour."""
+    outlook: Literal["ends", "lasts"]
+    ends_at: datetime | None
+    """Null: not before the next day begins."""
+    until: datetime
+    """The next day begins."""
+    words: str
+
+
 class QuotaForecast(BaseModel):
     """When the quota of bytes would be used up if no TTL were stretched. Times are UTC, to the hour."""
 
@@ -148,6 +166,8 @@ class QuotaForecast(BaseModel):
     watched_factor: float
     """How many TTLs old a watched price gets before it is fetched; 1 = nothing is stretched."""
     background_factor: float
+    day: DayForecast | None
+    """Of a provider that allows so many units in a calendar day."""
     words: str
     """When it ends, for people."""
     basis_words: str
