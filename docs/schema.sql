@@ -2036,6 +2036,10 @@ GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[]) 
 CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cut_calls(pricing.provider_capabilities,date,date,integer,integer) TO pricing_reader, pricing_worker;
 
+-- When the units that each active provider, or some, allows in this calendar day will be used up: not before trading is over, while they are spread over it (basis paced), and then at the pace of the last hour (measured). outlook: ends, or lasts until the next day begins. Of all its active keys; of several such limits, the one that ends first.
+CREATE FUNCTION pricing.day_forecasts(only_providers text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, units bigint, used bigint, hour_units bigint, basis text, outlook text, ends_at timestamp with time zone, until timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.day_forecasts(text[]) TO pricing_reader, pricing_worker;
+
 -- What a person decides on quarantined values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value's outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.
 CREATE FUNCTION pricing.decide_quarantined(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL::text) RETURNS TABLE(value_id bigint, outcome text, is_latest boolean, revised boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.decide_quarantined(bigint[],text,text,text) TO pricing_worker;

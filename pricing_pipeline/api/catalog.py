@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import date, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field
@@ -20,6 +20,7 @@ from pricing_pipeline.demand.instruments import Bounds, Instrument
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import forecast, limits
+from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import Key, Standing
 from pricing_pipeline.registry import data_type_registry, plans, provider_rules, spellings
 from pricing_pipeline.registry.provider_rules import Batch, Limit, Route
@@ -118,62 +119,6 @@ def refresh_type(database: Database, _: Operator, data_type: TypeName) -> Queued
         return Queued(data_type=data_type, queued=schedules.refresh(connection, data_type))
 
 
-class DayForecast(BaseModel):
-    """When the units of this calendar day would be used up. Times are UTC."""
-
-    units: int
-    """Of all keys."""
-    used: int
-    hour_units: int
-    """Units of the last hour."""
-    basis: Literal["paced", "measured"]
-    """They come evenly until trading is over, however much is wanted; or they go on as in the last hour."""
-    outlook: Literal["ends", "lasts"]
-    ends_at: datetime | None
-    """Null: not before the next day begins."""
-    until: datetime
-    """The next day begins."""
-    words: str
-
-
-class QuotaForecast(BaseModel):
-    """When the quota of bytes would be used up if no TTL were stretched. Times are UTC, to the hour."""
-
-    provider: str = Field(examples=["twelvedata"])
-    quota_bytes: int
-    used_bytes: int
-    day_bytes: int
-    """Bytes of the last day."""
-    week_bytes: int
-    pairs: int
-    """Watched or held."""
-    watched_bytes: float
-    """Bytes an hour that watched pairs need at their TTLs."""
-    background_bytes: float
-    """Bytes an hour of what is held only or scheduled."""
-    basis: Literal["wanted", "measured"] | None
-    """What `bytes_an_hour` is: what is wanted needs it, or it was measured; null while nothing is known."""
-    bytes_an_hour: float | None
-    outlook: Literal["ends", "lasts", "unknown"]
-    sustained_bytes: float
-    """The most bytes an hour at which nothing stops in the next 30 days."""
-    backfills_stop_at: datetime | None
-    """When 75 % are used; null if that is not within 30 days."""
-    schedules_stop_at: datetime | None
-    """When 90 % are used."""
-    ends_at: datetime | None
-    """When 95 % are used, and nobody is served any more."""
-    watched_factor: float
-    """How many TTLs old a watched price gets before it is fetched; 1 = nothing is stretched."""
-    background_factor: float
-    day: DayForecast | None
-    """Of a provider that allows so many units in a calendar day."""
-    words: str
-    """When it ends, for people."""
-    basis_words: str
-    stretch_words: str | None
-
-
 class ProviderSummary(BaseModel):
     """A source of prices, and what stops it now."""
 
@@ -197,7 +142,7 @@ class ProviderSummary(BaseModel):
     units_used: str
     """How much of its limits is used, for people."""
     quota_used: str
-    forecast: QuotaForecast | None
+    forecast: Forecast | None
     """Of an active provider."""
 
 
@@ -245,7 +190,7 @@ def show_provider(
 def _providers(connection: Connection, provider: str | None) -> list[dict[str, Any]]:
     known = provider_rules.providers(connection, provider)
     standings = {one.provider: one for one in limits.standings(connection, [one.provider for one in known])}
-    forecasts = {ahead.provider: ahead.content for ahead in forecast.forecasts(connection)}
+    forecasts = {ahead.provider: ahead for ahead in forecast.forecasts(connection)}
     return [
         {**asdict(one), **_standing(standings[one.provider]), "forecast": forecasts.get(one.provider)}
         for one in known

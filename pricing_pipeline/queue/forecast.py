@@ -1,17 +1,17 @@
-"""When the quota and the units of a day of a provider will be used up, on what basis, and by how much TTLs are stretched
-so that the quota lasts.
+"""When the quota and the units of a day of a provider will be used up, why so, and by how much TTLs are stretched.
 
-`pricing.quota_forecasts`, `pricing.day_forecasts` and `pricing.stretch_ttls` decide; here is what people and programs read of it. How much
-is used now, and the rate limits, are in limits.py.
+`pricing.quota_forecasts`, `pricing.day_forecasts` and `pricing.stretch_ttls` decide; here is what people and programs
+read of it. How much is used now, and the rate limits, are in limits.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, computed_field
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
@@ -37,6 +37,7 @@ class DayForecast:
     ends_at: datetime | None
     until: datetime
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def words(self) -> str:
         """When they end, in one sentence with its basis."""
@@ -97,6 +98,7 @@ class Forecast:
         """Whether anything of this provider is refreshed less often than its TTL says."""
         return max(self.watched_factor, self.background_factor) > 1
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def words(self) -> str:
         """When the quota ends, in one sentence without its basis."""
@@ -118,15 +120,11 @@ class Forecast:
 
     @property
     def content(self) -> dict[str, Any]:
-        """All of it for programs, with its words: how JSON of commands has it."""
-        return {
-            **asdict(self),
-            "day": None if self.day is None else {**asdict(self.day), "words": self.day.words},
-            "words": self.words,
-            "basis_words": self.basis_words,
-            "stretch_words": self.stretch_words,
-        }
+        """All of it for programs, with its words."""
+        content: dict[str, Any] = _CONTENT.dump_python(self)
+        return content
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def basis_words(self) -> str:
         """What the forecast is based on, with its numbers."""
@@ -141,6 +139,7 @@ class Forecast:
             f"trading hours and measured sizes; {came}"
         )
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def stretch_words(self) -> str | None:
         """By how much TTLs are stretched, in a sentence; None if they are not."""
@@ -153,6 +152,9 @@ class Forecast:
             f"watched prices are refreshed {self.watched_factor:.1f} times less often, {rest}, "
             f"so that the quota of {self.provider} lasts"
         )
+
+
+_CONTENT = TypeAdapter(Forecast)
 
 
 def forecasts(connection: Connection, providers: Collection[str] | None = None) -> list[Forecast]:

@@ -219,13 +219,14 @@ def test_b7_a_token_without_read_sees_nothing(api: RunningApi, core: Core) -> No
     assert len(described) == len(paths), "a route that is not tried here"
 
 
-def test_g1_a_type_with_a_schedule_is_queued_at_once_by_operators(api: RunningApi, core: Core) -> None:
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '119551'), ('fund', '120503')"
-    )
+def test_b14_a_type_with_a_schedule_is_queued_at_once_by_operators(
+    api: RunningApi, core: Core, clock: Clock
+) -> None:
+    core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'fund' AND symbol <> '119551'")
     operator = api.caller(Scope.OPERATE)
-    assert operator.post(f"types/{NAV}/refresh") == {"data_type": NAV, "queued": 2}
-    assert operator.post(f"types/{NAV}/refresh")["queued"] == 0, "they wait already"
-    assert core.statuses() == {"119551": "pending", "120503": "pending"}
+    assert operator.post(f"types/{NAV}/refresh") == {"data_type": NAV, "queued": 1}
+    clock.advance(60)
+    assert operator.post(f"types/{NAV}/refresh")["queued"] == 0, "it waits already"
+    assert core.statuses() == {"119551": "pending"}
     problem = operator.refusal("POST", f"types/{QUOTE}/refresh")
     assert (problem["status"], "has no schedule" in problem["detail"]) == (422, True)

@@ -39,7 +39,7 @@ def plain(route: str) -> str:
 def named() -> Iterator[set[str]]:
     """Of each route that the page names, what it may mean: of `/cancel` after `POST /v1/tasks/retry`, two paths."""
     method, base = "", ""
-    for words in re.findall(r"`((?:(?:GET|POST) )?/[a-z0-9_/{}.]+)[?`]", PAGE):
+    for words in re.findall(r"`((?:(?:GET|POST) )?/[a-z0-9_/{}.-]+)[?`]", PAGE):
         given, _, path = words.rpartition(" ")
         method = given or method
         if path.startswith("/v1/"):
