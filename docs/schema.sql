@@ -990,19 +990,27 @@ CREATE TABLE pricing.price_alerts (
     told_at timestamp with time zone  -- When its recipient was last told.
     created_at timestamp with time zone NOT NULL  -- When it was added.
     created_by text NOT NULL  -- Who added it.
+    user_id text  -- The user who asked for it over HTTP; NULL = added with the command line.
     CONSTRAINT price_alerts_pkey PRIMARY KEY (price_alert_id)
     CONSTRAINT price_alerts_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
     CONSTRAINT price_alerts_recipient_fkey FOREIGN KEY (recipient) REFERENCES pricing.recipients(recipient) ON DELETE CASCADE
+    CONSTRAINT a_user_is_told_once_a_minute CHECK (((user_id IS NULL) OR (pace IS NULL) OR (pace >= '00:01:00'::interval)))
+    CONSTRAINT a_user_names_a_symbol CHECK (((user_id IS NULL) OR (symbol IS NOT NULL)))
     CONSTRAINT lasts_is_sane CHECK (((lasts >= '00:01:00'::interval) AND (lasts <= '30 days'::interval)))
     CONSTRAINT only_each_is_of_all_symbols CHECK (((symbol IS NOT NULL) OR (condition = 'each'::text)))
     CONSTRAINT pace_is_sane CHECK (((pace >= '00:00:01'::interval) AND (pace <= '01:00:00'::interval)))
+    CONSTRAINT price_alert_user_is_sane CHECK (((length(user_id) >= 1) AND (length(user_id) <= 200)))
     CONSTRAINT price_condition_has_its_values CHECK ((((condition = ANY (ARRAY['above'::text, 'below'::text, 'moved'::text])) = (threshold IS NOT NULL)) AND ((condition = 'stale'::text) = (lasts IS NOT NULL)) AND ((condition = 'each'::text) = (pace IS NOT NULL))))
     CONSTRAINT price_condition_is_known CHECK ((condition = ANY (ARRAY['above'::text, 'below'::text, 'moved'::text, 'stale'::text, 'each'::text])))
     CONSTRAINT seen_price_has_time CHECK ((((seen IS NULL) = (seen_at IS NULL)) AND ((reference IS NULL) = (reference_at IS NULL))))
     CONSTRAINT threshold_is_positive CHECK (((threshold > (0)::numeric) AND (threshold <= '1000000000000000000'::numeric) AND (scale(threshold) <= 12)))
 ) WITH (fillfactor=70);
 CREATE INDEX price_alerts_of_pair ON pricing.price_alerts USING btree (data_type, symbol);
-CREATE UNIQUE INDEX price_alerts_once ON pricing.price_alerts USING btree (recipient, data_type, symbol, condition, threshold, lasts) NULLS NOT DISTINCT;
+CREATE INDEX price_alerts_of_user ON pricing.price_alerts USING btree (user_id, price_alert_id) WHERE (user_id IS NOT NULL);
+CREATE UNIQUE INDEX price_alerts_once ON pricing.price_alerts USING btree (recipient, data_type, symbol, condition, threshold, lasts, user_id) NULLS NOT DISTINCT;
+ALTER TABLE pricing.price_alerts ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reader_sees_own ON pricing.price_alerts FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees no rows of another login.
+CREATE POLICY worker_serves_all ON pricing.price_alerts FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.price_alerts TO pricing_worker;
 
 -- New prices that an alert has not looked at yet: a row for each price and alert that asks for it, added in the transaction that stores the price.
@@ -1342,7 +1350,7 @@ GRANT SELECT ON TABLE pricing.read_charges TO pricing_reader;
 CREATE TABLE pricing.recipients (
     recipient text NOT NULL  -- A name for people.
     channel text NOT NULL  -- email, sms, chat, webhook, rest, log, which sends nothing, or an operation type of the user's own that takes messages.
-    least_severity text NOT NULL DEFAULT 'P1'::text  -- P0 = told of alerts of P0 alone; P1 = of P0 and P1; P2 = of all.
+    least_severity text DEFAULT 'P1'::text  -- P0 = told of alerts of P0 alone; P1 = of P0 and P1; P2 = of all; NULL = of none, because it is for users.
     quiet_from time without time zone  -- Messages that are not P0 wait from then, by the recipient's time zone; NULL = never.
     quiet_until time without time zone  -- ... until then.
     time_zone text NOT NULL DEFAULT 'UTC'::text  -- IANA zone of the quiet hours.
@@ -1356,14 +1364,22 @@ CREATE TABLE pricing.recipients (
     secret_nonce bytea  -- Nonce of the ciphertext.
     ciphertext bytea  -- Address, and secret of a webhook, as JSON, sealed by the data key; NULL for log and channels of the user's own.
     takes_messages boolean NOT NULL GENERATED ALWAYS AS (true) STORED  -- Always true: the channel must be an operation type that takes messages.
+    user_id text  -- The user whose price alerts it takes; NULL = no single one.
+    takes_any_user boolean NOT NULL DEFAULT false  -- Whether it takes the price alerts of any user, as an application's does.
     CONSTRAINT recipients_pkey PRIMARY KEY (recipient)
     CONSTRAINT channel_takes_messages FOREIGN KEY (channel, takes_messages) REFERENCES pricing.operation_types(operation_type, takes_messages)
     CONSTRAINT quiet_hours_are_whole CHECK ((((quiet_from IS NULL) = (quiet_until IS NULL)) AND (quiet_from <> quiet_until)))
     CONSTRAINT recipient_has_address CHECK ((((channel = ANY (ARRAY['email'::text, 'sms'::text, 'chat'::text, 'webhook'::text, 'rest'::text])) = (ciphertext IS NOT NULL)) AND (num_nulls(master_key_id, key_nonce, wrapped_key, secret_nonce, ciphertext) = ANY (ARRAY[0, 5]))))
+    CONSTRAINT recipient_is_of_one_or_any CHECK (((user_id IS NULL) OR (NOT takes_any_user)))
     CONSTRAINT recipient_is_plain_name CHECK ((recipient ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
+    CONSTRAINT recipient_user_is_sane CHECK (((length(user_id) >= 1) AND (length(user_id) <= 200)))
     CONSTRAINT severity_is_known CHECK ((least_severity = ANY (ARRAY['P0'::text, 'P1'::text, 'P2'::text])))
     CONSTRAINT time_zone_is_known CHECK ((('2000-01-01 00:00:00+00'::timestamp with time zone AT TIME ZONE time_zone) IS NOT NULL))
+    CONSTRAINT users_are_told_of_no_trouble CHECK (((least_severity IS NULL) = ((user_id IS NOT NULL) OR takes_any_user)))
 );
+ALTER TABLE pricing.recipients ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reader_sees_own ON pricing.recipients FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees no rows of another login.
+CREATE POLICY worker_serves_all ON pricing.recipients FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT SELECT ON TABLE pricing.recipients TO pricing_worker;
 
 -- Counts changes of the registry, so that the sensor knows when to reload the code location.
@@ -1645,10 +1661,12 @@ CREATE TABLE pricing.user_caps (
     singleton boolean NOT NULL DEFAULT true  -- Keeps it at one row.
     pairs_per_user integer NOT NULL DEFAULT 10000  -- Pairs one user may watch at once, and as many may be held; reads have no more fetched in a minute.
     new_pairs_per_minute integer NOT NULL DEFAULT 5000  -- Pairs one user may begin to watch or hold, or have fetched by reads, in a minute.
+    price_alerts_per_user integer NOT NULL DEFAULT 100  -- Price alerts one user may have.
     CONSTRAINT user_caps_pkey PRIMARY KEY (singleton)
     CONSTRAINT new_pairs_per_minute_is_positive CHECK ((new_pairs_per_minute > 0))
     CONSTRAINT one_row CHECK (singleton)
     CONSTRAINT pairs_per_user_is_positive CHECK ((pairs_per_user > 0))
+    CONSTRAINT price_alerts_per_user_is_positive CHECK ((price_alerts_per_user > 0))
 );
 GRANT SELECT ON TABLE pricing.user_caps TO pricing_reader;
 GRANT SELECT ON TABLE pricing.user_caps TO pricing_worker;
@@ -1718,6 +1736,10 @@ GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp w
 -- Refuses (53400) what goes past a user's caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.
 CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_worker;
+
+-- Refuses (53400) a price alert that has just been added, if its user has more of them than one user may have; returns how many. The sessions of one user take turns.
+CREATE FUNCTION pricing.admit_price_alert(user_id pricing.user_name) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.admit_price_alert(pricing.user_name) TO pricing_worker;
 
 -- The reads that may be served now, of each user within its caps; the others wait. Lets one session at a time serve reads, until its transaction ends.
 CREATE FUNCTION pricing.admitted_reads() RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2013,6 +2035,10 @@ GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[]) 
 -- Cuts tasks of one kind into calls, from which to which: as many as a call may have, or a part of that (batch_parts); one by one those that are too few to share a call (batch_from).
 CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cut_calls(pricing.provider_capabilities,date,date,integer,integer) TO pricing_reader, pricing_worker;
+
+-- When the units that each active provider, or some, allows in this calendar day will be used up: not before trading is over, while they are spread over it (basis paced), and then at the pace of the last hour (measured). outlook: ends, or lasts until the next day begins. Of all its active keys; of several such limits, the one that ends first.
+CREATE FUNCTION pricing.day_forecasts(only_providers text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, units bigint, used bigint, hour_units bigint, basis text, outlook text, ends_at timestamp with time zone, until timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.day_forecasts(text[]) TO pricing_reader, pricing_worker;
 
 -- What a person decides on quarantined values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value's outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.
 CREATE FUNCTION pricing.decide_quarantined(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL::text) RETURNS TABLE(value_id bigint, outcome text, is_latest boolean, revised boolean) LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2865,6 +2891,10 @@ GRANT EXECUTE ON FUNCTION pricing.pick_tasks(text,pricing.call_allowance,integer
 CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer, OUT left_out jsonb) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO pricing_worker;
 
+-- What one user may ask for.
+CREATE FUNCTION pricing.present_caps() RETURNS pricing.user_caps LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.present_caps() TO pricing_reader, pricing_worker;
+
 -- The newest known price of a symbol in each data type that has one: exact decimals, source's time, when last confirmed, whether that is within its TTL, whether its provider is still switched on, and since when it is suspiciously the same. Queues what is missing or stale, and waits for nothing.
 CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, symbol text, price numeric, currency text, observed_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text, provider_active boolean, frozen_since timestamp with time zone) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader, pricing_worker;
@@ -3325,7 +3355,7 @@ CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETUR
 GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it; a young alert gets the latest price, too.
-CREATE FUNCTION pricing.take_price_events(most integer) RETURNS TABLE(price_alert_id bigint, recipient text, is_told boolean, data_type text, condition text, threshold numeric, is_beyond boolean, seen_at timestamp with time zone, reference numeric, reference_at timestamp with time zone, split_days date[], split_new numeric[], split_old numeric[], symbol text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.take_price_events(most integer) RETURNS TABLE(price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text, threshold numeric, is_beyond boolean, seen_at timestamp with time zone, reference numeric, reference_at timestamp with time zone, split_days date[], split_new numeric[], split_old numeric[], symbol text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_price_events(integer) TO pricing_worker;
 
 -- The bytes of room that are to be shared out (share_of), for a producer that wants to queue so many; NULL = sixteen such producers fit beside each other. One session at a time, until its transaction ends, may fill the room; each other has a sixteenth of it. So the queue goes past the room only while several do not commit, each by a sixteenth.
@@ -3333,7 +3363,7 @@ CREATE FUNCTION pricing.take_room(wanted_provider text, least_priority integer, 
 GRANT EXECUTE ON FUNCTION pricing.take_room(text,integer,bigint) TO pricing_worker;
 
 -- Alerts whose pair has become stale for longer than they allow, which it notes as told, with why it is so; those whose pair is fresh again may be told once more.
-CREATE FUNCTION pricing.take_stale_pairs() RETURNS TABLE(price_alert_id bigint, recipient text, data_type text, symbol text, lasts interval, since timestamp with time zone, sentence text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.take_stale_pairs() RETURNS TABLE(price_alert_id bigint, recipient text, user_id text, data_type text, symbol text, lasts interval, since timestamp with time zone, sentence text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_stale_pairs() TO pricing_worker;
 
 -- Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. Clients and readers cannot take it.

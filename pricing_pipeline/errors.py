@@ -36,7 +36,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── CredentialError          a stored key cannot be opened
     │   ├── UnknownMasterKey     the master key that sealed it is not here
     │   └── SealBroken           its row is not as it was sealed
-    ├── CapExceeded              a user asks for more pairs than one user may have
+    ├── CapExceeded              a user asks for more pairs or price alerts than one user may have
     ├── LockUnavailable          another session has the lock: its work is going on already
     ├── LockLost                 the lock's session ended during the work
     └── ProviderError            one call to a provider went wrong
@@ -191,7 +191,7 @@ class InvalidAdjustment(PricingError):
 
 
 class CapExceeded(PricingError):
-    """One user asks for more pairs than one user may watch or hold, or for too many new ones a minute.
+    """One user asks for more pairs or price alerts than one user may have, or for too many new pairs a minute.
 
     Nothing of the request was done. `room` of its new pairs would have been admitted. Ask for the rest in `retry_after`
     seconds; it is None if only leaving other pairs or closing other holdings helps.

@@ -24,6 +24,7 @@ from pricing_pipeline.api import (
     instruments,
     metrics,
     operations,
+    price_alerts,
     prices,
     quarantine,
     stream,
@@ -67,6 +68,7 @@ _SUBJECTS = (
     quarantine,
     backfills,
     alerts,
+    price_alerts,
     instruments,
     page,
 )

@@ -20,7 +20,7 @@ from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, SymbolList, Symbols, each_of
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.demand import backfills
-from pricing_pipeline.demand.backfills import Estimate, Listed
+from pricing_pipeline.demand.backfills import Estimate, Failure, Listed
 from pricing_pipeline.demand.dagster_runs import Webserver
 from pricing_pipeline.errors import DagsterUnreachable, InvalidRange
 from pricing_pipeline.settings import Settings
@@ -125,14 +125,6 @@ class Backfills(BaseModel):
     """The cursor of the next page; null on the last one."""
 
 
-class TaskFailure(BaseModel):
-    """Why a task of a backfill failed."""
-
-    symbol: str
-    kind: str
-    message: str | None
-
-
 class WholeBackfill(Backfill):
     """A backfill, what it has taken and brought, what failed, and what it waits for."""
 
@@ -140,7 +132,7 @@ class WholeBackfill(Backfill):
     units: int
     wire_bytes: int
     rows_stored: int
-    failures: list[TaskFailure]
+    failures: list[Failure]
     waits_for: list[str]
 
 
@@ -274,7 +266,7 @@ def show_backfill(database: Database, _: Reader, backfill_id: UUID) -> WholeBack
             **asdict(backfill),
             state=backfill.state,
             **asdict(backfills.cost(connection, backfill_id)),
-            failures=[TaskFailure(**asdict(row)) for row in backfills.failures(connection, backfill_id)],
+            failures=backfills.failures(connection, backfill_id),
             waits_for=backfills.waits_for(connection, backfill_id),
         )
 

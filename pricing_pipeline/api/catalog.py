@@ -1,26 +1,27 @@
-"""`/v1/types`, `/v1/providers` and `/v1/instruments`: what can be priced, and who is asked."""
+"""`/v1/types`, `/v1/providers` and `/v1/instruments`: what can be priced, who is asked, and a type queued at once."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import date, datetime
-from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.access import Database, Operator, Reader
+from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, AssetClass, SymbolName, TypeName
 from pricing_pipeline.api.tags import TaggedRoute
-from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand import instruments, schedules
 from pricing_pipeline.demand.instruments import Bounds, Instrument
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import forecast, limits
+from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import Key, Standing
 from pricing_pipeline.registry import data_type_registry, plans, provider_rules, spellings
 from pricing_pipeline.registry.provider_rules import Batch, Limit, Route
@@ -68,9 +69,9 @@ class TypeDetails(TypeSummary):
     thin_to_minutes: int
     created_at: datetime
     instruments: int
-    lowest: Decimal | None
+    lowest: Exact | None
     """A lower price is quarantined, unless its instrument has bounds of its own."""
-    highest: Decimal | None
+    highest: Exact | None
     jumps_trusted_until: datetime | None
     routes: list[Route]
     """Providers that serve it, in the order in which they are asked."""
@@ -106,40 +107,18 @@ def show_type(database: Database, caller: Reader, data_type: TypeName) -> TypeDe
     return TypeDetails.model_validate({**about, **bounds, "routes": routes})
 
 
-class QuotaForecast(BaseModel):
-    """When the quota of bytes would be used up if no TTL were stretched. Times are UTC, to the hour."""
+class Queued(BaseModel):
+    """How many tasks of a data type are new. If it has more instruments, they follow."""
 
-    provider: str = Field(examples=["twelvedata"])
-    quota_bytes: int
-    used_bytes: int
-    day_bytes: int
-    """Bytes of the last day."""
-    week_bytes: int
-    pairs: int
-    """Watched or held."""
-    watched_bytes: float
-    """Bytes an hour that watched pairs need at their TTLs."""
-    background_bytes: float
-    """Bytes an hour of what is held only or scheduled."""
-    basis: Literal["wanted", "measured"] | None
-    """How `bytes_an_hour` is known: from what is wanted, or measured; null while it is not known."""
-    bytes_an_hour: float | None
-    outlook: Literal["ends", "lasts", "unknown"]
-    sustained_bytes: float
-    """The most bytes an hour at which nothing stops in the next 30 days."""
-    backfills_stop_at: datetime | None
-    """When 75 % are used; null if that is not within 30 days."""
-    schedules_stop_at: datetime | None
-    """When 90 % are used."""
-    ends_at: datetime | None
-    """When 95 % are used, and nobody is served any more."""
-    watched_factor: float
-    """How many TTLs old a watched price gets before it is fetched; 1 = nothing is stretched."""
-    background_factor: float
-    words: str
-    """When it ends, for people."""
-    basis_words: str
-    stretch_words: str | None
+    data_type: str = Field(examples=["mf_nav"])
+    queued: int
+
+
+@router.post("/types/{data_type}/refresh", tags=["data types"])
+def refresh_type(database: Database, _: Operator, data_type: TypeName) -> Queued:
+    """Queue the instruments of a type with a schedule now, behind what is watched and held; not what is fresh."""
+    with database.begin() as connection:
+        return Queued(data_type=data_type, queued=schedules.refresh(connection, data_type))
 
 
 class ProviderSummary(BaseModel):
@@ -169,7 +148,7 @@ class ProviderSummary(BaseModel):
     units_used: str
     """How much of its limits is used, as text for people."""
     quota_used: str
-    forecast: QuotaForecast | None
+    forecast: Forecast | None
     """Of an active provider."""
 
 
@@ -225,7 +204,7 @@ def _providers(
     known = provider_rules.providers(connection, provider)
     names = [rules.provider for rules in known]
     standings = {standing.provider: standing for standing in limits.standings(connection, names)}
-    forecasts = {ahead.provider: ahead.content for ahead in forecast.forecasts(connection)}
+    forecasts = {ahead.provider: ahead for ahead in forecast.forecasts(connection)}
     return [
         {
             **asdict(rules),

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from decimal import Decimal
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Caller, Database, Operator, Reader
 from pricing_pipeline.api.ids import Id, Ids
+from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.domain.states import Decided
@@ -25,6 +25,8 @@ from pricing_pipeline.quarantine import opinions, reviews
 
 router = APIRouter(prefix="/quarantine", tags=["quarantine"])
 
+_BYTES = "application/octet-stream"
+
 
 class Opinion(BaseModel):
     """What another provider says about a quarantined value; `ratio` is that value divided by this one."""
@@ -34,10 +36,10 @@ class Opinion(BaseModel):
     asked_at: datetime
     answered_at: datetime | None
     observed_at: datetime | None
-    value: Decimal | None
+    value: Exact | None
     currency: str | None
     adjustment: str | None
-    ratio: Decimal | None
+    ratio: Exact | None
     verdict: str | None = Field(examples=["agrees"])
     failure: str | None
 
@@ -84,7 +86,7 @@ class Neighbour(BaseModel):
     place: str
     data_type: str
     observed_at: datetime
-    price: Decimal
+    price: Exact
     currency: str | None
     provider: str
 
@@ -105,6 +107,19 @@ class Decision(Ids):
     level: bool = False
     """Also all quarantined values beside each: in a row, on the same level."""
     reason: str | None = Field(None, max_length=1000)
+
+
+class AskedValue(BaseModel):
+    """A value, and the provider that is asked about it."""
+
+    value_id: int
+    provider: str = Field(examples=["yahoo"])
+
+
+class AskedValues(BaseModel):
+    """The values about which other providers are asked. Each value shows what they say."""
+
+    asked: list[AskedValue]
 
 
 class ValueOutcome(BaseModel):
@@ -162,11 +177,7 @@ def list_values(
 def show_value(database: Database, _: Reader, value_id: Id) -> WholeValue:
     """One value: why it is not believed, the values stored around it, second opinions, and its provider's answer."""
     with database.connect() as connection:
-        value = quarantined_values.show(connection, value_id)
-        if value is None:
-            raise UnknownValue(
-                f"there is no quarantined value {value_id}. The list with status=all shows all of them."
-            )
+        value = _find(connection, value_id)
         body = quarantined_values.body(connection, value_id)
         (content,) = _contents(connection, [value])
         return WholeValue(
@@ -177,6 +188,41 @@ def show_value(database: Database, _: Reader, value_id: Id) -> WholeValue:
             ],
             body=None if body is None else body.decode("utf-8", "replace"),
         )
+
+
+@router.get(
+    "/{value_id:int}/body",
+    response_class=Response,
+    responses={200: {"content": {_BYTES: {"schema": {"type": "string", "format": "binary"}}}}},
+)
+def download_body(database: Database, _: Operator, value_id: Id) -> Response:
+    """The answer that brought a value, byte for byte, as a file; of a long one its first megabyte.
+
+    It comes from a provider and may hold anything, so no browser shows it.
+    """
+    with database.connect() as connection:
+        value = _find(connection, value_id)
+        body = quarantined_values.body(connection, value_id)
+    if body is None:
+        raise UnknownValue(
+            f"the answer that brought value {value.value_id} is not kept any more: answers are kept 90 days."
+        )
+    headers = {
+        "Content-Disposition": f'attachment; filename="quarantined-{value_id}.bin"',
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+    }
+    return Response(body, media_type=_BYTES, headers=headers)
+
+
+@router.post("/ask", status_code=202)
+def ask(database: Database, _: Operator, wanted: Ids) -> AskedValues:
+    """Ask the next provider of each value's route about it: all of the values, or none.
+
+    The next drain asks, within the limits and behind tasks that wait; of what fails it tries again, four times in all.
+    """
+    with database.begin() as connection:
+        asked = opinions.ask_soon(connection, wanted.ids)
+    return AskedValues(asked=[AskedValue(value_id=key, provider=whom) for key, whom in asked.items()])
 
 
 @router.post("/release")
@@ -199,6 +245,15 @@ def _decide(database: Database, caller: Caller, body: Decision, decision: str) -
         values=[ValueOutcome.model_validate(decided, from_attributes=True) for decided in decisions],
         counts=dict(Counter(decided.outcome for decided in decisions)),
     )
+
+
+def _find(connection: Connection, value_id: int) -> QuarantinedValue:
+    value = quarantined_values.show(connection, value_id)
+    if value is None:
+        raise UnknownValue(
+            f"there is no quarantined value {value_id}. The list with status=all shows all of them."
+        )
+    return value
 
 
 def _contents(connection: Connection, values: Sequence[QuarantinedValue]) -> list[dict[str, Any]]:

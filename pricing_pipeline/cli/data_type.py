@@ -197,15 +197,7 @@ def set_active(name: str, *, is_active: bool, as_json: bool) -> None:
 def refresh(name: str, *, as_json: bool) -> None:
     """Queue all instruments of a scheduled type. Raises UnknownDataType; PricingError without a schedule."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        kind = data_type_registry.active_data_type(connection, name)
-        if kind.refresh_schedule is None:
-            raise PricingError(
-                f"{name} has no schedule: what is watched or held of it is refreshed by itself. "
-                f"`pricing-pipeline type change {name} --schedule '30 23 * * *'` gives it one."
-            )
-        queued = schedules.enqueue_scheduled(connection, name)
-    if queued is None:
-        raise PricingError(f"another session is queueing {name} at this moment. Try again in some seconds.")
+        queued = schedules.refresh(connection, name)
     if as_json:
         print_json({"data_type": name, "queued": queued})
     elif queued:

@@ -34,7 +34,8 @@ def list_(provider: str | None, *, as_json: bool) -> None:
         typer.echo("there is no such limit; `pricing-pipeline limit set --help` shows how to add one.")
     if caps is not None:
         typer.echo(
-            f"each user: {caps.pairs_per_user} pairs watched, as many held, {caps.new_pairs_per_minute} new in a minute"
+            f"each user: {caps.pairs_per_user} pairs watched, as many held, "
+            f"{caps.new_pairs_per_minute} new in a minute; {caps.price_alerts_per_user} price alerts over HTTP"
         )
 
 
@@ -73,11 +74,11 @@ def _unknown(provider: str, name: str, key: str | None = None) -> UnknownRule:
     )
 
 
-def set_caps(pairs: int | None, new_pairs: int | None, *, as_json: bool) -> None:
+def set_caps(pairs: int | None, new_pairs: int | None, price_alerts: int | None, *, as_json: bool) -> None:
     """Change how much a user may ask for, as the owner."""
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         before = provider_rules.caps(connection)
-        provider_rules.set_caps(connection, pairs, new_pairs)
+        provider_rules.set_caps(connection, pairs, new_pairs, price_alerts)
         after = provider_rules.caps(connection)
     print_change({"of": "each user"}, asdict(before), asdict(after), as_json=as_json)
 

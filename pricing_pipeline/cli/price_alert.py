@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
 import typer
-from sqlalchemy import Connection
 
 from pricing_pipeline.cli.arguments import number, seconds
 from pricing_pipeline.cli.database import open_connection, open_engine
@@ -22,17 +21,9 @@ from pricing_pipeline.cli.output import (
 )
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone
-from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.demand import instruments
-from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.errors import PricingError
 from pricing_pipeline.operations import price_alerts, recipients
 from pricing_pipeline.operations.price_alerts import PriceAlert, Wanted
-from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
-
-_HAVE_PRICES = (Fetcher.QUOTE, Fetcher.DAILY_BARS, Fetcher.NAV)
-_USUAL_PACE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +44,10 @@ def add(recipient: str, symbol: str | None, data_type: str, typed: Typed, *, as_
     condition, threshold, lasts = _condition(typed)
     pace = _pace(typed, symbol)
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        recipients.find(connection, recipient)
-        kind = data_type_registry.active_data_type(connection, data_type)
-        if kind.fetcher not in _HAVE_PRICES:
-            raise PricingError(f"{data_type} has no prices, so there is nothing to tell of them.")
-        if symbol is not None:
-            symbol = _spelled(connection, data_type, symbol)
         wanted = Wanted(recipient, data_type, symbol, condition, threshold, lasts, pace)
         added = price_alerts.add(connection, wanted, login())
     if as_json:
-        print_json(_content(added))
+        print_json(added.told())
         return
     typer.echo(
         f"{recipient} is told {_rule(added)} (price alert {added.price_alert_id}). "
@@ -83,14 +68,25 @@ def list_(recipient: str | None, at_most: int, *, as_json: bool) -> None:
             recipients.find(connection, recipient)
         found = price_alerts.listed(connection, recipient, at_most + 1)
     if as_json:
-        print_json({"price_alerts": [_content(alert) for alert in found[:at_most]]})
+        print_json({"price_alerts": [alert.told() for alert in found[:at_most]]})
         return
     print_table(
-        ["id", "recipient", "data type", "symbol", "told", "last price", in_zone("last told"), "state"],
+        [
+            "id",
+            "recipient",
+            "user",
+            "data type",
+            "symbol",
+            "told",
+            "last price",
+            in_zone("last told"),
+            "state",
+        ],
         [
             (
                 alert.price_alert_id,
                 alert.recipient,
+                alert.user_id or "",
                 alert.data_type,
                 alert.symbol or "all",
                 _told_when(alert),
@@ -101,7 +97,7 @@ def list_(recipient: str | None, at_most: int, *, as_json: bool) -> None:
             for alert in found[:at_most]
         ],
         right=["id", "last price"],
-        spare=[in_zone("last told"), "last price", "data type"],
+        spare=[in_zone("last told"), "last price", "user", "data type"],
         long="state",
     )
     if not found:
@@ -115,12 +111,13 @@ def show(id_: int, *, as_json: bool) -> None:
     with open_connection(load_settings()) as connection:
         alert = price_alerts.find(connection, id_)
     if as_json:
-        print_json(_content(alert))
+        print_json(alert.told())
         return
     print_lines(
         {
             "price alert": alert.price_alert_id,
             "recipient": alert.recipient,
+            "user": alert.user_id,
             "told": _rule(alert),
             "state": _state(alert) or "waits",
             "last price": _price(alert.seen),
@@ -174,14 +171,7 @@ def _pace(typed: Typed, symbol: str | None) -> float | None:
         )
     if not typed.each:
         return None
-    return _USUAL_PACE if typed.pace is None else seconds(typed.pace, "--pace")
-
-
-def _spelled(connection: Connection, data_type: str, symbol: str) -> str:
-    """The symbol as its instrument is spelled; the database refuses, in a sentence, what can be none."""
-    (spelled,) = instruments.spelled(connection, data_type, [symbol])
-    connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": [spelled]})
-    return spelled
+    return price_alerts.USUAL_PACE if typed.pace is None else seconds(typed.pace, "--pace")
 
 
 def _rule(alert: PriceAlert) -> str:
@@ -234,11 +224,3 @@ def _price(value: Decimal | None) -> str:
 
 def _span(span: timedelta | None) -> str:
     return "" if span is None else duration(span.total_seconds())
-
-
-def _content(alert: PriceAlert) -> dict[str, object]:
-    content = asdict(alert)
-    for name in ("lasts", "pace"):
-        span = content.pop(name)
-        content[f"{name}_seconds"] = None if span is None else int(span.total_seconds())
-    return content

@@ -96,6 +96,7 @@ def show(provider: str, *, as_json: bool) -> None:
             "used": standing.units_words,
             "quota": standing.quota_words,
             "how long": f"{ahead.words} ({ahead.basis_words})" if ahead else "",
+            "today": ahead.day.words if ahead and ahead.day else "",
             "stretched": (ahead.stretch_words or "") if ahead else "",
             "at once": f"{about.max_in_flight} calls of a process",
             "delay": f"{about.request_delay_ms} ms between calls" if about.request_delay_ms else "",

@@ -33,24 +33,33 @@ def add(
     name: str,
     channel: str,
     *,
-    severity: str,
+    severity: str | None,
     quiet: str | None,
     quiet_zone: str | None,
     allow_private: bool,
     address_file: Path | None,
+    user: str | None,
+    any_user: bool,
     as_json: bool,
 ) -> None:
     """Add somebody to be told. Raises PricingError for an address that cannot be one."""
     settings = load_settings()
     begins, ends = _quiet_hours(quiet)
+    is_for_users = user is not None or any_user
+    if user is not None and any_user:
+        raise typer.BadParameter("give either --user or --any-user")
+    if is_for_users and severity is not None:
+        raise typer.BadParameter("leave out --severity: a recipient for users is not told of trouble")
     recipient = Recipient(
         name,
         channel,
-        least_severity=severity,
+        least_severity=None if is_for_users else severity or "P1",
         quiet_from=begins,
         quiet_until=ends,
         time_zone=quiet_zone or "UTC",
         allows_private=allow_private,
+        user_id=user,
+        takes_any_user=any_user,
     )
     with open_owner(settings) as engine:
         with engine.connect() as connection:
@@ -80,12 +89,12 @@ def list_(*, as_json: bool) -> None:
         print_json({"recipients": [_content(recipient) for recipient in found]})
         return
     print_table(
-        ["recipient", "channel", "of", "quiet hours", ""],
+        ["recipient", "channel", "told of", "quiet hours", ""],
         [
             (
                 recipient.recipient,
                 recipient.channel,
-                _severities(recipient.least_severity),
+                _told_of(recipient),
                 _quiet_words(recipient),
                 "" if recipient.is_active else "inactive",
             )
@@ -111,7 +120,7 @@ def show(name: str, *, as_json: bool) -> None:
             "channel": recipient.channel,
             "address": address,
             "private": "may be in a private network" if recipient.allows_private else None,
-            "told of": _severities(recipient.least_severity),
+            "told of": _told_of(recipient),
             "quiet hours": _quiet_words(recipient) or "none",
             "state": "active" if recipient.is_active else "inactive: nothing is sent",
             "added": moment(recipient.created_at),
@@ -259,8 +268,10 @@ def _quiet_hours(typed: str | None) -> Sequence[time | None]:
     return time(begins_hour, begins_minute), time(ends_hour, ends_minute)
 
 
-def _severities(least: str) -> str:
-    return {"P0": "P0", "P1": "P0 and P1", "P2": "all"}[least]
+def _told_of(recipient: Recipient) -> str:
+    if recipient.least_severity is not None:
+        return {"P0": "P0", "P1": "P0 and P1", "P2": "all"}[recipient.least_severity]
+    return f"prices, for {'any user' if recipient.takes_any_user else recipient.user_id}"
 
 
 def _quiet_words(recipient: Recipient) -> str:
@@ -283,6 +294,8 @@ def _content(recipient: Recipient) -> dict[str, object]:
     return {
         "recipient": recipient.recipient,
         "channel": recipient.channel,
+        "user_id": recipient.user_id,
+        "takes_any_user": recipient.takes_any_user,
         "least_severity": recipient.least_severity,
         "quiet_from": None if recipient.quiet_from is None else f"{recipient.quiet_from:%H:%M}",
         "quiet_until": None if recipient.quiet_until is None else f"{recipient.quiet_until:%H:%M}",

@@ -324,6 +324,9 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]], forecasts: Mapping[str, M
         for name, ahead in forecasts.items():
             if ahead["outlook"] == "ends":
                 typer.echo(f"forecast:    the quota of {name} {ahead['words']}: {ahead['basis_words']}.")
+            day = ahead["day"]
+            if day and day["outlook"] == "ends" and day["used"] < day["units"]:
+                typer.echo(f"forecast:    {name}: {day['words']}.")
             if ahead["stretch_words"]:
                 typer.echo(f"stretched:   {ahead['stretch_words']}.")
         for name, allowance in quota.items():

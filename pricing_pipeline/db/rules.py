@@ -6,6 +6,8 @@ _KEY_NAME = "has 1 to 48 small letters, digits, _ or - and begins with a letter 
 _NAME = "has 1 to 48 small letters, digits or _ and begins with a letter"
 
 RULES = {
+    "a_user_is_told_once_a_minute": "over HTTP a pace is 1 minute to 1 hour; GET /v1/stream sends each price at once",
+    "a_user_names_a_symbol": "a price alert of a user names a symbol",
     "a_call_costs_something": "a call costs at least one unit, by the call or by the symbol, and never less than 0",
     "adjustment_is_known": "an adjustment is raw or splits",
     "amount_is_positive": "a dividend is above 0",
@@ -63,6 +65,8 @@ RULES = {
     "pause_is_positive": "a pause after a refusal is longer than 0 seconds",
     "plan_is_for_some_symbols": "a plan is for at least one symbol",
     "plan_is_plain_name": "a plan's name has 1 to 48 small letters, digits, _ or - and begins with a letter",
+    "price_alert_user_is_sane": "a user's name has 1 to 200 characters",
+    "price_alerts_per_user_is_positive": "a user may have at least one price alert",
     "price_condition_has_its_values": "above, below, moved have a threshold, stale a time, each a pace, and no more",
     "price_condition_is_known": "a price alert tells of above, below, moved, stale or each",
     "provider_is_plain_name": f"a provider's name {_NAME}",
@@ -72,7 +76,9 @@ RULES = {
     "rank_is_positive": "a rank is a whole number, at least 1",
     "reason_is_short": "a reason has at most 500 characters",
     "recipient_has_address": "email, sms, chat, webhook and rest have an address, and other channels have none",
+    "recipient_is_of_one_or_any": "a recipient is for one user or for any user, not for both",
     "recipient_is_plain_name": f"a recipient's name {_KEY_NAME}",
+    "recipient_user_is_sane": "a user's name has 1 to 200 characters",
     "scale_is_sane": "a price has 0 to 12 decimals",
     "scheduled_types_have_a_schedule": "a scheduled type needs a schedule, and only a scheduled type has one",
     "session_is_upright": "a session opens before it closes",
@@ -93,6 +99,8 @@ RULES = {
     "token_name_is_sane": f"a token's name {_KEY_NAME}",
     "ttl_is_positive": "a TTL is a whole number of minutes, at least 1",
     "update_mode_is_known": "an instrument is refreshed by api, or left alone as manual",
+    "users_are_told_of_no_trouble": "a recipient for users has no severity, because users are told of no trouble; any "
+    "other one has one",
     "user_is_sane": "a user's name has 1 to 200 characters",
     "value_is_short": "a value has at most 100 characters",
     "window_batch_is_positive": "a batch has at least one symbol",

@@ -8,6 +8,8 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.registry import data_type_registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,25 @@ def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | N
     """
     parameters = {"data_type": data_type, "slot": slot}
     queued: int | None = connection.execute(query("demand.enqueue_scheduled"), parameters).scalar_one()
+    return queued
+
+
+def refresh(connection: Connection, data_type: str) -> int:
+    """Queue the instruments of a scheduled type now; returns how many tasks of the first chunk are new.
+
+    Raises UnknownDataType, and PricingError for a type without a schedule, or while another session queues it.
+    """
+    kind = data_type_registry.active_data_type(connection, data_type)
+    if kind.refresh_schedule is None:
+        raise PricingError(
+            f"{data_type} has no schedule: what is watched or held of it is refreshed by itself. "
+            f"`pricing-pipeline type change {data_type} --schedule '30 23 * * *'` gives it one."
+        )
+    queued = enqueue_scheduled(connection, data_type)
+    if queued is None:
+        raise PricingError(
+            f"another session is queueing {data_type} at this moment. Try again in some seconds."
+        )
     return queued
 
 

@@ -56,7 +56,7 @@ def heartbeat(connection: Connection, user_id: str, pairs: Sequence[tuple[str, s
     Missing instruments are created, unverified until a provider's first valid answer; missing or stale prices are
     queued in the same transaction. Raises CapExceeded if these are too many pairs for the user.
     """
-    return _admitted(connection, "demand.heartbeat", _pairs(user_id, pairs))
+    return within_caps(connection, "demand.heartbeat", _pairs(user_id, pairs))
 
 
 def unsubscribe(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
@@ -70,7 +70,7 @@ def hold(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]])
     Held pairs are fetched if they have no price, and kept fresh by the background TTL. Missing instruments are created
     as by a heartbeat. Raises CapExceeded if these are too many pairs for the user.
     """
-    return _admitted(connection, "demand.hold", _pairs(user_id, pairs))
+    return within_caps(connection, "demand.hold", _pairs(user_id, pairs))
 
 
 def release(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
@@ -130,7 +130,8 @@ def watching(connection: Connection) -> list[Watching]:
     return [Watching(**row) for row in connection.execute(query("demand.watching")).mappings()]
 
 
-def _admitted(connection: Connection, name: str, parameters: dict[str, object]) -> int:
+def within_caps(connection: Connection, name: str, parameters: dict[str, object]) -> int:
+    """The number that a query gives which refuses what goes past a user's caps. Raises CapExceeded."""
     try:
         return int(connection.execute(query(name), parameters).scalar_one())
     except DBAPIError as error:

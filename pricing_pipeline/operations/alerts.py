@@ -288,7 +288,7 @@ def _messages(alerts: Sequence[Alert], ui_url: str | None) -> Iterator[Sequence[
 
 
 def _concerns(alert: Alert, recipient: Recipient) -> bool:
-    return alert.severity <= recipient.least_severity
+    return recipient.least_severity is not None and alert.severity <= recipient.least_severity
 
 
 def _title(alerts: Sequence[Alert]) -> str:

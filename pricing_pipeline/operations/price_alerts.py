@@ -10,17 +10,24 @@ from typing import Any
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.demand import instruments, viewers
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError, UnknownPriceAlert
 from pricing_pipeline.operations import recipients
+from pricing_pipeline.registry import data_type_registry
 
 CONDITIONS = ("above", "below", "moved", "stale", "each")
+USUAL_PACE = 60.0
+"""Seconds."""
+_HAVE_PRICES = (Fetcher.QUOTE, Fetcher.DAILY_BARS, Fetcher.NAV)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A price alert that is to be added. `threshold` is a price, or for `moved` a percentage; spans are seconds.
 
-    A `symbol` of None means all symbols of the data type, which only `each` may have.
+    A `symbol` of None means all symbols of the data type, which only `each` may have. A `user_id` of None: the owner of
+    the pipeline wants it, and no cap counts it.
     """
 
     recipient: str
@@ -30,6 +37,7 @@ class Wanted:
     threshold: Decimal | None = None
     lasts: float | None = None
     pace: float | None = None
+    user_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,7 @@ class PriceAlert:
 
     price_alert_id: int
     recipient: str
+    user_id: str | None
     recipient_is_active: bool
     data_type: str
     symbol: str | None
@@ -59,45 +68,79 @@ class PriceAlert:
     created_by: str
     is_fetched: bool
 
+    def told(self) -> dict[str, object]:
+        """It as programs get it: spans are seconds."""
+        content = asdict(self)
+        for name in ("lasts", "pace"):
+            span = content.pop(name)
+            content[f"{name}_seconds"] = None if span is None else int(span.total_seconds())
+        return content
 
-def add(connection: Connection, wanted: Wanted, login: str) -> PriceAlert:
-    """Add a price alert. Raises UnknownRecipient, and PricingError when the recipient has the same one already."""
-    recipients.find(connection, wanted.recipient)
-    parameters: dict[str, Any] = {**asdict(wanted), "created_by": login}
+
+def add(connection: Connection, wanted: Wanted, created_by: str) -> PriceAlert:
+    """Add a price alert. Its symbol is stored as its instrument is spelled.
+
+    Raises UnknownRecipient, also for one that is not for its user; UnknownDataType; PricingError if there are no prices
+    to tell of, or the recipient has the same one already; and CapExceeded.
+    """
+    if wanted.user_id is None:
+        recipients.find(connection, wanted.recipient)
+    else:
+        recipients.find_for(connection, wanted.user_id, wanted.recipient)
+    kind = data_type_registry.active_data_type(connection, wanted.data_type)
+    if kind.fetcher not in _HAVE_PRICES:
+        raise PricingError(f"{wanted.data_type} has no prices, so there is nothing to tell of them.")
+    parameters: dict[str, Any] = {**asdict(wanted), "created_by": created_by}
+    if wanted.symbol is not None:
+        parameters["symbol"] = _spelled(connection, wanted.data_type, wanted.symbol)
     added = connection.execute(query("price_alerts.add"), parameters).scalar_one_or_none()
     if added is None:
         same = connection.execute(query("price_alerts.same"), parameters).scalar_one_or_none()
         raise PricingError(
-            f"{wanted.recipient} has this price alert already{f': {same}' if same else ''}. "
-            "`pricing-pipeline price-alert list` shows all. Nothing has changed."
+            f"{wanted.recipient} has this price alert already{f': {same}' if same else ''}. Nothing has changed."
         )
+    if wanted.user_id is not None:
+        viewers.within_caps(connection, "price_alerts.admit", {"user_id": wanted.user_id})
     return find(connection, added)
 
 
 def listed(
-    connection: Connection, recipient: str | None, most: int, after_id: int | None = None
+    connection: Connection,
+    recipient: str | None,
+    most: int,
+    after_id: int | None = None,
+    user_id: str | None = None,
 ) -> list[PriceAlert]:
-    """Price alerts of one recipient, or all, in the order in which they were added, after the one of an id."""
-    parameters = {"recipient": recipient, "id": None, "most": most, "after_id": after_id}
+    """Price alerts in the order in which they were added, after the one of an id; None does not choose."""
+    parameters = {"recipient": recipient, "user_id": user_id, "id": None, "most": most, "after_id": after_id}
     return [
         PriceAlert(**row) for row in connection.execute(query("price_alerts.list"), parameters).mappings()
     ]
 
 
-def find(connection: Connection, id_: int) -> PriceAlert:
-    """The price alert of this id. Raises UnknownPriceAlert."""
-    parameters = {"recipient": None, "id": id_, "most": 1, "after_id": None}
+def find(connection: Connection, id_: int, user_id: str | None = None) -> PriceAlert:
+    """The price alert of this id, if it is of this user; None: whoever wants it. Raises UnknownPriceAlert."""
+    parameters = {"recipient": None, "user_id": user_id, "id": id_, "most": 1, "after_id": None}
     row = connection.execute(query("price_alerts.list"), parameters).mappings().one_or_none()
     if row is None:
+        whose = "" if user_id is None else f" of {user_id!r}"
         raise UnknownPriceAlert(
-            f"there is no price alert {id_}. `pricing-pipeline price-alert list` shows those there are."
+            f"there is no price alert {id_}{whose}. The list of price alerts shows those there are."
         )
     return PriceAlert(**row)
 
 
-def remove(connection: Connection, id_: int) -> PriceAlert:
-    """End a price alert; returns what it was. Raises UnknownPriceAlert."""
-    was = find(connection, id_)
-    if connection.execute(query("price_alerts.remove"), {"id": id_}).scalar_one_or_none() is None:
-        return find(connection, id_)
+def remove(connection: Connection, id_: int, user_id: str | None = None) -> PriceAlert:
+    """End a price alert, if it is of this user; returns what it was. Raises UnknownPriceAlert."""
+    was = find(connection, id_, user_id)
+    parameters = {"id": id_, "user_id": user_id}
+    if connection.execute(query("price_alerts.remove"), parameters).scalar_one_or_none() is None:
+        return find(connection, id_, user_id)
     return was
+
+
+def _spelled(connection: Connection, data_type: str, symbol: str) -> str:
+    """The symbol as its instrument is spelled; the database refuses, in a sentence, what can be none."""
+    (spelled,) = instruments.spelled(connection, data_type, [symbol])
+    connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": [spelled]})
+    return spelled

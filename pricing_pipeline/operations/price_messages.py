@@ -45,6 +45,14 @@ class Message:
     body: str
     data: Mapping[str, object]
 
+    def asked_by(self, user_id: str | None) -> Message:
+        """The message to the recipient of a user, who may be one of many; None: nobody asked over HTTP."""
+        if user_id is None:
+            return self
+        return Message(
+            self.title, f"{self.body}\n{user_id!r} asked for it.", {**self.data, "user_id": user_id}
+        )
+
 
 def crossed(
     id_: int, condition: str, threshold: Decimal, price: Price, splits: Sequence[Split] = ()

@@ -67,9 +67,7 @@ def watch_stale(engine: Engine) -> int:
     """Look once which pairs have become stale; returns how many messages are queued."""
     with engine.begin() as connection:
         rows = connection.execute(query("price_alerts.take_stale")).all()
-        return sum(
-            _sent(connection, row.price_alert_id, row.recipient, price_messages.stale(row)) for row in rows
-        )
+        return sum(_sent(connection, row, price_messages.stale(row)) for row in rows)
 
 
 def keep_watching(
@@ -126,7 +124,7 @@ def _look(connection: Connection, rows: Sequence[Row[Any]]) -> int:
         messages, state = _judged(first, prices)
         looks.append({"price_alert_id": id_, **state, "is_told": bool(messages) and first.is_told})
         if first.is_told:
-            told += sum(_sent(connection, id_, first.recipient, message) for message in messages)
+            told += sum(_sent(connection, first, message) for message in messages)
     if looks:
         connection.execute(query("price_alerts.note_looks"), {"looks": json.dumps(looks, default=str)})
     return told
@@ -175,11 +173,12 @@ def _price(row: Row[Any]) -> Price:
     )
 
 
-def _sent(connection: Connection, id_: int, recipient: str, message: Message) -> int:
+def _sent(connection: Connection, alert: Row[Any], message: Message) -> int:
+    message = message.asked_by(alert.user_id)
     try:
         with connection.begin_nested():
-            recipients.send(connection, recipient, message.title, message.body, data=message.data)
+            recipients.send(connection, alert.recipient, message.title, message.body, data=message.data)
     except OperationRefused as error:  # the others are told all the same
-        _LOG.error("%s is not told of price alert %d: %s", recipient, id_, error)
+        _LOG.error("%s is not told of price alert %d: %s", alert.recipient, alert.price_alert_id, error)
         return 0
     return 1

@@ -40,11 +40,15 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """Somebody who is told. Quiet hours are local times of `time_zone`; `created_at` is UTC."""
+    """Somebody who is told. Quiet hours are local times of `time_zone`; `created_at` is UTC.
+
+    One of `user_id`, or of any user, takes price alerts that users ask for over HTTP, and is told of no trouble: its
+    `least_severity` is None.
+    """
 
     recipient: str
     channel: str
-    least_severity: str = "P1"
+    least_severity: str | None = "P1"
     quiet_from: time | None = None
     quiet_until: time | None = None
     time_zone: str = "UTC"
@@ -52,6 +56,12 @@ class Recipient:
     is_active: bool = True
     created_at: datetime | None = None
     sealed: Sealed | None = None
+    user_id: str | None = None
+    takes_any_user: bool = False
+
+    def takes(self, user_id: str) -> bool:
+        """Whether this user may have price alerts sent to it."""
+        return self.takes_any_user or self.user_id == user_id
 
 
 def stored(connection: Connection, name: str | None = None) -> list[Recipient]:
@@ -71,6 +81,19 @@ def find(connection: Connection, name: str) -> Recipient:
         return recipient
     names = ", ".join(recipient.recipient for recipient in stored(connection)) or "none yet"
     raise UnknownRecipient(f"no recipient is called {name!r}. There are: {names}.")
+
+
+def find_for(connection: Connection, user_id: str, name: str) -> Recipient:
+    """The recipient of this name, if it takes price alerts of a user. Raises UnknownRecipient, which names no other."""
+    takers = [recipient for recipient in stored(connection) if recipient.takes(user_id)]
+    for recipient in takers:
+        if recipient.recipient == name:
+            return recipient
+    names = ", ".join(recipient.recipient for recipient in takers) or "none yet"
+    raise UnknownRecipient(
+        f"no recipient {name!r} takes price alerts of {user_id!r}. There are: {names}. The owner adds one with "
+        "`pricing-pipeline recipient add`, --user or --any-user."
+    )
 
 
 def add(

@@ -21,6 +21,7 @@ from pricing_pipeline.domain.answers import RejectedValue, SymbolFailure, storab
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.observations import Adjustment, Observation, Observations
+from pricing_pipeline.providers.fetched import MAX_EVIDENCE
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Point, Rival
 
 _MAX_VALUE = 100
@@ -265,7 +266,8 @@ def decide(
 def body(connection: Connection, value_id: int) -> bytes | None:
     """The answer that first brought a quarantined value, cut at MAX_EVIDENCE; None if it is not kept (any more)."""
     row = connection.execute(query("quarantine.body"), {"value_id": value_id}).one_or_none()
-    return None if row is None else zlib.decompress(row.body)
+    # However it was packed, it unpacks to no more.
+    return None if row is None else zlib.decompressobj().decompress(row.body, MAX_EVIDENCE)
 
 
 def _row(value: Doubted | RejectedValue | SymbolFailure) -> dict[str, Any]:

@@ -11,16 +11,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Row
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import PricingError
+from pricing_pipeline.errors import PricingError, UnknownValue
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.queue import limits
@@ -131,20 +132,45 @@ def ask(engine: Engine, clients: Mapping[str, ProviderClient], value_id: int, wo
     Makes one call, of 10 s at most. `of` returns the opinion.
     """
     with engine.begin() as connection:
-        row = connection.execute(query("opinions.second_provider"), {"value_id": value_id}).one_or_none()
+        row = connection.execute(query("opinions.second_providers"), {"value_ids": [value_id]}).one_or_none()
         if row is None:
             return "there is no such value"
         if row.provider is None:
-            return (
-                f"no other provider than {row.sent_by} is routed to {row.data_type}; add one to "
-                "pricing.provider_routing with a higher rank"
-            )
+            return _without_route(row)
         keys = clients[row.provider].key_names
         question = claim(connection, row.provider, worker, keys, only_value=value_id)
     if isinstance(question, str):
         return question
     put(engine, clients[row.provider], question)
     return None
+
+
+def ask_soon(connection: Connection, value_ids: Collection[int]) -> Mapping[int, str]:
+    """Have the next drain ask about quarantined values, as soon as limits allow; returns whom, by value.
+
+    `of` returns the opinions later. Raises UnknownValue, and PricingError for a value that is decided on or about which
+    nobody can be asked.
+    """
+    parameters = {"value_ids": list(value_ids)}
+    rows = {row.value_id: row for row in connection.execute(query("opinions.second_providers"), parameters)}
+    waiting = set(connection.execute(query("opinions.ask_again"), parameters).scalars())
+    for value_id in value_ids:
+        if value_id not in rows:
+            raise UnknownValue(f"there is no quarantined value {value_id}. Nothing has changed.")
+        refusal = None
+        if value_id not in waiting:
+            refusal = f"it is {rows[value_id].status} already"
+        elif rows[value_id].provider is None:
+            refusal = _without_route(rows[value_id])
+        elif not rows[value_id].has_day:
+            refusal = "it names no day that another provider could be asked about"
+        if refusal is not None:
+            raise PricingError(f"nobody is asked about value {value_id}: {refusal}. Nothing has changed.")
+    return {value_id: rows[value_id].provider for value_id in value_ids}
+
+
+def _without_route(row: Row[Any]) -> str:
+    return f"no other provider than {row.sent_by} is routed to {row.data_type}; `pricing-pipeline route add` adds one"
 
 
 def _note(engine: Engine, question: Question, fetched: Fetched) -> None:

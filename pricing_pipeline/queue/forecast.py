@@ -1,22 +1,57 @@
-"""When the quota of a provider will be used up, on what basis, and by how much TTLs are stretched until then.
+"""When the quota and the units of a day of a provider will be used up, why so, and by how much TTLs are stretched.
 
-`pricing.quota_forecasts` and `pricing.stretch_ttls` decide; here is what people and programs read of it. How much
-is used now, and the rate limits, are in limits.py.
+`pricing.quota_forecasts`, `pricing.day_forecasts` and `pricing.stretch_ttls` decide; here is what people and programs
+read of it. How much is used now, and the rate limits, are in limits.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, computed_field
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.queue.limits import bytes_words
 
 _HOURS = 720
+
+
+@dataclass(frozen=True, slots=True)
+class DayForecast:
+    """When the units of this calendar day, of all keys of a provider, will be used up: `ends_at` (UTC), or not before
+    the next day begins (`until`, UTC).
+
+    `basis` is `paced` until trading is over: they come evenly with it, however much is wanted. Otherwise it is
+    `measured`: they go on as in the last hour (`hour_units`).
+    """
+
+    units: int
+    used: int
+    hour_units: int
+    basis: Literal["paced", "measured"]
+    outlook: Literal["ends", "lasts"]
+    ends_at: datetime | None
+    until: datetime
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def words(self) -> str:
+        """When they end, in one sentence with its basis."""
+        used = f"{self.used:,} of today's {self.units:,} units are used"
+        if self.used >= self.units:
+            return f"{used}; the next come at {_minute(self.until)}"
+        if self.ends_at is not None:
+            return (
+                f"{used}, {self.hour_units:,} of them in the last hour: at this pace they end at "
+                f"{_minute(self.ends_at)}"
+            )
+        if self.basis == "paced":
+            return f"{used}; the others are spread over the trading hours"
+        return f"{used}, {self.hour_units:,} in the last hour: at this pace they last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +70,8 @@ class Forecast:
     `sustained_bytes` is the most an hour at which nothing stops in the next 30 days.
 
     The factors say how many TTLs old a price gets now before it is fetched; 1 = nothing is stretched.
+
+    `day` is None for a provider without a limit of a calendar day.
     """
 
     provider: str
@@ -54,12 +91,14 @@ class Forecast:
     ends_at: datetime | None
     watched_factor: float
     background_factor: float
+    day: DayForecast | None = None
 
     @property
     def is_stretched(self) -> bool:
         """Whether anything of this provider is refreshed less often than its TTL says."""
         return max(self.watched_factor, self.background_factor) > 1
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def words(self) -> str:
         """When the quota ends, in one sentence without its basis."""
@@ -81,14 +120,11 @@ class Forecast:
 
     @property
     def content(self) -> dict[str, Any]:
-        """All of it for programs, with its words: how JSON of commands has it."""
-        return {
-            **asdict(self),
-            "words": self.words,
-            "basis_words": self.basis_words,
-            "stretch_words": self.stretch_words,
-        }
+        """All of it for programs, with its words."""
+        content: dict[str, Any] = _CONTENT.dump_python(self)
+        return content
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def basis_words(self) -> str:
         """What the forecast is based on, with its numbers."""
@@ -103,6 +139,7 @@ class Forecast:
             f"trading hours and measured sizes; {came}"
         )
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def stretch_words(self) -> str | None:
         """By how much TTLs are stretched, in a sentence; None if they are not."""
@@ -117,7 +154,22 @@ class Forecast:
         )
 
 
+_CONTENT = TypeAdapter(Forecast)
+
+
 def forecasts(connection: Connection, providers: Collection[str] | None = None) -> list[Forecast]:
     """The forecast of each active provider, or of those that are named, in the order of their names."""
     parameters = {"providers": None if providers is None else sorted(providers)}
-    return [Forecast(**row) for row in connection.execute(query("limits.forecasts"), parameters).mappings()]
+    rows = connection.execute(query("limits.day_forecasts"), parameters).mappings()
+    days = {
+        row["provider"]: DayForecast(**{name: row[name] for name in row if name != "provider"})
+        for row in rows
+    }
+    return [
+        Forecast(**row, day=days.get(row["provider"]))
+        for row in connection.execute(query("limits.forecasts"), parameters).mappings()
+    ]
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

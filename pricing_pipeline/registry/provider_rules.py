@@ -80,10 +80,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How many pairs each user may watch at once (and hold as many), and begin in a minute."""
+    """How many pairs each user may watch at once, hold and begin in a minute, and how many price alerts it may have."""
 
     pairs_per_user: int
     new_pairs_per_minute: int
+    price_alerts_per_user: int
 
 
 def routes(
@@ -196,7 +197,16 @@ def caps(connection: Connection) -> Caps:
     return Caps(**row)
 
 
-def set_caps(connection: Connection, pairs_per_user: int | None, new_pairs_per_minute: int | None) -> None:
+def set_caps(
+    connection: Connection,
+    pairs_per_user: int | None,
+    new_pairs_per_minute: int | None,
+    price_alerts_per_user: int | None,
+) -> None:
     """Change the caps of users, but for one that is None."""
-    parameters = {"pairs_per_user": pairs_per_user, "new_pairs_per_minute": new_pairs_per_minute}
+    parameters = {
+        "pairs_per_user": pairs_per_user,
+        "new_pairs_per_minute": new_pairs_per_minute,
+        "price_alerts_per_user": price_alerts_per_user,
+    }
     connection.execute(query("registry.set_caps"), parameters)

@@ -16,7 +16,7 @@ from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
 
@@ -237,3 +237,16 @@ def test_b7_a_token_without_read_sees_nothing(api: RunningApi, core: Core) -> No
         path for path, methods in known.items() if "get" in methods and f"{path}/".split("/")[2] in reads
     }
     assert len(described) == len(paths), "a route that is not tried here"
+
+
+def test_b14_a_type_with_a_schedule_is_queued_at_once_by_operators(
+    api: RunningApi, core: Core, clock: Clock
+) -> None:
+    core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'fund' AND symbol <> '119551'")
+    operator = api.caller(Scope.OPERATE)
+    assert operator.post(f"types/{NAV}/refresh") == {"data_type": NAV, "queued": 1}
+    clock.advance(60)
+    assert operator.post(f"types/{NAV}/refresh")["queued"] == 0, "it waits already"
+    assert core.statuses() == {"119551": "pending"}
+    problem = operator.refusal("POST", f"types/{QUOTE}/refresh")
+    assert (problem["status"], "has no schedule" in problem["detail"]) == (422, True)

@@ -19,6 +19,9 @@ from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import DagsterUnreachable
 from pricing_pipeline.operations import operation_queue
+from pricing_pipeline.providers.fetched import MAX_EVIDENCE
+from pricing_pipeline.quarantine import opinions
+from pricing_pipeline.quarantine.opinions import Question
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation
@@ -166,6 +169,66 @@ def test_f6_a_quarantined_value_is_shown_with_its_neighbours_and_its_answer(
     assert {key: shown[key] for key in listed} == listed
     assert shown["around"][0]["price"] == "72.50"
     assert (shown["body"], shown["opinions"], shown["level"]) == (BODY.decode(), [], [doubted])
+
+
+UNSHOWN = {
+    "content-type": "application/octet-stream",
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "sandbox; default-src 'none'",
+    "content-disposition": "",
+    "cache-control": "no-store",
+}
+HOSTILE = b"<html><script>alert(1)</script>\x00\xff\r\nSet-Cookie: a=b\r\n\r\n%PDF-1.4 \x1b[2J"
+
+
+@pytest.mark.parametrize("body", [HOSTILE, HOSTILE * 20_000, b"\x1f\x8b\x08", b"\x00" * 3_000_000])
+def test_f6_the_answer_is_a_file_that_no_browser_shows_whatever_is_in_it(
+    api: RunningApi, operator: Caller, core: Core, body: bytes
+) -> None:
+    for price in ("72.50", "7250"):
+        bring(core, one_call(core, QUOTE, "AAPL"), observation("AAPL", price, core.clock()), body=body)
+    value_id = core.one("SELECT value_id FROM pricing.quarantined_values")
+    answer = operator.ask("GET", f"quarantine/{value_id}/body")
+    assert answer.status_code == 200
+    assert answer.content == body[:MAX_EVIDENCE]
+    headers = {name: answer.headers.get(name) for name in UNSHOWN}
+    assert headers == {**UNSHOWN, "content-disposition": f'attachment; filename="quarantined-{value_id}.bin"'}
+    assert "set-cookie" not in answer.headers
+    assert api.caller(Scope.READ).ask("GET", f"quarantine/{value_id}/body").status_code == 403
+    core.rows("DELETE FROM pricing.quarantined_bodies")
+    problem = operator.refusal("GET", f"quarantine/{value_id}/body")
+    assert (problem["status"], "is not kept any more" in problem["detail"]) == (404, True)
+
+
+def test_f6_another_provider_is_asked_by_the_next_drain_and_again_if_it_failed(
+    operator: Caller, core: Core, doubted: int
+) -> None:
+    def due() -> list[str]:
+        with core.engine.begin() as connection:
+            return opinions.due(connection)
+
+    def problem(*ids: int) -> str:
+        return str(operator.refusal("POST", "quarantine/ask", json={"ids": ids})["detail"])
+
+    assert "no other provider than twelvedata is routed to equity_quote" in problem(doubted)
+    core.rows(
+        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)"
+    )
+    core.rows("UPDATE pricing.quarantined_values SET ask_at = NULL, asked = 4")
+    assert "no quarantined value 999999" in problem(doubted, 999_999)
+    assert due() == [], "nobody is asked about one if not about all"
+    told = operator.post("quarantine/ask", {"ids": [doubted, doubted]})
+    assert told == {"asked": [{"value_id": doubted, "provider": "yahoo"}]}
+    assert due() == ["yahoo"]
+    with core.engine.begin() as connection:
+        question = opinions.claim(connection, "yahoo", "worker", ["default"])
+    assert isinstance(question, Question)
+    assert question.value_ids == [doubted]
+    (opinion,) = operator.get(f"quarantine/{doubted}")["opinions"]
+    assert (opinion["provider"], opinion["answered_at"]) == ("yahoo", None)
+    assert core.one("SELECT asked FROM pricing.quarantined_values") == 1, "so a failure is tried again"
+    operator.post("quarantine/reject", {"ids": [doubted]})
+    assert f"value {doubted}: it is rejected already" in problem(doubted)
 
 
 @pytest.mark.parametrize("decision", ["release", "reject"])

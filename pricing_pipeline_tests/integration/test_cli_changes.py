@@ -203,9 +203,10 @@ def test_caps_of_users_are_listed_changed_and_kept(cli: CommandLine, core: Core)
 
 
 def test_caps_that_let_nobody_watch_are_refused(cli: CommandLine, core: Core) -> None:
-    assert "give --pairs, --new-pairs, or both" in cli("limit", "set-caps").error
+    assert "give --pairs, --new-pairs or --price-alerts" in cli("limit", "set-caps").error
     assert "a user may watch at least one pair" in cli("limit", "set-caps", "--pairs", "0").error
     assert "a user may begin at least one pair" in cli("limit", "set-caps", "--new-pairs", "0").error
+    assert "a user may have at least one price alert" in cli("limit", "set-caps", "--price-alerts", "0").error
     core.rows("DELETE FROM pricing.user_caps")
     assert "INSERT INTO pricing.user_caps DEFAULT VALUES" in cli("limit", "set-caps", "--pairs", "9").error
 

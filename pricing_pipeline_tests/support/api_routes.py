@@ -39,6 +39,13 @@ class Route:
 READ, WATCH, OPERATE = Scope.READ, Scope.WATCH, Scope.OPERATE
 NONE_SUCH = 999_999_999
 IDS = {"ids": [NONE_SUCH]}
+PRICE_ALERT = {
+    "recipient": "nosuch",
+    "data_type": QUOTE,
+    "symbol": "AAPL",
+    "condition": "above",
+    "threshold": "200",
+}
 
 ROUTES: Mapping[str, Route] = {
     "GET /livez": Route(None),
@@ -52,6 +59,7 @@ ROUTES: Mapping[str, Route] = {
     "GET /v1/gaps/{data_type}/{symbol}": Route(READ, 404),
     "GET /v1/types": Route(READ),
     "GET /v1/types/{data_type}": Route(READ, 404),
+    "POST /v1/types/{data_type}/refresh": Route(OPERATE, 404),
     "GET /v1/providers": Route(READ),
     "GET /v1/providers/{provider}": Route(READ, 404),
     "GET /v1/instruments": Route(READ),
@@ -77,6 +85,8 @@ ROUTES: Mapping[str, Route] = {
     "POST /v1/operations/cancel": Route(OPERATE, 404, body=IDS),
     "GET /v1/quarantine": Route(READ),
     "GET /v1/quarantine/{value_id}": Route(READ, 404),
+    "GET /v1/quarantine/{value_id}/body": Route(OPERATE, 404),
+    "POST /v1/quarantine/ask": Route(OPERATE, 404, body=IDS),
     "POST /v1/quarantine/release": Route(OPERATE, 404, body=IDS),
     "POST /v1/quarantine/reject": Route(OPERATE, 404, body=IDS),
     "GET /v1/backfills": Route(READ),
@@ -90,6 +100,10 @@ ROUTES: Mapping[str, Route] = {
     "POST /v1/alerts/acknowledge": Route(OPERATE, 404, body=IDS),
     "POST /v1/alerts/silence": Route(OPERATE, body={"alert": "breaker_open", "hours": 1}),
     "POST /v1/alerts/unsilence": Route(OPERATE, body={"alert": "breaker_open"}),
+    "GET /v1/price-alerts": Route(WATCH, of_user=True),
+    "GET /v1/price-alerts/{price_alert_id}": Route(WATCH, 404, of_user=True),
+    "POST /v1/price-alerts": Route(WATCH, 404, body=PRICE_ALERT, of_user=True),
+    "POST /v1/price-alerts/remove": Route(WATCH, 404, body=IDS, of_user=True),
     "POST /v1/instruments/pause": Route(OPERATE, body={"symbols": ["AAPL"]}),
     "POST /v1/instruments/resume": Route(OPERATE, body={"symbols": ["AAPL"]}),
 }

@@ -39,7 +39,7 @@ def plain(route: str) -> str:
 def named() -> Iterator[set[str]]:
     """Of each route that the page names, what it may mean: of `/cancel` after `POST /v1/tasks/retry`, two paths."""
     method, base = "", ""
-    for words in re.findall(r"`((?:(?:GET|POST) )?/[a-z0-9_/{}.]+)[?`]", PAGE):
+    for words in re.findall(r"`((?:(?:GET|POST) )?/[a-z0-9_/{}.-]+)[?`]", PAGE):
         given, _, path = words.rpartition(" ")
         method = given or method
         if path.startswith("/v1/"):
@@ -57,6 +57,89 @@ def test_b7_the_page_names_every_route_and_no_other() -> None:
     assert routes - found == set()
     written = re.findall(r"`((?:GET|POST) /v1/[^`? ]+)", PAGE)
     assert {plain(route) for route in written} - routes == set()
+
+
+OVER_HTTP = {
+    "subscription": {"watch": "POST heartbeat", "end": "POST unsubscribe", "list show": "GET subscriptions"},
+    "holding": {"open": "POST hold", "close": "POST release", "list show": "GET holdings"},
+    "price": {
+        "show": "GET prices",
+        "why": "GET why",
+        "history": "GET history/{data_type}/{symbol}",
+        "gaps": "GET gaps/{data_type}/{symbol}",
+    },
+    "document": {"show": "GET documents/{data_type}/{symbol}"},
+    "backfill": {
+        "start": "POST backfills",
+        "list": "GET backfills",
+        "show": "GET backfills/{backfill_id}",
+        "cancel": "POST backfills/{backfill_id}/cancel",
+    },
+    "instrument": {
+        "list": "GET instruments",
+        "show": "GET instruments/{symbol}",
+        "pause": "POST instruments/pause",
+        "resume": "POST instruments/resume",
+    },
+    "type": {
+        "list": "GET types",
+        "show": "GET types/{data_type}",
+        "refresh": "POST types/{data_type}/refresh",
+    },
+    "task": {
+        "list": "GET tasks",
+        "show": "GET tasks/{task_id}",
+        "retry": "POST tasks/retry",
+        "cancel": "POST tasks/cancel",
+    },
+    "provider": {"list": "GET providers", "show": "GET providers/{provider}"},
+    "route": {"list": "GET types/{data_type}", "show": "GET providers/{provider}"},
+    "limit": {"list show": "GET providers/{provider}"},
+    "quarantine": {
+        "list": "GET quarantine",
+        "show": "GET quarantine/{value_id}",
+        "release": "POST quarantine/release",
+        "reject": "POST quarantine/reject",
+    },
+    "action": {"list": "GET actions/{symbol}"},
+    "alert": {
+        "list": "GET alerts",
+        "show": "GET alerts/{alert_id}",
+        "acknowledge": "POST alerts/acknowledge",
+        "silence": "POST alerts/silence",
+        "unsilence": "POST alerts/unsilence",
+    },
+    "price-alert": {
+        "add": "POST price-alerts",
+        "list": "GET price-alerts",
+        "show": "GET price-alerts/{price_alert_id}",
+        "remove": "POST price-alerts/remove",
+    },
+    "operation": {
+        "list": "GET operations",
+        "show": "GET operations/{operation_id}",
+        "status": "GET operations/status",
+        "retry": "POST operations/retry",
+        "cancel": "POST operations/cancel",
+    },
+}
+"""The route that does what a command does."""
+
+
+def test_b7_each_command_has_a_route_or_the_page_says_why_it_has_none() -> None:
+    routes = {
+        f"{noun} {verb}": route
+        for noun, verbs in OVER_HTTP.items()
+        for words, route in verbs.items()
+        for verb in words.split()
+    }
+    assert {route.replace(" ", " /v1/") for route in routes.values()} <= ROUTES.keys()
+    text = (ROOT / "docs/api.md").read_text()
+    section = text.partition("\n## What only the command line does\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+`) \| .{20,} \|$", section, re.MULTILINE)
+    alone = [command for row in rows for command in re.findall("`([a-z -]+)`", row)]
+    commands = re.findall(r"^## `pricing-pipeline (.+)`$", (ROOT / "docs/cli.md").read_text(), re.MULTILINE)
+    assert sorted([*routes, *alone]) == sorted(commands)
 
 
 def in_sql(pattern: str) -> int:

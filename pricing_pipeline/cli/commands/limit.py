@@ -22,7 +22,7 @@ Key = Annotated[
 def list_(provider: AnyProvider = None, as_json: Json = False) -> None:
     """List rate limits: units that each key of a provider may use in a window, and keys that have others.
 
-    Without a provider also the caps of users: pairs that each may watch, hold and begin.
+    Without a provider also the caps of users: pairs that each may watch, hold and begin, and price alerts.
 
     \b
     Example: pricing-pipeline limit list twelvedata
@@ -101,17 +101,20 @@ def set_caps(
         int | None,
         typer.Option("--new-pairs", help="Pairs that one user may begin to watch or hold in a minute."),
     ] = None,
+    price_alerts: Annotated[
+        int | None, typer.Option("--price-alerts", help="Price alerts that one user may have over HTTP.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Change how many pairs each user may watch, hold and begin. What no option names stays.
+    """Change how many pairs each user may watch, hold and begin, and have price alerts. What no option names stays.
 
     It counts at once, and ends nothing that is watched already. It needs the owner's URL, as `type add` does.
 
     \b
     Example: pricing-pipeline limit set-caps --pairs 20000 --new-pairs 10000
     """
-    if pairs is None and new_pairs is None:
-        raise typer.BadParameter("give --pairs, --new-pairs, or both")
+    if pairs is None and new_pairs is None and price_alerts is None:
+        raise typer.BadParameter("give --pairs, --new-pairs or --price-alerts")
     from pricing_pipeline.cli import limit
 
-    limit.set_caps(pairs, new_pairs, as_json=as_json)
+    limit.set_caps(pairs, new_pairs, price_alerts, as_json=as_json)

@@ -52,17 +52,28 @@ def add(
         ),
     ],
     severity: Annotated[
-        Severity, typer.Option("--severity", help="Alerts at least this urgent; P0 is the most urgent.")
-    ] = Severity.P1,
+        Severity | None,
+        typer.Option("--severity", help="Alerts at least this urgent; P0 is the most urgent; else P1."),
+    ] = None,
     quiet: Quiet = None,
     quiet_zone: QuietZone = None,
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="The address may be in a private network.")
     ] = False,
     address_file: AddressFile = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="USER", help="For price alerts that this user adds over HTTP."),
+    ] = None,
+    any_user: Annotated[
+        bool, typer.Option("--any-user", help="For price alerts that any user adds over HTTP.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Add a recipient.
+
+    One for users is told of the price alerts that they add over HTTP, and not of trouble. For whom it is cannot be
+    changed later.
 
     The command asks for the address, or reads it from a file or standard input, and stores it encrypted. The address of
     a table (rest) is a JSON document. The channel log and channels of your own have no address.
@@ -75,11 +86,13 @@ def add(
     recipient.add(
         name,
         channel,
-        severity=severity.value,
+        severity=severity.value if severity else None,
         quiet=quiet,
         quiet_zone=quiet_zone,
         allow_private=allow_private,
         address_file=address_file,
+        user=user,
+        any_user=any_user,
         as_json=as_json,
     )
 

@@ -2,10 +2,18 @@
 -- Providers that are to be asked about quarantined values now.
 SELECT provider FROM pricing.opinions_due();
 
--- name: second_provider
--- Who is asked about a quarantined value besides the provider that sent it; no row when there is no such value.
-SELECT pricing.second_provider(q.data_type, q.symbol, q.provider) AS provider, q.provider AS sent_by, q.data_type
-FROM pricing.quarantined_values q WHERE q.value_id = :value_id;
+-- name: second_providers
+-- Who is asked about quarantined values besides the provider that sent each; no row of one that there is not.
+SELECT q.value_id, q.status, pricing.second_provider(q.data_type, q.symbol, q.provider) AS provider, q.provider AS sent_by, q.data_type,
+       q.observed_at IS NOT NULL OR (SELECT r.fetcher FROM pricing.data_type_registry r WHERE r.data_type = q.data_type) = 'quote' AS has_day
+FROM pricing.quarantined_values q WHERE q.value_id = ANY (CAST(:value_ids AS bigint[])) ORDER BY 1;
+
+-- name: ask_again
+-- Have workers ask about quarantined values, four times if need be; returns those that wait for a decision.
+UPDATE pricing.quarantined_values q SET ask_at = pricing.clock(), asked = 0
+FROM (SELECT x.value_id FROM pricing.quarantined_values x
+      WHERE x.value_id = ANY (CAST(:value_ids AS bigint[])) AND x.status = 'quarantined' ORDER BY 1 FOR NO KEY UPDATE) mine
+WHERE q.value_id = mine.value_id RETURNING q.value_id;
 
 -- name: claim
 -- Take one call about quarantined values, or learn why nobody may be asked now.

@@ -1,6 +1,6 @@
 -- name: all
 -- Recipients, by name.
-SELECT r.recipient, r.channel, r.least_severity, r.quiet_from, r.quiet_until, r.time_zone, r.allows_private, r.is_active, r.created_at,
+SELECT r.recipient, r.channel, r.user_id, r.takes_any_user, r.least_severity, r.quiet_from, r.quiet_until, r.time_zone, r.allows_private, r.is_active, r.created_at,
        r.row_version, r.master_key_id, r.key_nonce, r.wrapped_key, r.secret_nonce, r.ciphertext
 FROM pricing.recipients r WHERE coalesce(r.recipient = CAST(:recipient AS text), true) ORDER BY 1;
 
@@ -11,9 +11,9 @@ SELECT nextval('pricing.credential_version_seq');
 -- name: add
 -- Add a recipient.
 INSERT INTO pricing.recipients
-    (recipient, channel, least_severity, quiet_from, quiet_until, time_zone, allows_private, created_at,
+    (recipient, channel, user_id, takes_any_user, least_severity, quiet_from, quiet_until, time_zone, allows_private, created_at,
      row_version, master_key_id, key_nonce, wrapped_key, secret_nonce, ciphertext)
-VALUES (:recipient, :channel, :least_severity, :quiet_from, :quiet_until, :time_zone, :allows_private, pricing.clock(),
+VALUES (:recipient, :channel, :user_id, :takes_any_user, :least_severity, :quiet_from, :quiet_until, :time_zone, :allows_private, pricing.clock(),
         :row_version, :master_key_id, :key_nonce, :wrapped_key, :secret_nonce, :ciphertext)
 ON CONFLICT (recipient) DO NOTHING RETURNING recipient;
 

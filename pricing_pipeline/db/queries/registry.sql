@@ -196,11 +196,12 @@ RETURNING c.fetcher;
 UPDATE pricing.provider_state SET breaker_until = pricing.clock() WHERE provider = :provider AND breaker = 'open' RETURNING provider;
 
 -- name: caps
--- How many pairs each user may watch, hold and begin.
-SELECT pairs_per_user, new_pairs_per_minute FROM pricing.user_caps;
+-- How many pairs each user may watch, hold and begin, and how many price alerts have.
+SELECT pairs_per_user, new_pairs_per_minute, price_alerts_per_user FROM pricing.user_caps;
 
 -- name: set_caps
 -- Change the caps of users; what is NULL stays.
 UPDATE pricing.user_caps SET
     pairs_per_user = coalesce(CAST(:pairs_per_user AS integer), pairs_per_user),
-    new_pairs_per_minute = coalesce(CAST(:new_pairs_per_minute AS integer), new_pairs_per_minute);
+    new_pairs_per_minute = coalesce(CAST(:new_pairs_per_minute AS integer), new_pairs_per_minute),
+    price_alerts_per_user = coalesce(CAST(:price_alerts_per_user AS integer), price_alerts_per_user);

@@ -226,6 +226,21 @@ COMMENT ON FUNCTION pricing.lock_allowance(pricing.user_name) IS
     'Lets one session of a user at a time begin new pairs, until the transaction ends. Nobody else waits for it.';
 
 
+CREATE OR REPLACE FUNCTION pricing.present_caps() RETURNS pricing.user_caps
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    caps pricing.user_caps;
+BEGIN
+    SELECT * INTO caps FROM pricing.user_caps;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'pricing.user_caps has no row, so nobody can be told what one user may ask for'
+            USING HINT = 'Put it back: INSERT INTO pricing.user_caps DEFAULT VALUES.', ERRCODE = 'no_data_found';
+    END IF;
+    RETURN caps;
+END $$;
+COMMENT ON FUNCTION pricing.present_caps() IS 'What one user may ask for.';
+
+
 CREATE OR REPLACE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -233,11 +248,7 @@ DECLARE
     caps pricing.user_caps;
     spent interval;
 BEGIN
-    SELECT * INTO caps FROM pricing.user_caps;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'pricing.user_caps has no row, so nobody can be told what one user may ask for'
-            USING HINT = 'Put it back: INSERT INTO pricing.user_caps DEFAULT VALUES.', ERRCODE = 'no_data_found';
-    END IF;
+    caps := pricing.present_caps();
     IF total > caps.pairs_per_user THEN
         RAISE EXCEPTION 'user % may watch or hold % pairs at once, and would have %', left(user_id, 60), caps.pairs_per_user, total
             USING HINT = 'Leave some first, or raise the cap with `pricing-pipeline limit set-caps`.',

@@ -14,6 +14,26 @@ COMMENT ON FUNCTION pricing.lock_latest(pricing.price_history[]) IS
     'The latest prices that the given ones may replace, as they are until then.';
 
 
+CREATE OR REPLACE FUNCTION pricing.admit_price_alert(user_id pricing.user_name) RETURNS bigint
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    cap integer := (pricing.present_caps()).price_alerts_per_user;
+    total bigint;
+BEGIN
+    PERFORM pricing.lock_allowance(user_id);
+    -- A statement of its own: it sees what the user's other sessions have committed.
+    SELECT count(*) INTO total FROM pricing.price_alerts a WHERE a.user_id = admit_price_alert.user_id;
+    IF total > cap THEN
+        RAISE EXCEPTION 'user % may have % price alerts, and would have %', left(user_id, 60), cap, total
+            USING HINT = 'Remove some first, or raise the cap with `pricing-pipeline limit set-caps`.',
+                  DETAIL = json_build_object('room', 0), CONSTRAINT = 'price_alerts_per_user', ERRCODE = 'configuration_limit_exceeded';
+    END IF;
+    RETURN total;
+END $$;
+COMMENT ON FUNCTION pricing.admit_price_alert(pricing.user_name) IS
+    'Refuses (53400) a price alert that has just been added, if its user has more of them than one user may have; returns how many. The sessions of one user take turns.';
+
+
 CREATE OR REPLACE FUNCTION pricing.note_price_events(given pricing.price_history[], shown text[], were pricing.latest_prices[]) RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
@@ -34,7 +54,7 @@ COMMENT ON FUNCTION pricing.note_price_events(pricing.price_history[], text[], p
 
 
 CREATE OR REPLACE FUNCTION pricing.take_price_events(most integer)
-RETURNS TABLE (price_alert_id bigint, recipient text, is_told boolean, data_type text, condition text, threshold numeric,
+RETURNS TABLE (price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text, threshold numeric,
                is_beyond boolean, seen_at timestamptz, reference numeric, reference_at timestamptz,
                split_days date[], split_new numeric[], split_old numeric[],
                symbol text, price numeric, currency text, observed_at timestamptz, provider text, call_id bigint)
@@ -75,7 +95,7 @@ BEGIN
         FROM reach r JOIN pricing.price_alerts a USING (price_alert_id) JOIN pricing.latest_prices l USING (data_type, symbol)
         WHERE a.condition IN ('above', 'below', 'moved') AND a.created_at > young
           AND NOT EXISTS (SELECT FROM pricing.price_events e WHERE e.price_alert_id = r.price_alert_id AND e.event_id > r.last_id))
-    SELECT a.price_alert_id, a.recipient, r.is_active, a.data_type, a.condition, a.threshold, a.is_beyond, a.seen_at,
+    SELECT a.price_alert_id, a.recipient, a.user_id, r.is_active, a.data_type, a.condition, a.threshold, a.is_beyond, a.seen_at,
            a.reference, a.reference_at, splits.days, splits.new_, splits.old_,
            f.symbol, f.amount * ('1e-' || f.scale)::numeric, f.currency, f.observed_at, f.provider, f.call_id
     FROM found f JOIN pricing.price_alerts a USING (price_alert_id) JOIN pricing.recipients r USING (recipient)
@@ -128,7 +148,7 @@ COMMENT ON FUNCTION pricing.stale_since(text, text, timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.take_stale_pairs()
-RETURNS TABLE (price_alert_id bigint, recipient text, data_type text, symbol text, lasts interval, since timestamptz, sentence text,
+RETURNS TABLE (price_alert_id bigint, recipient text, user_id text, data_type text, symbol text, lasts interval, since timestamptz, sentence text,
                price numeric, currency text, observed_at timestamptz, provider text, call_id bigint)
 LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
@@ -148,7 +168,7 @@ BEGIN
         FROM mine m, pricing.recipients r
         WHERE a.price_alert_id = m.price_alert_id AND r.recipient = a.recipient
         RETURNING a.*, m.since, r.is_active)
-    SELECT c.price_alert_id, c.recipient, c.data_type, c.symbol, c.lasts, c.since, (pricing.why_old(c.data_type, c.symbol)).sentence,
+    SELECT c.price_alert_id, c.recipient, c.user_id, c.data_type, c.symbol, c.lasts, c.since, (pricing.why_old(c.data_type, c.symbol)).sentence,
            l.amount * ('1e-' || l.scale)::numeric, l.currency, l.observed_at, l.provider, l.call_id
     FROM changed c LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
     WHERE c.is_beyond AND c.is_active ORDER BY c.price_alert_id;

@@ -201,6 +201,40 @@ COMMENT ON FUNCTION pricing.quota_forecasts(text[]) IS
     'When the quota of each active provider, or of some, will be used up to the step of backfills, of schedules and of viewers, if nothing is stretched: at what is wanted at TTLs within the limits (basis wanted), or at what came in the last day and week, if that is more (measured). outlook: ends, lasts (it does not end) or unknown (less than a day and not all sizes are measured). Rates are in bytes an hour; sustained_bytes is the most at which nothing stops.';
 
 
+CREATE OR REPLACE FUNCTION pricing.day_forecasts(only_providers text[] DEFAULT NULL)
+RETURNS TABLE (provider text, units bigint, used bigint, hour_units bigint, basis text, outlook text, ends_at timestamptz, until timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = '' SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    RETURN QUERY
+    WITH known AS MATERIALIZED (
+        SELECT l.provider, allowed.units, spent.today, spent.last_hour, d.until, upper(pricing.trading_hours(l.provider, d.since, d.until)) AS paced_until
+        FROM pricing.provider_limits l JOIN pricing.data_collectors p USING (provider)
+        CROSS JOIN LATERAL (SELECT date_trunc('day', now_, l.day_timezone) AS since, pricing.next_day(now_, l.day_timezone) AS until) d
+        CROSS JOIN LATERAL (SELECT sum(pricing.units_in_force(l, k.key_name, now_))::bigint AS units
+                            FROM pricing.key_allowances(l.provider, now_) k WHERE k.is_active) allowed
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(c.units) FILTER (WHERE c.counted_at > pricing.limit_start(l, now_)), 0)::bigint AS today,
+                   coalesce(sum(c.units) FILTER (WHERE c.counted_at > now_ - interval '1 hour'), 0)::bigint AS last_hour
+            FROM pricing.counted_calls c
+            WHERE c.provider = l.provider AND c.counted_at > least(pricing.limit_start(l, now_), now_ - interval '1 hour')) spent
+        WHERE l.day_timezone IS NOT NULL AND p.is_active AND allowed.units > 0 AND (only_providers IS NULL OR l.provider = ANY (only_providers))),
+    ahead AS (
+        SELECT k.*, CASE WHEN k.today >= k.units THEN now_
+                         -- However much is wanted, they come evenly until trading is over.
+                         WHEN k.paced_until > now_ THEN NULL
+                         ELSE now_ + interval '1 hour' * ((k.units - k.today)::float8 / nullif(k.last_hour, 0)) END AS at
+        FROM known k)
+    SELECT DISTINCT ON (a.provider) a.provider, a.units, a.today, a.last_hour, CASE WHEN a.paced_until > now_ THEN 'paced' ELSE 'measured' END,
+           CASE WHEN a.at < a.until THEN 'ends' ELSE 'lasts' END, CASE WHEN a.at < a.until THEN a.at END, a.until
+    FROM ahead a ORDER BY a.provider, least(a.at, a.until), a.units - a.today;
+END $$;
+COMMENT ON FUNCTION pricing.day_forecasts(text[]) IS
+    'When the units that each active provider, or some, allows in this calendar day will be used up: not before trading is over, while they are spread over it (basis paced), and then at the pace of the last hour (measured). outlook: ends, or lasts until the next day begins. Of all its active keys; of several such limits, the one that ends first.';
+
+
 CREATE OR REPLACE FUNCTION pricing.stretch_ttls() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE

@@ -1,0 +1,154 @@
+"""`/v1/price-alerts`: of which prices a user is told. Setting up who takes the messages needs the owner: the command
+line.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, ConfigDict, Field
+
+from pricing_pipeline.api.access import Database, Watcher
+from pricing_pipeline.api.ids import Id, Ids
+from pricing_pipeline.api.numbers import Exact
+from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
+from pricing_pipeline.operations import price_alerts
+from pricing_pipeline.operations.price_alerts import USUAL_PACE, Wanted
+
+router = APIRouter(prefix="/price-alerts", tags=["price alerts"])
+
+_DAYS_30 = 30 * 86400
+_HIGHEST = 10**18
+
+
+class NewPriceAlert(BaseModel):
+    """What a user wants to be told: when a price goes above or below the threshold, has moved by so many percent or has
+    been stale for so long, or each price.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    recipient: str = Field(max_length=LONGEST_NAME, examples=["shop"])
+    """Who is told: a recipient for this user or for any user."""
+    data_type: str = Field(max_length=LONGEST_NAME, examples=["equity_quote"])
+    symbol: str = Field(max_length=LONGEST_SYMBOL, examples=["AAPL"])
+    condition: Literal["above", "below", "moved", "stale", "each"]
+    threshold: Decimal | None = Field(None, gt=0, le=_HIGHEST, decimal_places=12, examples=["200"])
+    """Of above and below the price, of moved the percentage."""
+    lasts_seconds: int | None = Field(None, ge=60, le=_DAYS_30)
+    """Of stale: for how long."""
+    pace_seconds: int | None = Field(None, ge=60, le=3600)
+    """Of each: at most one message in this time; 60 if left out."""
+
+
+class PriceAlert(BaseModel):
+    """What a user is told, and what was seen for it. Prices are exact, times are UTC."""
+
+    price_alert_id: int
+    recipient: str
+    recipient_is_active: bool
+    """False: nothing is sent."""
+    user_id: str
+    data_type: str
+    symbol: str
+    condition: str = Field(examples=["above"])
+    threshold: Exact | None = Field(examples=["200"])
+    lasts_seconds: int | None
+    pace_seconds: int | None
+    is_beyond: bool
+    """Whether the last price was beyond the threshold, or the pair was stale for too long: that was told."""
+    seen: Exact | None
+    """The last price that was looked at."""
+    seen_at: datetime | None
+    """Its time at the source."""
+    reference: Exact | None
+    """Of moved: the price from which the move counts."""
+    reference_at: datetime | None
+    told_at: datetime | None
+    """When its recipient was last told."""
+    created_at: datetime
+    created_by: str
+    """The token with which it was added."""
+    is_fetched: bool
+    """False: nobody watches or holds the pair, so no price comes. A price alert alone keeps none fresh."""
+
+
+class PriceAlerts(BaseModel):
+    """What a user is told of prices."""
+
+    price_alerts: list[PriceAlert]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
+
+
+class Removed(BaseModel):
+    """The price alerts that have ended."""
+
+    removed: list[int]
+
+
+_PRICE_ALERTS: Keyset[price_alerts.PriceAlert] = Keyset(
+    "price_alerts", (int,), lambda row: (row.price_alert_id,)
+)
+
+
+@router.get("")
+def list_price_alerts(
+    database: Database, caller: Watcher, page: Annotated[Page, Depends(_PRICE_ALERTS)]
+) -> PriceAlerts:
+    """The price alerts of a user, in the order in which they were added."""
+    user = caller.user
+    (after_id,) = page.after or (None,)
+    with database.connect() as connection:
+        rows = price_alerts.listed(connection, None, page.at_most, after_id, user)
+    shown, following = page.cut(rows)
+    return PriceAlerts(price_alerts=[_told(row) for row in shown], next=following)
+
+
+@router.get("/{price_alert_id:int}")
+def show_price_alert(database: Database, caller: Watcher, price_alert_id: Id) -> PriceAlert:
+    """One price alert of a user, and what it has seen."""
+    user = caller.user
+    with database.connect() as connection:
+        return _told(price_alerts.find(connection, price_alert_id, user))
+
+
+@router.post("", status_code=201)
+def add_price_alert(database: Database, caller: Watcher, wanted: NewPriceAlert) -> PriceAlert:
+    """Have a user told of a price."""
+    pace = wanted.pace_seconds or USUAL_PACE if wanted.condition == "each" else wanted.pace_seconds
+    with database.begin() as connection:
+        added = price_alerts.add(
+            connection,
+            Wanted(
+                wanted.recipient,
+                wanted.data_type,
+                wanted.symbol,
+                wanted.condition,
+                wanted.threshold,
+                wanted.lasts_seconds,
+                pace,
+                caller.user,
+            ),
+            caller.token.name,
+        )
+    return _told(added)
+
+
+@router.post("/remove")
+def remove_price_alerts(database: Database, caller: Watcher, wanted: Ids) -> Removed:
+    """End price alerts of a user: all of them, or none. Messages that wait already are sent."""
+    user = caller.user
+    ids = sorted(set(wanted.ids))
+    with database.begin() as connection:
+        for price_alert_id in ids:
+            price_alerts.remove(connection, price_alert_id, user)
+    return Removed(removed=ids)
+
+
+def _told(alert: price_alerts.PriceAlert) -> PriceAlert:
+    return PriceAlert.model_validate(alert.told())
