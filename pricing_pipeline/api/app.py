@@ -105,8 +105,8 @@ def make_app(
     app.state.streams = StreamHub(engine, app.state.tokens)
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
     app.state.page = page.Page(engine, page.ui_url(settings))
-    app.state.health = health.kept_health(engine)
-    app.state.figures = metrics.kept_figures(engine)
+    app.state.health = health.cached_health(engine)
+    app.state.figures = metrics.cached_figures(engine)
     app.state.request_times = metrics.RequestTimes()
     routes = APIRouter(prefix="/v1", responses=RESPONSES)
     for module in _SUBJECTS:

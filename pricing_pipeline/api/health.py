@@ -13,11 +13,11 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.api.kept import Kept
+from pricing_pipeline.api.cached import Cached
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.operations import health
 
-_KEPT_SECONDS = 2.0
+_CACHED_SECONDS = 2.0
 _PATIENCE_SECONDS = 1.8
 """A watchdog waits for the answer; a database that takes longer is away."""
 
@@ -32,12 +32,12 @@ class Health(BaseModel):
     """The parts that are late; docs/operations.md says what each does. `database` is alone if it does not answer."""
 
 
-def kept_health(engine: Engine) -> Kept[list[str]]:
+def cached_health(engine: Engine) -> Cached[list[str]]:
     """The names of the parts that are late, measured at most every two seconds."""
     watch = health.Watch(engine)
-    return Kept(
+    return Cached(
         lambda: [part.part for part in health.late(watch.measure())],
-        seconds=_KEPT_SECONDS,
+        seconds=_CACHED_SECONDS,
         patience=_PATIENCE_SECONDS,
     )
 
@@ -51,9 +51,9 @@ async def is_alive() -> str:
 @router.get("/healthz", response_model=Health, responses={503: {"model": Health}})
 async def is_well(request: Request) -> JSONResponse:
     """200 while every part of the pipeline does its work; 503 with the names of those that are late."""
-    kept: Kept[list[str]] = request.app.state.health
+    cached: Cached[list[str]] = request.app.state.health
     try:
-        late = await kept.get()
+        late = await cached.get()
     except (TimeoutError, DatabaseError, DBAPIError):
         late = [health.DATABASE]
     content = Health(status="late" if late else "ok", late=late)

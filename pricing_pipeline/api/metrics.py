@@ -17,12 +17,12 @@ from sqlalchemy import Engine
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pricing_pipeline.api.access import Reader
-from pricing_pipeline.api.kept import Kept
+from pricing_pipeline.api.cached import Cached
 from pricing_pipeline.api.problems import RESPONSES, Refused
 from pricing_pipeline.operations import figures
 from pricing_pipeline.operations.figures import COUNTER, HISTOGRAM, Figures, Metric, Row, Source
 
-_KEPT_SECONDS = 5.0
+_CACHED_SECONDS = 5.0
 _PATIENCE_SECONDS = 8.0
 """Prometheus gives up after ten seconds."""
 _KNOWN_SECONDS = 300.0
@@ -100,11 +100,11 @@ class KnownFigures:
         self,
         read: Callable[[], Figures],
         *,
-        kept: float = _KEPT_SECONDS,
+        seconds: float = _CACHED_SECONDS,
         patience: float = _PATIENCE_SECONDS,
     ) -> None:
         self._read = read
-        self._kept = Kept(self._remember, seconds=kept, patience=patience)
+        self._cached = Cached(self._remember, seconds=seconds, patience=patience)
         self._last: dict[str, tuple[float, Sequence[Row]]] = {}
         self._failed: Sequence[str] = ()
         self._took = 0.0
@@ -113,7 +113,7 @@ class KnownFigures:
         """What is known now. Raises TimeoutError if reading takes too long, and nothing is known of the last minutes;
         and DatabaseError if the database does not answer at all."""
         with suppress(TimeoutError):
-            await self._kept.get()
+            await self._cached.get()
         now = time.monotonic()
         # In one step: another thread writes into it.
         last = {
@@ -147,7 +147,7 @@ class Known:
     seconds: float
 
 
-def kept_figures(engine: Engine) -> KnownFigures:
+def cached_figures(engine: Engine) -> KnownFigures:
     """The figures of the pipeline of this database."""
     return KnownFigures(lambda: figures.measure(engine))
 

@@ -354,7 +354,7 @@ def test_b22_a_slow_database_blanks_no_graph(api: RunningApi, core: Core) -> Non
             assert go_on.wait(PATIENCE)
         return figures.measure(core.engine)
 
-    api.app.state.figures = api_metrics.KnownFigures(read, patience=0.1, kept=0)
+    api.app.state.figures = api_metrics.KnownFigures(read, patience=0.1, seconds=0)
     header = {"Authorization": f"Bearer {caller.token}"}
     slow.set()
     assert api.client.get("/metrics", headers=header).status_code == 503, "nothing is known yet"
@@ -381,7 +381,7 @@ def test_b22_a_database_that_is_gone_fails_the_scrape() -> None:
         raise DatabaseError("nobody answers")
 
     async def look() -> None:
-        known = api_metrics.KnownFigures(read, kept=0)
+        known = api_metrics.KnownFigures(read, seconds=0)
         await known.get()
         with pytest.raises(DatabaseError):
             await known.get()

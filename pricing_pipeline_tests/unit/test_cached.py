@@ -1,4 +1,4 @@
-"""A kept value: gathered once for many, and nobody waits long for it."""
+"""A cached value is gathered once for many, and nobody waits long for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from pricing_pipeline.api.kept import Kept
+from pricing_pipeline.api.cached import Cached
 
 LONG = 30.0
 
@@ -24,8 +24,8 @@ def test_b23_many_who_ask_cause_one_look() -> None:
         return len(looks)
 
     async def ask() -> list[int]:
-        kept = Kept(gather, seconds=LONG, patience=LONG)
-        return [*await asyncio.gather(*(kept.get() for _ in range(50))), await kept.get()]
+        cached = Cached(gather, seconds=LONG, patience=LONG)
+        return [*await asyncio.gather(*(cached.get() for _ in range(50))), await cached.get()]
 
     assert asyncio.run(ask()) == [1] * 51
 
@@ -37,11 +37,11 @@ def test_b23_an_old_value_is_gathered_anew(monkeypatch: pytest.MonkeyPatch) -> N
 
     async def ask() -> list[int]:
         nonlocal now
-        kept = Kept(lambda: next(looks), seconds=2.0, patience=LONG)
-        seen = [await kept.get()]
+        cached = Cached(lambda: next(looks), seconds=2.0, patience=LONG)
+        seen = [await cached.get()]
         for step in (1.9, 0.1, 1.9, 5.0):
             now += step
-            seen.append(await kept.get())
+            seen.append(await cached.get())
         return seen
 
     assert asyncio.run(ask()) == [0, 0, 1, 1, 2]
@@ -57,17 +57,17 @@ def test_b23_nobody_waits_for_a_look_that_hangs_and_none_is_added_to_it() -> Non
         return "done"
 
     async def ask() -> str:
-        kept = Kept(gather, seconds=0.0, patience=0.1)
+        cached = Cached(gather, seconds=0.0, patience=0.1)
         began = time.monotonic()
         for _ in range(5):
             with pytest.raises(TimeoutError):
-                await kept.get()
+                await cached.get()
         assert time.monotonic() - began < LONG / 2
         assert len(looks) == 1
         go_on.set()
         while True:
             try:
-                return await kept.get()
+                return await cached.get()
             except TimeoutError:
                 await asyncio.sleep(0.01)
 
@@ -78,12 +78,12 @@ def test_b23_who_asks_during_a_look_that_hangs_leaves_nothing_behind() -> None:
     go_on = threading.Event()
 
     async def ask() -> int:
-        kept = Kept(lambda: go_on.wait(LONG), seconds=0.0, patience=0.0)
+        cached = Cached(lambda: go_on.wait(LONG), seconds=0.0, patience=0.0)
         counts = []
         for asked in (1, 50):
             for _ in range(asked):
                 with pytest.raises(TimeoutError):
-                    await kept.get()
+                    await cached.get()
             gc.collect()
             counts.append(sum(isinstance(each, (asyncio.Future, Future)) for each in gc.get_objects()))
         go_on.set()
@@ -102,9 +102,9 @@ def test_b23_what_fails_is_raised_for_all_who_ask_and_tried_again() -> None:
         return "well"
 
     async def ask() -> str:
-        kept = Kept(gather, seconds=0.0, patience=LONG)
+        cached = Cached(gather, seconds=0.0, patience=LONG)
         with pytest.raises(ValueError, match="odd"):
-            await kept.get()
-        return await kept.get()
+            await cached.get()
+        return await cached.get()
 
     assert asyncio.run(ask()) == "well"

@@ -1,4 +1,4 @@
-"""A value that many ask for and one thread gathers: it is kept for some seconds, and nobody waits long for it."""
+"""A cache of one value for many callers: one thread gathers it, it lasts some seconds, and nobody waits long for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class Cached(Generic[T]):
     """What `gather` returns, at most `seconds` old.
 
     It is gathered in a thread of its own, so that it needs none of those that work on requests, and a thread that hangs
@@ -34,7 +34,7 @@ class Kept(Generic[T]):
             # Wrapped once: while a look hangs, whoever asks leaves nothing behind.
             gathered = self._gathered = asyncio.wrap_future(filled)
             self._began = time.monotonic()
-            threading.Thread(target=self._fill, args=(filled,), name="kept", daemon=True).start()
+            threading.Thread(target=self._fill, args=(filled,), name="cached", daemon=True).start()
         left = self._began + self._patience - time.monotonic()
         if not gathered.done():
             await asyncio.wait([gathered], timeout=max(left, 0.0))
