@@ -58,12 +58,12 @@ def told(text: str) -> Reading:
     task = {
         "id": 1, "data_type": text, "symbol": text, "provider": text, "attempt": 4, "max_attempts": 4,
         "finished_at": NOW, "failure_kind": text, "window_start": None, "window_end": None,
-        "last_error": text, "found": 1, "troubled": 1,
+        "last_error": text, "total": 1, "troubled": 1,
         "status": "pending", "enqueued_at": NOW, "run_after": None,
     }  # fmt: skip
     operation = {
         "id": 1, "operation_type": text, "status": "failed", "recipient": "r" + text, "title": "t" + text, "attempt": 5,
-        "max_attempts": 5, "enqueued_at": NOW, "due_at": NOW, "finished_at": NOW, "last_error": text, "found": 1,
+        "max_attempts": 5, "enqueued_at": NOW, "due_at": NOW, "finished_at": NOW, "last_error": text, "total": 1,
     }  # fmt: skip
     live_task = {
         "provider": text or "p", "data_type": text, "pending": 1, "processing": 0, "scheduled": 0, "watched": 1,

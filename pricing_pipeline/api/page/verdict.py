@@ -127,7 +127,7 @@ def _tasks(reading: Reading) -> Iterator[Finding]:
 
 
 def _operations(reading: Reading) -> Iterator[Finding]:
-    count = next((row.found for row in reading.operations if row.status == "failed"), 0)
+    count = next((row.total for row in reading.operations if row.status == "failed"), 0)
     if count:
         yield Finding(
             State.WAITS,

@@ -47,7 +47,7 @@ FROM pricing.api_call_queue_live l WHERE l.errors <> '[]' ORDER BY l.attempt DES
 -- Failed tasks that nothing has settled since, of instruments that are not removed, the newest first; with how many there are, and how many of
 -- them failed by trouble that is not their symbol's.
 SELECT q.id, q.data_type, q.symbol, q.provider, q.attempt, q.max_attempts, q.finished_at, q.failure_kind, nullif(q.window_start, '-infinity') AS window_start,
-       nullif(q.window_end, 'infinity') AS window_end, q.errors -> -1 ->> 'message' AS last_error, count(*) OVER () AS found,
+       nullif(q.window_end, 'infinity') AS window_end, q.errors -> -1 ->> 'message' AS last_error, count(*) OVER () AS total,
        count(*) FILTER (WHERE NOT pricing.is_symbol_fault(q.failure_kind)) OVER () AS troubled
 FROM pricing.api_call_queue_dead q JOIN pricing.data_type_registry r USING (data_type)
 JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol) AND i.is_active
@@ -56,7 +56,7 @@ WHERE q.resolved_at IS NULL AND q.status = 'failed' ORDER BY q.finished_at DESC,
 -- name: operations
 -- Side effects that have failed for good, and those that have failed and are tried again; with how many there are of each.
 SELECT o.id, o.operation_type, o.status, o.payload ->> 'recipient' AS recipient, o.payload ->> 'title' AS title, o.attempt, o.max_attempts,
-       o.enqueued_at, o.due_at, o.finished_at, o.errors -> -1 ->> 'message' AS last_error, count(*) OVER (PARTITION BY o.status) AS found
+       o.enqueued_at, o.due_at, o.finished_at, o.errors -> -1 ->> 'message' AS last_error, count(*) OVER (PARTITION BY o.status) AS total
 FROM pricing.async_operations o
 WHERE o.status = 'failed' OR o.status IN ('pending', 'processing') AND o.errors <> '[]'
 ORDER BY o.status <> 'failed', coalesce(o.finished_at, o.enqueued_at) DESC, o.id DESC LIMIT :most;
