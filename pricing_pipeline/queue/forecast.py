@@ -115,7 +115,7 @@ class Forecast:
                 )
                 if moment is not None
             ]
-            return ", ".join(["lasts", *steps])
+            return ", ".join(["it lasts", *steps])
         return f"{'would end' if self.is_stretched else 'ends'} at {self.ends_at:%Y-%m-%d %H:00} UTC"
 
     @property
