@@ -26,7 +26,7 @@ _CACHED_SECONDS = 5.0
 _PATIENCE_SECONDS = 8.0
 """Prometheus gives up after ten seconds."""
 _KNOWN_SECONDS = 300.0
-"""So long figures are told that cannot be read anew: for as long as Prometheus itself goes on with an old sample."""
+"""How long figures that cannot be read anew are still answered: as long as Prometheus itself uses an old sample."""
 _PREFIX = "/v1"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -91,9 +91,9 @@ class Measured:
 
 
 class KnownFigures:
-    """The figures of the pipeline, read at most every five seconds; those that cannot be read now as they were last.
+    """The figures of the pipeline, read at most every five seconds. Those that cannot be read now are as last known.
 
-    A graph goes blank least of all while the database is slow. What is older than five minutes is told no more.
+    So no graph goes blank while the database is slow. Figures older than five minutes are left out.
     """
 
     def __init__(
