@@ -98,7 +98,8 @@ class Guard:
     def _refusal(self, request: Request) -> ASGIApp | None:
         refused = stranger_refusal(request, self._hosts, "PRICING_API_HOSTS")
         if refused is not None:
-            return answer(request, refused[0], "stranger", refused[1])
+            status, detail = refused
+            return answer(request, status, "wrong-host" if status == 421 else "foreign-origin", detail)
         if "transfer-encoding" in request.headers:
             return answer(request, 411, "no-length", "say how long the body is: Content-Length")
         if _length(request) > LONGEST_BODY:
