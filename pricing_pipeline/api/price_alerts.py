@@ -106,7 +106,7 @@ def list_price_alerts(
     with database.connect() as connection:
         rows = price_alerts.listed(connection, None, page.at_most, after_id, user)
     shown, following = page.cut(rows)
-    return PriceAlerts(price_alerts=[_told(row) for row in shown], next=following)
+    return PriceAlerts(price_alerts=[_model(row) for row in shown], next=following)
 
 
 @router.get("/{price_alert_id:int}")
@@ -114,41 +114,41 @@ def show_price_alert(database: Database, caller: Watcher, price_alert_id: Id) ->
     """One price alert of a user, and what it has seen."""
     user = caller.user
     with database.connect() as connection:
-        return _told(price_alerts.find(connection, price_alert_id, user))
+        return _model(price_alerts.find(connection, price_alert_id, user))
 
 
 @router.post("", status_code=201)
-def add_price_alert(database: Database, caller: Watcher, wanted: NewPriceAlert) -> PriceAlert:
+def add_price_alert(database: Database, caller: Watcher, body: NewPriceAlert) -> PriceAlert:
     """Have a user told of a price."""
-    pace = wanted.pace_seconds or USUAL_PACE if wanted.condition == "each" else wanted.pace_seconds
+    pace = body.pace_seconds or USUAL_PACE if body.condition == "each" else body.pace_seconds
     with database.begin() as connection:
         added = price_alerts.add(
             connection,
             Wanted(
-                wanted.recipient,
-                wanted.data_type,
-                wanted.symbol,
-                wanted.condition,
-                wanted.threshold,
-                wanted.lasts_seconds,
+                body.recipient,
+                body.data_type,
+                body.symbol,
+                body.condition,
+                body.threshold,
+                body.lasts_seconds,
                 pace,
                 caller.user,
             ),
             caller.token.name,
         )
-    return _told(added)
+    return _model(added)
 
 
 @router.post("/remove")
-def remove_price_alerts(database: Database, caller: Watcher, wanted: Ids) -> Removed:
+def remove_price_alerts(database: Database, caller: Watcher, body: Ids) -> Removed:
     """End price alerts of a user: all of them, or none. Messages that wait already are sent."""
     user = caller.user
-    ids = sorted(set(wanted.ids))
+    ids = sorted(set(body.ids))
     with database.begin() as connection:
         for price_alert_id in ids:
             price_alerts.remove(connection, price_alert_id, user)
     return Removed(removed=ids)
 
 
-def _told(alert: price_alerts.PriceAlert) -> PriceAlert:
-    return PriceAlert.model_validate(alert.told())
+def _model(alert: price_alerts.PriceAlert) -> PriceAlert:
+    return PriceAlert.model_validate(alert.content)

@@ -215,13 +215,13 @@ def download_body(database: Database, _: Operator, value_id: Id) -> Response:
 
 
 @router.post("/ask", status_code=202)
-def ask(database: Database, _: Operator, wanted: Ids) -> AskedValues:
+def ask(database: Database, _: Operator, body: Ids) -> AskedValues:
     """Ask the next provider of each value's route about it: all of the values, or none.
 
     The next drain asks, within the limits and behind tasks that wait; of what fails it tries again, four times in all.
     """
     with database.begin() as connection:
-        asked = opinions.ask_soon(connection, wanted.ids)
+        asked = opinions.ask_soon(connection, body.ids)
     return AskedValues(asked=[AskedValue(value_id=key, provider=whom) for key, whom in asked.items()])
 
 

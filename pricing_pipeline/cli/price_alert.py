@@ -47,7 +47,7 @@ def add(recipient: str, symbol: str | None, data_type: str, typed: Typed, *, as_
         wanted = Wanted(recipient, data_type, symbol, condition, threshold, lasts, pace)
         added = price_alerts.add(connection, wanted, login())
     if as_json:
-        print_json(added.told())
+        print_json(added.content)
         return
     typer.echo(
         f"{recipient} is told {_rule(added)} (price alert {added.price_alert_id}). "
@@ -68,7 +68,7 @@ def list_(recipient: str | None, at_most: int, *, as_json: bool) -> None:
             recipients.find(connection, recipient)
         found = price_alerts.listed(connection, recipient, at_most + 1)
     if as_json:
-        print_json({"price_alerts": [alert.told() for alert in found[:at_most]]})
+        print_json({"price_alerts": [alert.content for alert in found[:at_most]]})
         return
     print_table(
         [
@@ -111,7 +111,7 @@ def show(id_: int, *, as_json: bool) -> None:
     with open_connection(load_settings()) as connection:
         alert = price_alerts.find(connection, id_)
     if as_json:
-        print_json(alert.told())
+        print_json(alert.content)
         return
     print_lines(
         {

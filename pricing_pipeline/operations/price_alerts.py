@@ -68,8 +68,9 @@ class PriceAlert:
     created_by: str
     is_fetched: bool
 
-    def told(self) -> dict[str, object]:
-        """It as programs get it: spans are seconds."""
+    @property
+    def content(self) -> dict[str, object]:
+        """All of it for programs: spans are seconds."""
         content = asdict(self)
         for name in ("lasts", "pace"):
             span = content.pop(name)
