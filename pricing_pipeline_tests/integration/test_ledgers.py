@@ -278,6 +278,12 @@ HOSTILE = {
     "bytea": ["'\\x00'", "''", "NULL"],
     "pricing.user_name": ["'ann'", "NULL"],
     "pricing.call_allowance": ["json_populate_record(NULL::pricing.call_allowance, '{}')", "NULL"],
+    "pricing.provider_stop": ["json_populate_record(NULL::pricing.provider_stop, '{}')", "NULL"],
+    "pricing.provider_stop[]": [
+        'ARRAY[json_populate_record(NULL::pricing.provider_stop, \'{"provider": "twelvedata"}\')]',
+        "'{}'",
+        "NULL",
+    ],
     "pricing.picked_task[]": ["ARRAY[json_populate_record(NULL::pricing.picked_task, '{}')]", "'{}'", "NULL"],
     "pricing.due_pair[]": ["ARRAY[json_populate_record(NULL::pricing.due_pair, '{}')]", "'{}'", "NULL"],
     "timestamp with time zone": [

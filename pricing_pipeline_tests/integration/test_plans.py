@@ -252,11 +252,9 @@ def test_f4_what_stops_a_provider_is_asked_once_for_a_read(
     filled.execute("UPDATE pricing.latest_prices SET fetched_at = '2000-01-01' WHERE symbol LIKE 'S1_'")
     read = "SELECT pricing.prices_to_read(%s, 'equity_quote')"
     two, ten = (reads(read, [f"S1{number}" for number in range(count)]) for count in (2, 10))
-    log = "collector_call_log_rate"
-    assert 0 < two.rows[log] < 60
-    assert ten.rows[log] == pytest.approx(two.rows[log], abs=5), "time passes"
-    fresh = reads(read, ["S1", "S2"])
-    assert log not in fresh.rows, "nobody asks why"
+    state = "provider_state_pkey"
+    assert two.rows[state] == ten.rows[state] == 1
+    assert state not in reads(read, ["S2", "S3"]).rows, "of fresh prices nobody asks why"
 
 
 def test_b22_how_pairs_are_served_is_known_without_looking_each_up(

@@ -207,7 +207,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     stop pricing.provider_stop;
 BEGIN
-    FOREACH stop IN ARRAY stops LOOP
+    FOREACH stop IN ARRAY coalesce(stops, '{}') LOOP
         IF stop.provider = wanted_provider THEN
             RETURN stop;
         END IF;
