@@ -12,7 +12,9 @@ from pricing_pipeline.api import access
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.patience import wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -119,6 +121,44 @@ def test_b7_a_removed_token_is_refused_once_it_is_forgotten(
         assert token.last_used_at is not None
         api_tokens.remove(connection, token.name)
     assert reader.refusal("GET", "prices", params={"symbols": "AAPL"})["status"] == 401
+
+
+def test_b7_a_token_expires(
+    api: RunningApi, owner_engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "REMEMBERED_SECONDS", 0.0)
+    with owner_engine.begin() as connection:
+        token = api_tokens.add(connection, "short", [Scope.READ], None, hours=0.5).get_secret_value()
+    short = api.stranger(token)
+    assert short.get("tasks")["tasks"] == []
+    clock.advance(29 * 60)
+    assert short.get("tasks")["tasks"] == []
+    clock.advance(61)
+    problem = short.refusal("GET", "tasks")
+    assert (problem["status"], problem["type"]) == (401, "urn:pricing-pipeline:expired-token")
+    with owner_engine.begin() as connection:
+        assert [one.has_expired for one in api_tokens.stored(connection)] == [True]
+        again = api_tokens.add(connection, "short", [Scope.READ], "ann").get_secret_value()
+    assert short.refusal("GET", "tasks")["type"] == "urn:pricing-pipeline:wrong-token"
+    assert api.stranger(again).get("tasks")["tasks"] == []
+
+
+def test_b7_a_token_expires_also_while_it_is_remembered(api: RunningApi, owner_engine: Engine) -> None:
+    with owner_engine.begin() as connection:
+        token = api_tokens.add(connection, "short", [Scope.READ], None, hours=0.5 / 3600).get_secret_value()
+    short = api.stranger(token)
+    assert short.ask("GET", "tasks").status_code in (200, 401)
+    wait_until(lambda: short.ask("GET", "tasks").status_code == 401)
+
+
+def test_b7_long_expired_tokens_are_forgotten(owner_engine: Engine, clock: Clock) -> None:
+    with owner_engine.begin() as connection:
+        api_tokens.add(connection, "old", [Scope.READ], None, hours=1)
+        api_tokens.add(connection, "lasting", [Scope.READ], None)
+    clock.advance(31 * 86_400)
+    with owner_engine.begin() as connection:
+        api_tokens.add(connection, "new", [Scope.READ], None, hours=1)
+        assert [token.name for token in api_tokens.stored(connection)] == ["lasting", "new"]
 
 
 @pytest.mark.parametrize(

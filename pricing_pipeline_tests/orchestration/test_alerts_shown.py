@@ -17,6 +17,7 @@ from pricing_pipeline.operations import alerts
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, an_instance, plain
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 SENSOR = "report_alerts"
 OVER_AFTER = 300
@@ -156,7 +157,7 @@ def test_b21_a_thousand_looks_without_a_change_say_nothing(stage: Stage, core: C
     raise_alert(core, "breaker_open", TWELVEDATA)
     tick = stage.tick(SENSOR)
     assert judged(tick)
-    for _ in range(1000):
+    for _ in range(examples(1000)):
         core.rows("UPDATE pricing.alerts SET last_seen_at = pricing.clock(), says = says || '.'")
         tick = stage.tick(SENSOR, tick.cursor)
         assert tick.asset_events == []
@@ -169,7 +170,7 @@ def test_b21_dagsters_daemon_writes_one_result_for_each_change(
     logger = logging.getLogger("daemon")
     key = dg.AssetCheckKey(dg.AssetKey(["latest_price", QUOTE]), "alerts")
     began = time.time()
-    with an_instance(tmp_path) as instance, a_daemon(instance) as daemon:
+    with an_instance(tmp_path) as instance, a_daemon(instance, SENSOR) as daemon:
 
         def results() -> list[bool]:
             found = instance.event_log_storage.get_asset_check_execution_history(key, limit=100)

@@ -119,7 +119,7 @@ def test_g3_dagsters_daemon_launches_a_drain_for_documents_alone(
 ) -> None:
     """It has no month then, as no asset of it has."""
     core.heartbeat("ann", (PROFILE, "AAPL"))
-    with an_instance(tmp_path) as instance, a_daemon(instance) as daemon:
+    with an_instance(tmp_path) as instance, a_daemon(instance, "refresh_watched") as daemon:
         list(execute_sensor_iteration(daemon, get_dagster_logger("daemon"), None, None))
         (run,) = instance.get_runs()
     assert run.asset_selection == {DOCUMENT}

@@ -402,7 +402,7 @@ def test_g2_dagster_warns_and_fails_when_it_stays_silent(
     key = dg.AssetKey(["latest_price", QUOTE])
     began = time.time()
 
-    with an_instance(open_folder) as instance, a_daemon(instance) as daemon:
+    with an_instance(open_folder) as instance, a_daemon(instance, SENSOR) as daemon:
 
         def state_after(seconds: float, *, tick: bool = False) -> FreshnessState:
             with freeze_time(began + seconds):
