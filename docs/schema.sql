@@ -1561,6 +1561,7 @@ CREATE TABLE pricing.stream_head (
     is_only boolean NOT NULL DEFAULT true  -- There is one row.
     "position" bigint NOT NULL DEFAULT 0  -- Of the last event; positions have no gaps but where pairs were forgotten.
     kept_from bigint NOT NULL DEFAULT 0  -- Events up to this position are deleted.
+    log_id uuid NOT NULL DEFAULT gen_random_uuid()  -- Which log this is, of all databases. With the table's own number, which a restore changes, it is part of the ids that clients go on after.
     CONSTRAINT stream_head_pkey PRIMARY KEY (is_only)
     CONSTRAINT head_is_only_one CHECK (is_only)
     CONSTRAINT head_is_upright CHECK (((0 <= kept_from) AND (kept_from <= "position")))
