@@ -2381,7 +2381,7 @@ CREATE FUNCTION pricing.is_outage(kind text) RETURNS boolean LANGUAGE sql IMMUTA
 GRANT EXECUTE ON FUNCTION pricing.is_outage(text) TO pricing_reader, pricing_worker;
 
 -- Whether the pair's price is missing or stale for a viewer, by the table and function that the registry names.
-CREATE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_reader, pricing_worker;
 
 -- Whether the TTL has passed at a moment, or there is no time at all, or one more than a minute ahead of it.
