@@ -12,6 +12,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from pricing_pipeline.api import access, stream_hub
+from pricing_pipeline.api.app import AT_ONCE_OF_ONE
+from pricing_pipeline.client.events import Event
 from pricing_pipeline.db import backup
 from pricing_pipeline.demand import stream_log
 from pricing_pipeline.domain.scopes import Scope
@@ -311,6 +313,40 @@ def test_b27_streams_leave_the_threads_to_other_requests(api: RunningApi, ann: C
         for _ in range(12):
             stack.enter_context(streaming(ann, pairs=AAPL)).until("ready")
         assert ann.get("prices", symbols="AAPL")["missing"]
+
+
+def test_b7_b27_streams_that_begin_leave_the_turns_of_their_token_to_other_requests(
+    api: RunningApi, ann: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a restart the streams of an application all come back at once, and share a look."""
+    look, may_look = stream_hub._look, threading.Event()
+
+    def slow_look(*arguments: Any) -> Any:
+        assert may_look.wait(PATIENCE)
+        return look(*arguments)
+
+    monkeypatch.setattr(stream_hub, "_look", slow_look)
+    hub: stream_hub.StreamHub = api.app.state.streams
+    began: list[int] = []
+    opening = [
+        threading.Thread(target=lambda: began.append(len(opened(ann))), daemon=True)
+        for _ in range(2 * AT_ONCE_OF_ONE)
+    ]
+    for thread in opening:
+        thread.start()
+    try:
+        wait_until(lambda: len(hub._streams) == len(opening))
+        assert ann.get("prices", symbols="AAPL")["missing"]
+    finally:
+        may_look.set()
+    for thread in opening:
+        thread.join()
+    assert began == [2] * len(opening)
+
+
+def opened(caller: Caller) -> list[Event]:
+    with streaming(caller, pairs=AAPL) as stream:
+        return stream.until("ready")
 
 
 def test_b27_a_stream_of_a_removed_token_ends(ann: Caller, owner_engine: Engine) -> None:
