@@ -1561,6 +1561,7 @@ CREATE TABLE pricing.stream_head (
     is_only boolean NOT NULL DEFAULT true  -- There is one row.
     "position" bigint NOT NULL DEFAULT 0  -- Of the last event; positions have no gaps but where pairs were forgotten.
     kept_from bigint NOT NULL DEFAULT 0  -- Events up to this position are deleted.
+    log_id uuid NOT NULL DEFAULT gen_random_uuid()  -- Which log this is, of all databases. With the table's own number, which a restore changes, it is part of the ids that clients go on after.
     CONSTRAINT stream_head_pkey PRIMARY KEY (is_only)
     CONSTRAINT head_is_only_one CHECK (is_only)
     CONSTRAINT head_is_upright CHECK (((0 <= kept_from) AND (kept_from <= "position")))
@@ -2380,7 +2381,7 @@ CREATE FUNCTION pricing.is_outage(kind text) RETURNS boolean LANGUAGE sql IMMUTA
 GRANT EXECUTE ON FUNCTION pricing.is_outage(text) TO pricing_reader, pricing_worker;
 
 -- Whether the pair's price is missing or stale for a viewer, by the table and function that the registry names.
-CREATE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_reader, pricing_worker;
 
 -- Whether the TTL has passed at a moment, or there is no time at all, or one more than a minute ahead of it.

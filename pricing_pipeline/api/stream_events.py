@@ -68,7 +68,7 @@ class Left(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class EventId:
-    """A position of the log, and a fingerprint of the stream's pairs: a stream of other pairs cannot resume there."""
+    """A position of a log, and a fingerprint of this log and the stream's pairs: no other stream can resume there."""
 
     position: int
     fingerprint: str
@@ -83,11 +83,10 @@ def read_id(text: str | None) -> EventId | None:
     return EventId(int(parts[1]), parts[2]) if parts else None
 
 
-def fingerprint(pairs: Iterable[Pair]) -> str:
-    """Tells sets of pairs apart."""
-    return sha256(
-        "\n".join(f"{data_type}:{symbol}" for data_type, symbol in sorted(pairs)).encode()
-    ).hexdigest()[:12]
+def fingerprint(log: str, pairs: Iterable[Pair]) -> str:
+    """Tells logs, and sets of pairs, apart."""
+    lines = [log, *(f"{data_type}:{symbol}" for data_type, symbol in sorted(pairs))]
+    return sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
 def spell(kind: str, data: BaseModel) -> bytes:

@@ -98,7 +98,7 @@ class Stream:
 
         `wanted` are its pairs when the look began: pairs that came later wait for the next look.
         """
-        self.fingerprint = fingerprint(wanted)
+        self.fingerprint = fingerprint(look.log, wanted)
         if self.is_overrun:
             self._tell_missed(self.dropped or None, "this stream was read too slowly, or the log had a gap")
             self.is_overrun, self.dropped, to_tell = False, 0, wanted
@@ -121,7 +121,10 @@ class Stream:
             self.opened.set_result(None)
 
     def _can_go_on(self, look: Look, wanted: frozenset[Pair]) -> bool:
-        if self.last is None or self.last.fingerprint != self.fingerprint:
+        if self.last is None:
+            return False
+        if self.last.fingerprint != self.fingerprint:
+            self._tell_missed(None, "the event that was read last is of other pairs, or of another database")
             return False
         if (
             look.kept_from <= self.last.position <= look.position
@@ -174,6 +177,7 @@ class StreamHub:
         self._since: dict[Pair, int] = {}
         self._beginning: list[Stream] = []
         self._position: int | None = None
+        self._log = ""
         self._nudge = asyncio.Event()
         self._threads = anyio.CapacityLimiter(_THREADS)
         self._reader: asyncio.Task[None] | None = None
@@ -313,11 +317,11 @@ class StreamHub:
         except BaseException:
             self._beginning = list(dict.fromkeys([*beginning, *self._beginning]))
             raise
-        if after is not None and not look.kept_from <= after <= look.position:
+        if after is not None and (look.log != self._log or not look.kept_from <= after <= look.position):
             self._overrun(stream for stream in self._streams if stream.opened.done())
         for event in look.events:
             self._hand_out(event)
-        self._position = look.position
+        self._position, self._log = look.position, look.log
         since = {pair: state.position for pair, state in look.states.items()}
         self._note_since(since)
         for stream, wanted in beginning.items():

@@ -115,7 +115,7 @@ BEGIN
             UNION ALL
             -- A reader calls what changes nothing; the clock and what asks it are volatile only because time moves on.
             SELECT 'FUNCTION', f.name, 'pricing_reader', 'EXECUTE' FROM functions f
-            WHERE (NOT f.prosecdef AND (f.provolatile <> 'v' OR f.is_staleness_function OR f.proname IN ('clock', 'is_stale', 'is_market_stale', 'is_pair_stale')))
+            WHERE (NOT f.prosecdef AND (f.provolatile <> 'v' OR f.is_staleness_function OR f.proname IN ('clock', 'is_stale', 'is_market_stale')))
                OR f.proname IN ('price', 'history', 'document', 'budget', 'needs', 'why_old')),
         found AS (
             SELECT 'SCHEMA' AS kind, n.nspname::text AS object, a.grantee, a.privilege_type AS privilege

@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
 
 from pricing_pipeline.api import access, stream_hub
+from pricing_pipeline.api.app import AT_ONCE_OF_ONE
+from pricing_pipeline.client.events import Event
+from pricing_pipeline.db import backup
 from pricing_pipeline.demand import stream_log
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
@@ -96,7 +100,42 @@ def test_b27_a_stream_goes_on_where_it_was_cut_off(ann: Caller, core: Core, cloc
     with streaming(ann, ready.id, pairs=f"{MSFT},{AAPL}") as stream:
         assert [event.kind for event in stream.until("ready")] == ["ready"]
     with streaming(ann, ready.id, pairs=AAPL) as stream:
-        assert [event.kind for event in stream.until("ready")] == ["price", "ready"], "other pairs"
+        kinds = [event.kind for event in stream.until("ready")]
+        assert kinds == ["missed", "price", "ready"], "other pairs"
+
+
+@pytest.mark.parametrize("what", ["a backup of it", "another one"])
+def test_b27_a_stream_does_not_go_on_in_another_database(
+    ann: Caller, core: Core, clock: Clock, owner_url: str, tmp_path: Path, what: str
+) -> None:
+    """Its positions are as high, and say something else: what they skip would be lost, and nobody would know."""
+
+    def store(price: str) -> None:
+        clock.advance(1)
+        core.enqueue(QUOTE, "AAPL")
+        core.refresh(price=price)
+
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    core.refresh(price="1")
+    with streaming(ann, pairs=AAPL) as stream:
+        stream.until("ready")
+        backup.back_up(owner_url, tmp_path / "prices.dump")
+        store("2")
+        last_id = stream.until("price")[-1].id
+        if what == "another one":
+            core.rows("UPDATE pricing.stream_head SET log_id = gen_random_uuid()")
+            assert [event.kind for event in stream.until("ready")] == ["missed", "price", "ready"]
+    if what == "a backup of it":
+        backup.restore(owner_url, tmp_path / "prices.dump")
+    with streaming(ann, pairs=AAPL) as other:
+        other.until("ready")
+        store("3")
+        other.until("price")
+        store("4")
+        other.until("price")
+        with streaming(ann, last_id, pairs=AAPL) as stream:
+            missed, price, _ = stream.until("ready")
+            assert (missed.kind, tell(price)[:3]) == ("missed", ("price", "AAPL", "4.00"))
 
 
 def test_b27_a_stream_without_pairs_shows_what_its_user_watches(ann: Caller, core: Core) -> None:
@@ -124,7 +163,9 @@ def test_b27_a_stream_without_pairs_shows_what_its_user_watches(ann: Caller, cor
         last_id = stream.last_id
     core.heartbeat("ann", (QUOTE, "IBM"))
     with streaming(ann, last_id) as stream:
-        assert [event.data.get("symbol") for event in stream.until("ready")] == ["IBM", "MSFT", None]
+        missed, *told = stream.until("ready")
+        assert missed.kind == "missed", "what came of MSFT meanwhile is not told"
+        assert [event.data.get("symbol") for event in told] == ["IBM", "MSFT", None]
 
 
 def test_b27_what_a_user_begins_to_watch_during_a_look_is_told_after_it(
@@ -272,6 +313,40 @@ def test_b27_streams_leave_the_threads_to_other_requests(api: RunningApi, ann: C
         for _ in range(12):
             stack.enter_context(streaming(ann, pairs=AAPL)).until("ready")
         assert ann.get("prices", symbols="AAPL")["missing"]
+
+
+def test_b7_b27_streams_that_begin_leave_the_turns_of_their_token_to_other_requests(
+    api: RunningApi, ann: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a restart the streams of an application all come back at once, and share a look."""
+    look, may_look = stream_hub._look, threading.Event()
+
+    def slow_look(*arguments: Any) -> Any:
+        assert may_look.wait(PATIENCE)
+        return look(*arguments)
+
+    monkeypatch.setattr(stream_hub, "_look", slow_look)
+    hub: stream_hub.StreamHub = api.app.state.streams
+    began: list[int] = []
+    opening = [
+        threading.Thread(target=lambda: began.append(len(opened(ann))), daemon=True)
+        for _ in range(2 * AT_ONCE_OF_ONE)
+    ]
+    for thread in opening:
+        thread.start()
+    try:
+        wait_until(lambda: len(hub._streams) == len(opening))
+        assert ann.get("prices", symbols="AAPL")["missing"]
+    finally:
+        may_look.set()
+    for thread in opening:
+        thread.join()
+    assert began == [2] * len(opening)
+
+
+def opened(caller: Caller) -> list[Event]:
+    with streaming(caller, pairs=AAPL) as stream:
+        return stream.until("ready")
 
 
 def test_b27_a_stream_of_a_removed_token_ends(ann: Caller, owner_engine: Engine) -> None:

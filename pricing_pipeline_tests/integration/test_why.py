@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import Answer, FailureKind
@@ -19,6 +21,7 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, TWELVEDATA, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
+from pricing_pipeline_tests.support.patience import wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -49,6 +52,35 @@ def why(core: Core, data_type: str = QUOTE, symbol: str = "AAPL") -> freshness.W
     assert "%" not in found.sentence
     assert not found.sentence.endswith(".")
     return found
+
+
+def test_f4_a_price_that_comes_meanwhile_makes_no_old_one_fresh(core: Core, clock: Clock) -> None:
+    """A live stream told an old price as not fresh, and as the reason `fresh`, because of the new one."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    clock.advance(120)
+    before = why(core).state
+    told: list[tuple[bool, str]] = []
+
+    def ask() -> None:
+        asked = (
+            "SELECT pricing.is_stale(l.data_type, l.symbol, l.fetched_at, 1), w.state FROM"
+            " (SELECT p.*, pg_advisory_xact_lock_shared(4711)::text AS waited FROM pricing.latest_prices p OFFSET 0) l"
+            " CROSS JOIN LATERAL pricing.why_old(l.data_type, l.symbol || l.waited) w"
+        )
+        told.extend((row[0], row[1]) for row in core.rows(asked))
+
+    with core.owner.connect() as other:
+        other.execute(text("SELECT pg_advisory_lock(4711)"))
+        asking = threading.Thread(target=ask)
+        asking.start()
+        wait_until(lambda: core.one("SELECT count(*) FROM pg_locks WHERE objid = 4711 AND NOT granted") == 1)
+        core.enqueue(QUOTE, "AAPL")
+        core.refresh(price="2")
+        other.execute(text("SELECT pg_advisory_unlock(4711)"))
+        asking.join()
+    assert told == [(True, before)]
+    assert why(core).state == "fresh"
 
 
 def bring(core: Core, price: str, seconds_old: float = 1) -> None:

@@ -1,6 +1,8 @@
 -- name: look
 -- Note what has changed about streamed pairs; some are streamed from now on.
-SELECT head_position, kept_from FROM pricing.look_for_streams(CAST(:data_types AS text[]), CAST(:symbols AS text[]));
+-- A restored backup is another log: its positions say something else.
+SELECT l.head_position, l.kept_from, pg_catalog.format('%s-%s', h.log_id, h.tableoid) AS log
+FROM pricing.look_for_streams(CAST(:data_types AS text[]), CAST(:symbols AS text[])) l CROSS JOIN pricing.stream_head h;
 
 -- name: events
 -- What changed after a position, in order.

@@ -324,7 +324,8 @@ COMMENT ON FUNCTION pricing.check_by_halves(text, text[], timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean
-LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
+-- It sees what the statement sees that asks: else a price that comes meanwhile would have an old one called fresh.
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     kind pricing.data_type_registry;
     verdict boolean;
