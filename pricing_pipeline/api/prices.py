@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -11,6 +10,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Caller, Database, Reader, Sessions
+from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.parameters import LONGEST_NAME, Symbols, each_of, type_of_prices
 from pricing_pipeline.db.engine import KeptSessions
 from pricing_pipeline.demand import freshness, instruments
@@ -42,7 +42,7 @@ class Price(BaseModel):
 
     data_type: str = Field(examples=["equity_quote"])
     symbol: str = Field(examples=["AAPL"])
-    price: Decimal = Field(examples=["189.95"])
+    price: Exact = Field(examples=["189.95"])
     """Exact, as a string."""
     currency: str | None = Field(examples=["USD"])
     observed_at: datetime

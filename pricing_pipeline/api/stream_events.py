@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
 from pydantic import BaseModel, Field
 
+from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.prices import Reason
 from pricing_pipeline.demand.stream_log import Pair, PairEvent
 
@@ -23,7 +23,7 @@ class StreamedPrice(BaseModel):
 
     data_type: str = Field(examples=["equity_quote"])
     symbol: str = Field(examples=["AAPL"])
-    price: Decimal = Field(examples=["189.95"])
+    price: Exact = Field(examples=["189.95"])
     """Exact, as a string."""
     currency: str | None = Field(examples=["USD"])
     observed_at: datetime

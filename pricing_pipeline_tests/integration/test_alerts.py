@@ -30,6 +30,7 @@ from pricing_pipeline_tests.support.alert_causes import (
     warn,
 )
 from pricing_pipeline_tests.support.pages import ROOT
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 OVER_AFTER = 300
 
@@ -98,7 +99,7 @@ def test_b13_b21_an_alert_is_raised_told_and_over(core: Core, clock: Clock, rule
 
 
 def test_b24_every_alert_has_its_section_in_the_runbook_and_each_command_there_runs(
-    cli: CommandLine, core: Core
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
 ) -> None:
     page = (ROOT / "docs/runbook.md").read_text()
     sections = re.findall(r"^## (\w+)$", page, re.MULTILINE)
@@ -107,7 +108,7 @@ def test_b24_every_alert_has_its_section_in_the_runbook_and_each_command_there_r
         commands = re.findall(r"^pricing-pipeline ([^#\n]+)", section, re.MULTILINE)
         assert commands, section.splitlines()[0]
         for command in commands:
-            said = cli(*shlex.split(command))
+            said = cli(*shlex.split(command), sandbox_url=sandbox.url)
             assert said.exit_code == 0, (command, said)
 
 
