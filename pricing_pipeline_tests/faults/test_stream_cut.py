@@ -104,6 +104,7 @@ def test_b27_streams_of_a_database_that_hangs_end_and_go_on_when_it_does(
                 api.app.state.tokens._read_at = float("-inf")  # as five seconds later
                 waiting = threading.Thread(target=refused, args=(ann,), daemon=True)
                 waiting.start()  # the one that reads the tokens waits as long as the database hangs
+                wait_until(api.app.state.tokens._turn.locked)
                 assert refused(ann) == (503, "urn:pricing-pipeline:database-busy")
                 assert api.client.get("/livez").text == "ok\n"
             waiting.join()
