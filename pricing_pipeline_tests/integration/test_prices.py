@@ -138,6 +138,7 @@ def test_a9_no_column_that_holds_money_is_a_float(core: Core) -> None:
     )
     assert {row.name for row in floats} == {
         "size_estimates.bytes",  # an average
+        "size_estimates.last_overrun_ratio",
         *(f"ttl_stretches.{name}" for name in ("watched_factor", "background_factor")),
         *(f"ttl_stretches.{name}" for name in ("watched_need", "need_weight")),  # averages
         *("signs_of_life.seconds", "signs_of_life.total_seconds", "task_times.total_seconds"),
