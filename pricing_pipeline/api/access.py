@@ -26,7 +26,7 @@ from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.keys.api_tokens import ApiToken
 
 _LOG = logging.getLogger(__name__)
-_STREAM_PATH = "/v1/stream"
+STREAM_PATH = "/v1/stream"
 REMEMBERED_SECONDS = 5.0
 """So long the tokens are remembered; a removed one works no longer than that."""
 _PAUSE_SECONDS = 0.05
@@ -194,7 +194,7 @@ class Caller:
 
 async def _turn(request: Request) -> AsyncIterator[None]:
     """A turn for as long as a route works: only so many routes of one token work at once."""
-    if request.scope["path"] == _STREAM_PATH:
+    if request.scope["path"] == STREAM_PATH:
         # It waits for a look that all who begin share. After a restart hundreds do, and nothing else waits for them.
         yield
         return

@@ -16,7 +16,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pricing_pipeline.api.access import Gate
+from pricing_pipeline.api.access import STREAM_PATH, Gate
 from pricing_pipeline.api.connections import LONGEST_BODY
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import Refused, answer, response_to
@@ -27,7 +27,6 @@ BODY_SECONDS = 20.0
 """So long a body may take to come."""
 _SENT_AT_ONCE = 256 * 1024
 _GUARDED = ("/v1/", "/metrics/")
-STREAM_PATH = "/v1/stream"
 
 
 class Guard:

@@ -167,7 +167,7 @@ FIGURES = {
     r"A user can have (\S+) streams with one token": stream_hub.MOST_OF_USER,
     r"streams with one token, a token (\d+),": stream_hub.MOST_OF_TOKEN,
     r"streams with one token, a token \d+, and a server (\d+);": stream_hub.MOST_STREAMS,
-    r"does not answer for (\S+) seconds, streams end": stream_hub._OUTAGE_SECONDS,
+    r"database fails or hangs for (\S+) seconds, streams end": stream_hub._OUTAGE_SECONDS,
     r"Streams of a removed token end within (\S+) seconds": stream_hub._TOKENS_SECONDS
     + access.REMEMBERED_SECONDS,
     r"are sent again for up to (\S+) seconds \(`patience`\)": signature(PricingClient)
