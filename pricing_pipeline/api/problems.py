@@ -122,7 +122,15 @@ async def _pricing_error(request: Request, error: Exception) -> JSONResponse:
         _LOG.warning("request %s: %s", request_id(request), error)
     headers = {"Retry-After": str(_retry_after(error))} if status in (429, 503) else None
     kind = "refused" if type(error) is PricingError else re.sub("(?<!^)(?=[A-Z])", "-", name).lower()
-    return answer(request, status, kind, str(error), headers)
+    detail = _without_address(request, error) if isinstance(error, errors.DatabaseError) else str(error)
+    return answer(request, status, kind, detail, headers)
+
+
+def _without_address(request: Request, error: errors.DatabaseError) -> str:
+    """What callers may know of an error that names where the database is: some of them have no token."""
+    takes_no_writes = isinstance(error, errors.ReadReplica)
+    cause = "takes no writes: it is a read replica" if takes_no_writes else "does not answer"
+    return f"the database {cause}. The log of the API has more under request {request_id(request)}"
 
 
 def _retry_after(error: Exception) -> int:

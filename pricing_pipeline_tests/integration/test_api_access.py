@@ -9,11 +9,12 @@ import pytest
 from sqlalchemy import Engine
 
 from pricing_pipeline.api import access
+from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.api_server import RunningApi, running_api
 from pricing_pipeline_tests.support.patience import wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -175,6 +176,19 @@ def test_b7_pages_of_others_are_refused_whatever_token_they_have(
 ) -> None:
     problem = api.caller(Scope.ADMIN).refusal("GET", "prices?symbols=AAPL", headers=headers)
     assert (problem["status"], problem["type"]) == (status, f"urn:pricing-pipeline:{kind}")
+
+
+def test_b7_nobody_learns_where_a_database_is_that_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever has no token could ask, too: nobody can tell then whether a token is right."""
+    engine = make_engine("postgresql://keeper:hush@127.0.0.9:9/books")
+    with running_api(engine, engine) as api:
+        problem = api.stranger(f"pp_{'x' * 43}").refusal("GET", "prices?symbols=AAPL")
+    engine.dispose()
+    assert (problem["status"], problem["type"]) == (503, "urn:pricing-pipeline:database-error")
+    assert "does not answer" in problem["detail"]
+    assert not any(word in str(problem) for word in ("127.0.0.9", "books", "keeper", "hush"))
+    assert "127.0.0.9" in caplog.text, "the log says it, under the same id"
+    assert problem["request_id"] in caplog.text
 
 
 def test_b7_a_body_that_is_too_long_is_not_read(api: RunningApi) -> None:
