@@ -5,6 +5,7 @@ It needs the pricing database and nothing else, neither Dagster nor the keys of 
 
 from __future__ import annotations
 
+import gc
 import socket
 import sys
 
@@ -36,6 +37,9 @@ def main() -> None:
         sockets = listen_for_browsers(settings.api_address.compressed, port, need_all=False)
     except PricingError as error:
         sys.exit(f"error: {error}")
+    # What is loaded by now stays. Whenever it was looked through for garbage, all requests would wait.
+    gc.collect()
+    gc.freeze()
     try:
         make_server(app).run(sockets=sockets)
     finally:
