@@ -180,13 +180,13 @@ def test_b7_pages_of_others_are_refused_whatever_token_they_have(
 
 def test_b7_nobody_learns_where_a_database_is_that_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
     """Whoever has no token could ask, too: nobody can tell then whether a token is right."""
-    engine = make_engine("postgresql://keeper:hush@127.0.0.9:9/books")
+    engine = make_engine("postgresql://keeper@127.0.0.9:9/books")
     with running_api(engine, engine) as api:
         problem = api.stranger(f"pp_{'x' * 43}").refusal("GET", "prices?symbols=AAPL")
     engine.dispose()
     assert (problem["status"], problem["type"]) == (503, "urn:pricing-pipeline:database-error")
     assert "does not answer" in problem["detail"]
-    assert not any(word in str(problem) for word in ("127.0.0.9", "books", "keeper", "hush"))
+    assert not any(word in str(problem) for word in ("127.0.0.9", "books", "keeper"))
     assert "127.0.0.9" in caplog.text, "the log says it, under the same id"
     assert problem["request_id"] in caplog.text
 

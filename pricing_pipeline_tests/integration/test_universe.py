@@ -252,7 +252,7 @@ def test_g6_a_backfill_counts_why_it_asks_for_nothing(
         "nothing else from 2012-01-02 to 2012-12-28 is to be asked for: 1 stored already, 1 queued already, "
         "1 not listed yet on those days, 1 known to have no values." in said.stdout
     )
-    assert cli(*YEAR_2012, "--dry-run", "--json").json["standing"] == {
+    assert cli(*YEAR_2012, "--dry-run", "--json").json["states"] == {
         "stored": 1,
         "queued": 1,
         "not_listed": 1,

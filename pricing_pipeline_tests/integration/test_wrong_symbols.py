@@ -14,6 +14,7 @@ from pricing_pipeline.operations import alerts
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import refuse_known, refuse_new
+from pricing_pipeline_tests.support.working import start
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -53,6 +54,7 @@ def test_b21_many_wrong_symbols_beside_good_ones_are_no_alert(
 
 
 def test_b23_a_wrong_symbol_of_a_user_leaves_the_page_calm(core: Core, clock: Clock) -> None:
+    start(core)
     core.rows("UPDATE pricing.data_type_registry SET refresh_strategy = 'on-demand', refresh_schedule = NULL")
     priced(core, "AAPL")
     refuse_new("APPL")(core, clock)
