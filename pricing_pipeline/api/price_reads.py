@@ -29,21 +29,22 @@ class PriceReads:
 
     def __init__(self, app: ASGIApp, *, sessions: KeptSessions, shares: Shares) -> None:
         self._app, self._sessions, self._shares = app, sessions, shares
-        routes = prices.router.routes
-        (self._route,) = [one for one in routes if getattr(one, "endpoint", None) is prices.read_prices]
+        (self._route,) = [
+            route for route in prices.router.routes if getattr(route, "endpoint", None) is prices.read_prices
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or have the application do so."""
-        asked = _usual_read(scope)
-        if asked is None:
+        parameters = _usual_read(scope)
+        if parameters is None:
             await self._app(scope, receive, send)
             return
         scope["route"] = self._route  # as the times of requests are counted by it
         token: ApiToken = scope["state"]["token"]
         async with self._shares.of(token.token_id).threads:
-            caller = caller_with(token, TokenScope.READ, asked.get("user"))
+            caller = caller_with(token, TokenScope.READ, parameters.get("user"))
             response = await to_thread.run_sync(
-                prices.stored, self._sessions, caller, asked["symbols"], asked.get("data_type")
+                prices.stored, self._sessions, caller, parameters["symbols"], parameters.get("data_type")
             )
         await response(scope, receive, send)
 
@@ -52,12 +53,12 @@ def _usual_read(scope: Scope) -> dict[str, str] | None:
     """The parameters of a read of prices, if nothing about them needs a second look."""
     if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/v1/prices":
         return None
-    given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    asked = dict(given)
+    pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    parameters = dict(pairs)
     is_usual = (
-        len(asked) == len(given)
-        and asked.keys() <= _LONGEST.keys()
-        and "symbols" in asked
-        and all(0 < len(text) <= _LONGEST[name] for name, text in given)
+        len(parameters) == len(pairs)
+        and "symbols" in parameters
+        and parameters.keys() <= _LONGEST.keys()
+        and all(0 < len(value) <= _LONGEST[name] for name, value in pairs)
     )
-    return asked if is_usual else None
+    return parameters if is_usual else None
