@@ -464,6 +464,32 @@ CREATE INDEX collector_call_log_unannounced ON pricing.collector_call_log USING 
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_reader;
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_worker;
 
+-- When each pair of a data type without prices was last confirmed: what its staleness is judged by.
+CREATE TABLE pricing.confirmed_pairs (
+    data_type text NOT NULL  -- What was asked for.
+    symbol text NOT NULL  -- About whom or what.
+    fetched_at timestamp with time zone NOT NULL  -- When a provider last answered; advances with every valid answer.
+    provider text NOT NULL  -- Who answered.
+    call_id bigint NOT NULL  -- The call that was answered: collector_call_log has its run, time and bytes.
+    cache_ttl_minutes integer  -- Overrides the registry's TTL for this pair; refreshes never touch it.
+    CONSTRAINT confirmed_pairs_pkey PRIMARY KEY (data_type, symbol)
+    CONSTRAINT confirmed_ttl_is_positive CHECK ((cache_ttl_minutes > 0))
+) WITH (fillfactor=70);
+CREATE TRIGGER own_ttl_changed AFTER UPDATE OF cache_ttl_minutes ON pricing.confirmed_pairs FOR EACH ROW WHEN ((old.cache_ttl_minutes IS DISTINCT FROM new.cache_ttl_minutes)) EXECUTE FUNCTION pricing.own_ttl_changed();
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.confirmed_pairs TO pricing_worker;
+GRANT SELECT ON TABLE pricing.confirmed_pairs TO pricing_reader;
+
+-- What a data type can consist of. Each has storage of its own.
+CREATE TABLE pricing.contents (
+    contents text NOT NULL  -- Its name.
+    view_prefix text NOT NULL  -- The view of a data type has this before the name of the type.
+    description text NOT NULL  -- For people.
+    CONSTRAINT contents_pkey PRIMARY KEY (contents)
+    CONSTRAINT contents_is_plain_name CHECK ((contents ~ '^[a-z][a-z0-9_]{0,30}$'::text))
+);
+GRANT SELECT ON TABLE pricing.contents TO pricing_reader;
+GRANT SELECT ON TABLE pricing.contents TO pricing_worker;
+
 -- Of which days providers have told all splits and dividends of an instrument. Of other days nothing is known, which is not the same as none.
 CREATE TABLE pricing.corporate_action_pairs (
     asset_class text NOT NULL  -- With symbol: the instrument.
@@ -591,17 +617,22 @@ CREATE TABLE pricing.data_type_registry (
     thin_after_days integer  -- Quotes older than so many days are thinned to one for every thin_to_minutes; NULL = all are kept for ever.
     thin_to_minutes integer NOT NULL DEFAULT 1440  -- Of each such span of a UTC day the last quote stays; it divides a day, which is the default.
     owner text  -- Who answers for it: an email address, or team:<name>; NULL = nobody in particular. Dagster shows it with the assets.
+    contents text NOT NULL DEFAULT ''::text  -- What it consists of, by its fetcher; a trigger writes it.
+    days_ahead integer  -- For how many days of the product's calendar slots are asked for, 1 = today; only of the fetcher slots.
     CONSTRAINT data_type_registry_pkey PRIMARY KEY (data_type)
+    CONSTRAINT contents_are_known FOREIGN KEY (contents) REFERENCES pricing.contents(contents)
+    CONSTRAINT fetcher_is_known FOREIGN KEY (fetcher) REFERENCES pricing.fetchers(fetcher)
     CONSTRAINT asset_class_is_plain_name CHECK ((asset_class ~ '^[a-z][a-z0-9_]{0,47}$'::text))
     CONSTRAINT background_ttl_is_positive CHECK ((background_ttl_minutes > 0))
     CONSTRAINT data_type_is_plain_name CHECK ((data_type ~ '^[a-z][a-z0-9_]{0,47}$'::text))
-    CONSTRAINT documents_have_no_backfill CHECK (((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text])) OR (history_from IS NULL)))
+    CONSTRAINT days_ahead_are_at_most_two_years CHECK (((days_ahead >= 1) AND (days_ahead <= 731)))
     CONSTRAINT estimate_is_positive CHECK ((estimated_data_size_bytes > 0))
-    CONSTRAINT fetcher_is_known CHECK ((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text, 'profile'::text, 'earnings'::text, 'income_statement'::text, 'dividends'::text, 'splits'::text])))
     CONSTRAINT names_are_not_cut CHECK ((63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column), octet_length(timestamp_column), octet_length(staleness_function)])))
+    CONSTRAINT only_prices_have_backfill CHECK (((contents = 'prices'::text) OR (history_from IS NULL)))
     CONSTRAINT only_quotes_are_thinned CHECK (((thin_after_days IS NULL) OR (fetcher = 'quote'::text)))
     CONSTRAINT owner_is_email_or_team CHECK ((owner ~ '^(team:[A-Za-z0-9_-]{1,100}|[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,24})$'::text))
     CONSTRAINT scheduled_types_have_a_schedule CHECK (((refresh_strategy = 'scheduled'::text) = (refresh_schedule IS NOT NULL)))
+    CONSTRAINT slots_have_days_ahead CHECK (((fetcher = 'slots'::text) = (days_ahead IS NOT NULL)))
     CONSTRAINT strategy_is_known CHECK ((refresh_strategy = ANY (ARRAY['on-demand'::text, 'scheduled'::text])))
     CONSTRAINT thin_after_is_positive CHECK ((thin_after_days > 0))
     CONSTRAINT thinning_divides_a_day CHECK (((thin_to_minutes > 0) AND (thin_to_minutes <= 1440) AND ((1440 % thin_to_minutes) = 0)))
@@ -643,21 +674,6 @@ CREATE INDEX demand_stretched ON pricing.demand USING btree (data_type) WHERE (s
 CREATE INDEX demand_watched ON pricing.demand USING btree (data_type) WHERE (NOT is_background);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.demand TO pricing_worker;
 GRANT SELECT ON TABLE pricing.demand TO pricing_reader;
-
--- When the documents of each pair were last confirmed: what its staleness is judged by.
-CREATE TABLE pricing.document_pairs (
-    data_type text NOT NULL  -- What kind of documents.
-    symbol text NOT NULL  -- Whom they are about.
-    fetched_at timestamp with time zone NOT NULL  -- When a provider last answered; advances with every valid answer.
-    provider text NOT NULL  -- Who answered.
-    call_id bigint NOT NULL  -- The call that was answered: collector_call_log has its run, time and bytes.
-    cache_ttl_minutes integer  -- Overrides the registry's TTL for this pair; refreshes never touch it.
-    CONSTRAINT document_pairs_pkey PRIMARY KEY (data_type, symbol)
-    CONSTRAINT document_ttl_is_positive CHECK ((cache_ttl_minutes > 0))
-) WITH (fillfactor=70);
-CREATE TRIGGER own_ttl_changed AFTER UPDATE OF cache_ttl_minutes ON pricing.document_pairs FOR EACH ROW WHEN ((old.cache_ttl_minutes IS DISTINCT FROM new.cache_ttl_minutes)) EXECUTE FUNCTION pricing.own_ttl_changed();
-GRANT INSERT, SELECT, UPDATE ON TABLE pricing.document_pairs TO pricing_worker;
-GRANT SELECT ON TABLE pricing.document_pairs TO pricing_reader;
 
 -- What we believed before: the old body of every document that changed, from recorded_at until revised_at.
 CREATE TABLE pricing.document_revisions (
@@ -727,6 +743,19 @@ CREATE TABLE pricing.empty_answers (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.empty_answers TO pricing_worker;
 GRANT SELECT ON TABLE pricing.empty_answers TO pricing_reader;
+
+-- What a provider can be asked for. The registry names one for each data type.
+CREATE TABLE pricing.fetchers (
+    fetcher text NOT NULL  -- Its name.
+    contents text NOT NULL  -- What the answers consist of.
+    asset_classes text[]  -- The classes of instruments that have it; NULL = all.
+    description text NOT NULL  -- For people.
+    CONSTRAINT fetchers_pkey PRIMARY KEY (fetcher)
+    CONSTRAINT fetchers_contents_fkey FOREIGN KEY (contents) REFERENCES pricing.contents(contents)
+);
+CREATE INDEX fetchers_by_contents ON pricing.fetchers USING btree (contents);
+GRANT SELECT ON TABLE pricing.fetchers TO pricing_reader;
+GRANT SELECT ON TABLE pricing.fetchers TO pricing_worker;
 
 -- How each watched data type served its viewers, looked at every five minutes and kept for seven days: what plots are drawn from.
 CREATE TABLE pricing.freshness_samples (
@@ -1770,7 +1799,7 @@ GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],int
 CREATE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, pricing_worker;
 
--- Refuses a data type whose fetcher does not fit its asset class, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.
+-- Refuses a data type whose fetcher is unknown or does not fit its asset class, notes what it consists of, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.
 TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Whether TTLs of any provider may be stretched: stretch_of says by how much.
@@ -1996,6 +2025,10 @@ GRANT EXECUTE ON FUNCTION pricing.complete_operations(bigint[],uuid,jsonb) TO pr
 -- Finishes claimed tasks and sets when their pairs are due again. Returns the ids that this claim still owned; a lost claim changes nothing.
 CREATE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.complete_tasks(bigint[],uuid) TO pricing_worker;
+
+-- Notes that a provider has answered for these pairs, whatever it said. Storage of all contents but prices calls it.
+CREATE FUNCTION pricing.confirm_pairs(wanted_type text, symbols text[], from_provider text, from_call bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.confirm_pairs(text,text[],text,bigint) TO pricing_worker;
 
 -- A valid but empty answer: nothing is erased, and what we have counts as confirmed now; so does it where we have nothing.
 CREATE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -2344,10 +2377,6 @@ TRIGGER FUNCTION pricing.instrument_paused() RETURNS trigger LANGUAGE plpgsql SE
 CREATE FUNCTION pricing.is_data_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
--- Whether a fetcher brings documents and not prices.
-CREATE FUNCTION pricing.is_document(fetcher text) RETURNS boolean LANGUAGE sql IMMUTABLE;
-GRANT EXECUTE ON FUNCTION pricing.is_document(text) TO pricing_reader, pricing_worker;
-
 -- Whether a pair that was answered once has become unknown to its provider more than a week ago, and was asked for within the last week. Schedules ask for such a pair once a week.
 CREATE FUNCTION pricing.is_forgotten(wanted_type text, wanted_symbol text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_forgotten(text,text) TO pricing_reader, pricing_worker;
@@ -2574,12 +2603,32 @@ GRANT EXECUTE ON FUNCTION pricing.look_for_streams(text[],text[]) TO pricing_wor
 CREATE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
 
+-- Makes the table partition of the history of a data type of prices.
+CREATE FUNCTION pricing.make_history(data_type text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.make_history(text) TO pricing_worker;
+
 -- Makes leaves of finished tasks that were dropped, with what is in the leaf for the rest of them. For the owner; an upgrade does it.
 CREATE FUNCTION pricing.make_leaves() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.make_leaves() TO pricing_worker;
 
--- Gives a new data type its history partition and its view of latest prices, or its view of documents; and a route.
+-- Gives a new data type its view, one of prices its history, and a route.
 TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+
+-- Makes the view of a data type whose contents have no view of their own: when each pair was confirmed.
+CREATE FUNCTION pricing.make_view_of_confirmed_pairs(view_name text, data_type text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.make_view_of_confirmed_pairs(text,text) TO pricing_worker;
+
+-- Makes a view of when each pair of a data type was confirmed, with more columns, written as SQL of a pair p.
+CREATE FUNCTION pricing.make_view_of_confirmed_pairs(view_name text, data_type text, more_columns text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.make_view_of_confirmed_pairs(text,text,text) TO pricing_worker;
+
+-- Makes the view of the current documents of a data type.
+CREATE FUNCTION pricing.make_view_of_documents(view_name text, data_type text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.make_view_of_documents(text,text) TO pricing_worker;
+
+-- Makes the view of the latest prices of a data type.
+CREATE FUNCTION pricing.make_view_of_prices(view_name text, data_type text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.make_view_of_prices(text,text) TO pricing_worker;
 
 -- When the last session of a calendar ended, and when the next one begins or this one has; NULL where sessions are not known.
 CREATE FUNCTION pricing.market_at(wanted_calendar text, at timestamp with time zone, OUT closed_at timestamp with time zone, OUT opens_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -2835,6 +2884,10 @@ GRANT EXECUTE ON FUNCTION pricing.overrides_of(text,text,text[]) TO pricing_read
 
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- The name of the view that a data type has unless its row names another table.
+CREATE FUNCTION pricing.own_view(contents text, data_type text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.own_view(text,text) TO pricing_reader, pricing_worker;
 
 -- When one more unit of a calendar day's limit may be used by a key than were by now, to the minute.
 CREATE FUNCTION pricing.paced_at(wanted pricing.provider_limits, key text, units bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;

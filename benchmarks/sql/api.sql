@@ -8,7 +8,7 @@ SELECT 'equity', 'R' || n, 2, 'USD', 'XNYS' FROM generate_series(0, %(symbols)s:
 INSERT INTO pricing.latest_prices (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, changed_at)
 SELECT r.data_type, i.symbol, 10000 + length(i.symbol), 2, 'USD', pricing.clock(), pricing.clock(), 'twelvedata', 1, '100.00', pricing.clock()
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-WHERE r.is_active AND NOT pricing.is_document(r.fetcher) AND i.symbol ~ '^R[0-9]+$'
+WHERE r.is_active AND r.contents = 'prices' AND i.symbol ~ '^R[0-9]+$'
 ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at, observed_at = excluded.observed_at, changed_at = excluded.changed_at;
 
 -- name: long_ttl

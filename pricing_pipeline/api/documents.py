@@ -13,7 +13,7 @@ from pricing_pipeline.api.access import Database, Reader
 from pricing_pipeline.api.parameters import Moment, SymbolName, TypeName, require_instrument
 from pricing_pipeline.api.tags import TaggedRoute
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.prices import documents
 from pricing_pipeline.prices.documents import Reading
@@ -76,11 +76,11 @@ def read_documents(
 
 def _type_of_documents(connection: Connection, name: str) -> DataType:
     kind = data_type_registry.active_data_type(connection, name)
-    if kind.fetcher.is_document:
+    if kind.contents is Contents.DOCUMENTS:
         return kind
     known = data_type_registry.active_data_types(connection)
-    others = [other.data_type for other in known if other.fetcher.is_document]
+    others = [other.data_type for other in known if other.contents is Contents.DOCUMENTS]
     raise UnknownDataType(
-        f"{name} is a type of prices, which /v1/prices and /v1/history read. Types of documents are: "
+        f"{name} is a type of {kind.contents}, which /v1/types describes. Types of documents are: "
         f"{', '.join(others) or 'none yet'}."
     )

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
 from pricing_pipeline.registry import data_type_registry
 
@@ -99,8 +99,9 @@ def each_of(symbols: str) -> list[str]:
 def type_of_prices(connection: Connection, name: str) -> DataType:
     """An active data type of prices. Raises UnknownDataType."""
     kind = data_type_registry.active_data_type(connection, name)
-    if kind.fetcher.is_document:
-        raise UnknownDataType(f"{name} is a type of documents: GET /v1/documents/{name}/SYMBOL reads them.")
+    if kind.contents is not Contents.PRICES:
+        where = f": GET /v1/documents/{name}/SYMBOL reads them" if kind.contents is Contents.DOCUMENTS else ""
+        raise UnknownDataType(f"{name} is a type of {kind.contents}, not of prices{where}.")
     return kind
 
 

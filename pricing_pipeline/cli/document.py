@@ -15,7 +15,7 @@ from pricing_pipeline.cli.program import hint
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.demand.freshness import Why
 from pricing_pipeline.domain.answers import Scalar
-from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.prices import documents
 from pricing_pipeline.prices.documents import Reading, StoredDocument
@@ -34,11 +34,11 @@ def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) 
     """
     with open_connection(load_settings()) as connection:
         kind = data_type_registry.active_data_type(connection, data_type)
-        if not kind.fetcher.is_document:
+        if kind.contents is not Contents.DOCUMENTS:
             others = [
                 other.data_type
                 for other in data_type_registry.active_data_types(connection)
-                if other.fetcher.is_document
+                if other.contents is Contents.DOCUMENTS
             ]
             raise UnknownDataType(
                 f"{data_type} is a type of prices, which `pricing-pipeline price show` and `price history` read. "

@@ -16,7 +16,7 @@ from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone, zone
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import Adjust, CorporateAction, Split
-from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, price_reader
 from pricing_pipeline.prices.price_reader import Bar
@@ -184,7 +184,7 @@ def _what_is_missing(symbol: str, kind: DataType, days: Window, as_of: datetime 
     sentence = f"nothing is stored of {symbol} {kind.data_type} from {days.start} to {days.end}."
     if as_of is not None:
         return f"{sentence[:-1]} that was believed at {iso(as_of)}."
-    if kind.fetcher.is_document:
+    if kind.contents is Contents.DOCUMENTS:
         return f"{sentence} It has documents: pricing-pipeline document show {symbol} --type {kind.data_type}"
     if kind.history_from is None:
         return f"{sentence} Its provider has no history; values gather while somebody watches it."

@@ -201,8 +201,8 @@ def _count(connection: Connection, provider: str, key_name: str, plan: Plan, fet
 def _first_value(fetched: Fetched) -> str:
     for row in fetched.answer.observations:
         return f"{row.symbol} {row.close:f} {row.currency or ''}".rstrip()
-    for document in fetched.answer.documents:
-        return f"a document about {document.symbol}"
+    for record in fetched.answer.records:
+        return f"a record about {record.symbol}"
     return "nothing about what it was asked for"
 
 

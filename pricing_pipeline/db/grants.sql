@@ -77,12 +77,12 @@ BEGIN
         -- Tables that a worker may not change at will; in all others it may insert, update and delete.
         worker_privileges (pattern, privileges) AS (VALUES
             -- What the owner tells the pipeline.
-            ('(data_type_registry|registry_state|user_caps|calendar_rules|alembic_version)', 'SELECT'),
+            ('(data_type_registry|contents|fetchers|registry_state|user_caps|calendar_rules|alembic_version)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_plans|provider_symbols|provider_routing|plausibility_bounds|provider_credentials|operation_types|recipients|api_tokens)', 'SELECT'),
             -- What decides how much may be asked, and from when the clock was set back: functions with the owner's rights write it.
             ('(collector_call_log|past_calls|api_data_usage|limit_counts|shown_limits|shown_batches|watched_calendars|size_estimates|ttl_stretches|provider_state|provider_keys|duties)', 'SELECT'),
-            -- Prices and documents, which no refresh deletes.
-            ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
+            -- What is fetched, which no refresh deletes.
+            ('(latest_prices|price_history(_.*)?|instruments|documents|confirmed_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
             ('(price|document|corporate_action)_revisions', 'SELECT, INSERT')),
         -- Encrypted secrets are nothing for a reader, and neither are messages to others and what they ask for, nor how far this database has been upgraded.
         hidden_from_readers (pattern) AS (VALUES ('(provider_credentials|api_tokens|recipients|async_operations(_.*)?|price_alerts|price_events|alembic_version)')),

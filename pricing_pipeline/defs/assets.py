@@ -1,7 +1,8 @@
 """Assets: two for each data type, built from the registry, and the sources of their lineage.
 
-Drains and people materialize `price_history/<type>`, or `document/<type>`: to backfill, or to fetch the latest now.
-Documents have no months: they may be about past years, or about the future. `latest_price/<type>` is external: it has
+Drains and people materialize `price_history/<type>`, or of other contents `document/<type>`, `inventory/<type>` and
+`commodity/<type>`: to backfill, or to fetch the latest now. Only prices have months: documents may be about past
+years, or about the future, and slots are. `latest_price/<type>` is external: it has
 the freshness policy, and events report to it. There are two assets because Dagster judges freshness by an asset's last
 materialization of any partition: a backfill of 2010 would make a stale asset look fresh.
 """
@@ -17,6 +18,7 @@ import dagster as dg
 
 from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
 from pricing_pipeline.defs.cancelling import cancel_with_runs
+from pricing_pipeline.defs.contents import SHOWN
 from pricing_pipeline.defs.draining import drain
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
@@ -26,81 +28,13 @@ from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.sources import url_metadata
-from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.refresh.refresher import Refresher
 
 _NO_HISTORY = date(2000, 1, 1)
 """The first month while no type has history."""
 
 _PACKAGE = Path(__file__).parents[1]
-
-_HISTORY_COLUMNS = dg.TableSchema(
-    columns=[
-        dg.TableColumn("symbol", "text", description="The instrument's symbol."),
-        dg.TableColumn(
-            "observed_at", "timestamptz", description="Source's time; midnight UTC for daily values."
-        ),
-        dg.TableColumn(
-            "amount", "bigint", description="Close, NAV or quote in minor units: price x 10^scale."
-        ),
-        dg.TableColumn("open_amount", "bigint", description="Open, where the source has bars."),
-        dg.TableColumn("high_amount", "bigint", description="High, where the source has bars."),
-        dg.TableColumn("low_amount", "bigint", description="Low, where the source has bars."),
-        dg.TableColumn("scale", "smallint", description="Decimals of the amounts."),
-        dg.TableColumn("currency", "text", description="ISO 4217, or a coin."),
-        dg.TableColumn("volume", "numeric", description="Traded volume, where the source has it."),
-        dg.TableColumn("provider", "text", description="Who said so."),
-        dg.TableColumn("call_id", "bigint", description="The call that brought it, in pricing.calls."),
-        dg.TableColumn("fetched_at", "timestamptz", description="When it was stored."),
-        dg.TableColumn(
-            "adjustment", "text", description="raw = as traded; splits = divided by later splits."
-        ),
-        dg.TableColumn(
-            "quality",
-            "text",
-            description="The parts of the bar that cannot be true and were dropped, and why.",
-        ),
-        dg.TableColumn(
-            "source_text", "text", description="The source's spelling, where it is not the stored digits."
-        ),
-    ]
-)
-_LATEST_COLUMNS = dg.TableSchema(
-    columns=[
-        dg.TableColumn("symbol", "text", description="The instrument's symbol."),
-        dg.TableColumn("amount", "bigint", description="Price in minor units: price x 10^scale."),
-        dg.TableColumn("scale", "smallint", description="Decimals of the amount."),
-        dg.TableColumn("currency", "text", description="ISO 4217, or a coin."),
-        dg.TableColumn("observed_at", "timestamptz", description="Source's time."),
-        dg.TableColumn("fetched_at", "timestamptz", description="When a provider last confirmed it."),
-        dg.TableColumn("provider", "text", description="Who said so."),
-        dg.TableColumn("call_id", "bigint", description="The call that brought it, in pricing.calls."),
-        dg.TableColumn("source_text", "text", description="The price as the source spelled it."),
-        dg.TableColumn("cache_ttl_minutes", "integer", description="TTL of this pair, if it has its own."),
-    ]
-)
-
-
-_DOCUMENTS_COLUMNS = dg.TableSchema(
-    columns=[
-        dg.TableColumn("symbol", "text", description="Whom it is about."),
-        dg.TableColumn("period", "date", description="The day it is filed under; -infinity for none."),
-        dg.TableColumn("body", "jsonb", description="As it was checked; NULL = withdrawn."),
-        dg.TableColumn("provider", "text", description="Who said so."),
-        dg.TableColumn("call_id", "bigint", description="The call that brought it, in pricing.calls."),
-        dg.TableColumn("recorded_at", "timestamptz", description="Since when we believe it."),
-    ]
-)
-_DOCUMENT_COLUMNS = dg.TableSchema(
-    columns=[
-        dg.TableColumn("symbol", "text", description="Whom they are about."),
-        dg.TableColumn("documents", "jsonb", description="Current documents, the newest period first."),
-        dg.TableColumn("fetched_at", "timestamptz", description="When a provider last confirmed them."),
-        dg.TableColumn("provider", "text", description="Who did."),
-        dg.TableColumn("call_id", "bigint", description="The call that was answered, in pricing.calls."),
-        dg.TableColumn("cache_ttl_minutes", "integer", description="TTL of this pair, if it has its own."),
-    ]
-)
 
 
 def months(snapshot: RegistrySnapshot) -> dg.MonthlyPartitionsDefinition:
@@ -162,10 +96,10 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
         dg.AssetSpec(
             latest_key(kind.data_type),
             deps=[stored_key(kind)],
-            group_name="latest_document" if kind.fetcher.is_document else "latest_price",
+            group_name=SHOWN[kind.contents].latest_group,
             kinds={"postgres", "table"},
             description=escaped(
-                f"{_sentence(kind)} {_what_is_latest(kind)} of each symbol, due again "
+                f"{_sentence(kind)} {SHOWN[kind.contents].latest} of each symbol, due again "
                 f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it. "
                 "A type without viewers gets no events, so its freshness may read stale."
                 f"{_no_schedule(unscheduled.get(kind.data_type))}"
@@ -175,12 +109,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
                 "dagster/table_name": f"pricing.{kind.table_name}",
                 "ttl_minutes": kind.default_ttl_minutes,
                 **page_link(f"type-{kind.data_type}"),
-                **_code(
-                    "db/functions/prices/documents.sql"
-                    if kind.fetcher.is_document
-                    else "db/functions/prices/prices.sql"
-                ),
-                # A table that the user has made has other columns.
+                **_code(SHOWN[kind.contents].file),
                 **_latest_columns(kind),
             },
             tags={"strategy": kind.refresh_strategy},
@@ -193,8 +122,6 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
 def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     """All histories and documents as one multi-asset: one process, one pool, one order of priority over all types."""
     partitions = months(snapshot)
-
-    without_history = frozenset(kind.data_type for kind in snapshot.data_types if kind.history_from is None)
 
     @dg.multi_asset(
         name="refresh_prices",
@@ -209,7 +136,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
         providers: Providers,
         allowances: Allowances,
     ) -> Iterator[dg.MaterializeResult[None]]:
-        reporter = Reporter(context, database.engine, allowances, without_history)
+        reporter = Reporter(context, database.engine, allowances, snapshot.data_types)
         with (
             providers.clients() as clients,
             Refresher(
@@ -244,49 +171,38 @@ def _stored_spec(
     return dg.AssetSpec(
         stored_key(kind),
         deps=[*map(provider_key, snapshot.routes.get(kind.data_type, ())), SUBSCRIPTIONS],
-        group_name="documents" if kind.fetcher.is_document else "price_history",
+        group_name=SHOWN[kind.contents].stored_group,
         kinds={"python", "postgres"},
         description=escaped(f"{_sentence(kind)} {_history_sentence(kind)}"),
         metadata={
-            "dagster/table_name": _history_table(kind),
-            "dagster/column_schema": _DOCUMENTS_COLUMNS if kind.fetcher.is_document else _HISTORY_COLUMNS,
+            "dagster/table_name": SHOWN[kind.contents].table.format(kind.data_type),
+            **_columns(SHOWN[kind.contents].stored_columns),
             **page_link("backfills"),
             **_code("refresh/refresher.py", "refresh/settling.py"),
         },
         tags={"strategy": kind.refresh_strategy},
         owners=_owners(kind),
-        partitions_def=None if kind.fetcher.is_document else partitions,
+        partitions_def=partitions if kind.contents is Contents.PRICES else None,
         skippable=True,
     )
 
 
 def _sentence(kind: DataType) -> str:
-    contents = "Documents" if kind.fetcher.is_document else "Prices"
-    return kind.description or f"{contents} of type {kind.data_type}."
-
-
-def _what_is_latest(kind: DataType) -> str:
-    return "The current documents" if kind.fetcher.is_document else "The newest price"
+    return kind.description or f"{SHOWN[kind.contents].noun} of type {kind.data_type}."
 
 
 def _latest_columns(kind: DataType) -> dict[str, dg.TableSchema]:
-    if kind.table_name == f"document_{kind.data_type}" and kind.fetcher.is_document:
-        return {"dagster/column_schema": _DOCUMENT_COLUMNS}
-    if kind.table_name == f"latest_price_{kind.data_type}":
-        return {"dagster/column_schema": _LATEST_COLUMNS}
-    return {}
+    # A table that the user has made has other columns.
+    return {} if kind.has_own_table else _columns(SHOWN[kind.contents].latest_columns)
 
 
-def _history_table(kind: DataType) -> str:
-    return "pricing.documents" if kind.fetcher.is_document else f"pricing.price_history_{kind.data_type}"
+def _columns(schema: dg.TableSchema | None) -> dict[str, dg.TableSchema]:
+    return {"dagster/column_schema": schema} if schema else {}
 
 
 def _history_sentence(kind: DataType) -> str:
-    if kind.fetcher.is_document:
-        return (
-            "A changed document leaves a revision in pricing.document_revisions; there is nothing to backfill. "
-            "Materialize fetches the watched and held pairs now."
-        )
+    if kind.contents is not Contents.PRICES:
+        return f"{SHOWN[kind.contents].history}Materialize fetches the watched and held pairs now."
     if kind.history_from is None:
         return "History grows as quotes arrive; its provider has none to backfill."
     return f"History from {kind.history_from} can be backfilled: choose months under Materialize."

@@ -21,7 +21,7 @@ from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import backfills, instruments
 from pricing_pipeline.demand.backfills import Backfill
-from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.refresh.refresher import Refresher
 
@@ -75,13 +75,13 @@ def backfill(
 ) -> None:
     """Fill the months of the run's partitions, for the selected types.
 
-    For the current month, and for documents, it also fetches the watched and held pairs of these types now.
+    For the current month, and for types without prices, it also fetches the watched and held pairs of these types now.
     """
     selected = (kind for kind in snapshot.data_types if stored_key(kind) in context.selected_asset_keys)
     kinds = sorted(selected, key=lambda kind: kind.data_type)
     wanted = _wanted(context, engine, kinds, config.chosen())
     kinds = [kind for kind in kinds if kind.data_type in wanted]
-    prices = [kind for kind in kinds if not kind.fetcher.is_document]
+    prices = [kind for kind in kinds if kind.contents is Contents.PRICES]
     today = datetime.now(UTC).date()
     window = _window(context, config) if prices else Window(today, today)
     plans, faults, without_history = [], [], {}
@@ -99,7 +99,7 @@ def backfill(
             faults.append(reason(error))  # the other types go on
     is_current = window.start <= today <= window.end
     for kind in kinds:
-        if is_current or kind.fetcher.is_document:
+        if is_current or kind.contents is not Contents.PRICES:
             fault = _fetch_now(context, refresher, reporter, kind, wanted[kind.data_type])
             faults += [fault] if fault else []
     for name, no_history in without_history.items():
@@ -158,8 +158,8 @@ def _fetch_now(
 ) -> str | None:
     """Fetch the watched and held pairs of a type; returns the fault, if any."""
     done = refresher.fetch_now(kind.data_type, symbols, reporter.steps(kind.data_type))
-    if kind.fetcher.is_document and not done.failed:
-        reporter.report_documents(kind.data_type, done.tasks)
+    if kind.contents is not Contents.PRICES and not done.failed:
+        reporter.report_records(kind, done.tasks)
     if not done.tasks:
         say = context.log.warning if kind.history_from is None else context.log.info
         say(f"{kind.data_type}: no watched or held pair can be fetched now")

@@ -22,7 +22,7 @@ from pricing_pipeline.defs.reports import Metadata, describe_service, named_tabl
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import drains, freshness
-from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.operations import alerts
 from pricing_pipeline.prices import quality
 
@@ -247,7 +247,7 @@ def _examples(examples: Sequence[str] | None) -> Metadata:
 
 
 def _is_price(kind: DataType) -> bool:
-    return not kind.fetcher.is_document
+    return kind.contents is Contents.PRICES
 
 
 def _is_daily(kind: DataType) -> bool:

@@ -15,6 +15,7 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import is_on_its_way
 from pricing_pipeline.defs.ticks import EVERY_LOOP
 from pricing_pipeline.demand import drains, staleness
+from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.operations import health
 from pricing_pipeline.queue import limits
 
@@ -69,7 +70,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             wanted = ({*(outlook.queued_types or ())}, {*(outlook.watched_types or ())})
             names = next(filter(None, (names & known.keys() for names in wanted)), known.keys())
             kinds = [known[name] for name in sorted(names)]
-            has_months = not all(kind.fetcher.is_document for kind in kinds)
+            has_months = any(kind.contents is Contents.PRICES for kind in kinds)
             request = dg.RunRequest(
                 run_key=_run_key(outlook, requested),
                 # By Dagster's clock, because the database's may be ahead.

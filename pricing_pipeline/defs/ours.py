@@ -18,7 +18,7 @@ from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
 
 from pricing_pipeline.db.dagster_storage import is_made_here
-from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.data_types import Contents, DataType
 
 LABEL = "__repository__@pricing_pipeline"
 """Dagster's label for runs of the code location in workspace.yaml."""
@@ -30,7 +30,13 @@ CUT_OFF = "the pipeline was stopped during this run; its tasks are taken up agai
 """Why a backfill failed that a stop interrupted: nobody need do anything."""
 
 REFRESH_JOB, CHECKS_JOB = "refresh", "check_prices"
-_HISTORY, _DOCUMENT = "price_history", "document"
+_HISTORY = "price_history"
+_STORED = {
+    Contents.PRICES: _HISTORY,
+    Contents.DOCUMENTS: "document",
+    Contents.INVENTORY: "inventory",
+    Contents.COMMODITIES: "commodity",
+}
 _PAGE = 100
 
 
@@ -45,13 +51,9 @@ def history_key(data_type: str) -> dg.AssetKey:
     return dg.AssetKey([_HISTORY, data_type])
 
 
-def document_key(data_type: str) -> dg.AssetKey:
-    return dg.AssetKey([_DOCUMENT, data_type])
-
-
 def stored_key(kind: DataType) -> dg.AssetKey:
-    """The asset of a data type's stored values, which runs materialize."""
-    return (document_key if kind.fetcher.is_document else history_key)(kind.data_type)
+    """The asset of what a data type stores, which runs materialize."""
+    return dg.AssetKey([_STORED[kind.contents], kind.data_type])
 
 
 def latest_key(data_type: str) -> dg.AssetKey:
@@ -60,11 +62,14 @@ def latest_key(data_type: str) -> dg.AssetKey:
 
 @dataclass(frozen=True)
 class Ours:
-    """The runs and assets of one code location, by the label of its runs and the data types of its assets."""
+    """The runs and assets of one code location, by the label of its runs and the data types of its assets.
+
+    `prices` are types of prices, `records` the assets of what all other types store.
+    """
 
     label: str
     prices: tuple[str, ...]
-    documents: tuple[str, ...] = ()
+    records: tuple[dg.AssetKey, ...] = ()
     providers: tuple[str, ...] = ()
 
     @classmethod
@@ -77,13 +82,13 @@ class Ours:
         """Those of the code location in which a sensor ticks."""
         location = context.code_location_origin
         label = f"{context.repository_name}@{location.location_name}" if location else LABEL
-        prices = tuple(kind.data_type for kind in data_types if not kind.fetcher.is_document)
-        documents = tuple(kind.data_type for kind in data_types if kind.fetcher.is_document)
-        return cls(label, prices, documents, tuple(providers))
+        prices = tuple(kind.data_type for kind in data_types if kind.contents is Contents.PRICES)
+        records = tuple(stored_key(kind) for kind in data_types if kind.contents is not Contents.PRICES)
+        return cls(label, prices, records, tuple(providers))
 
     @property
     def latest(self) -> frozenset[dg.AssetKey]:
-        return frozenset(map(latest_key, self.prices + self.documents))
+        return frozenset(map(latest_key, [*self.prices, *(key.path[-1] for key in self.records)]))
 
     @property
     def histories(self) -> frozenset[dg.AssetKey]:
@@ -92,11 +97,11 @@ class Ours:
     @property
     def moved(self) -> frozenset[dg.AssetKey]:
         """Keys of earlier releases, which had documents among the histories."""
-        return frozenset(map(history_key, self.documents))
+        return frozenset(history_key(key.path[-1]) for key in self.records)
 
     @property
     def _assets(self) -> frozenset[dg.AssetKey]:
-        return self.latest | self.histories | self.moved | frozenset(map(document_key, self.documents))
+        return self.latest | self.histories | self.moved | frozenset(self.records)
 
     @property
     def sources(self) -> frozenset[dg.AssetKey]:

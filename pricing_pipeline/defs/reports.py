@@ -12,11 +12,12 @@ import dagster as dg
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.defs.ours import document_key, history_key, latest_key
+from pricing_pipeline.defs.ours import history_key, latest_key, stored_key
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.demand import backfills, freshness
 from pricing_pipeline.demand.backfills import Backfill, Progress
+from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.domain.windows import Window, months_after, months_of
 from pricing_pipeline.prices import documents, price_reader, quality
 from pricing_pipeline.refresh.tally import Tally
@@ -31,10 +32,11 @@ LATE_ROWS = 5
 
 
 class Reporter:
-    """Writes a run's events: of histories, materializations of documents, observations of latest prices.
+    """Writes a run's events: of histories, materializations of other records, observations of what is latest.
 
     A month of a history is materialized, which Dagster shows as filled, when no instrument lacks a day of it that can
-    be fetched. Before that, new values of the month are observed. Types `without_history` lack nothing.
+    be fetched. Before that, new values of the month are observed. Types without a history to fill lack nothing.
+    `kinds` are all types that the run may work for.
     """
 
     def __init__(
@@ -42,9 +44,10 @@ class Reporter:
         context: dg.AssetExecutionContext,
         engine: Engine,
         allowances: Allowances,
-        without_history: Collection[str] = (),
+        kinds: Collection[DataType] = (),
     ) -> None:
-        self._without_history = without_history
+        self._without_history = frozenset(kind.data_type for kind in kinds if kind.history_from is None)
+        self._stored = {kind.data_type: stored_key(kind) for kind in kinds}
         self._context = context
         self._engine = engine
         self._allowances = allowances
@@ -52,7 +55,7 @@ class Reporter:
         self._to_report: set[str] = set()
         self._unfinished: defaultdict[str, set[date]] = defaultdict(set)
         self._unsized: set[str] = set()
-        self._reported_documents: set[str] = set()
+        self._reported_records: set[str] = set()
 
     def report(self, tallies: Sequence[Tally]) -> None:
         """Report the work since the last report, one data type after the other."""
@@ -83,12 +86,12 @@ class Reporter:
                     self._unfinished[tally.data_type].add(month)
                 elif not sizes[tally.data_type]:
                     self._unsized.add(tally.data_type)
-            if tally.documents:
-                self._reported_documents.add(tally.data_type)
+            if tally.records:
+                self._reported_records.add(tally.data_type)
                 self._context.log_event(
                     dg.AssetMaterialization(
-                        document_key(tally.data_type),
-                        metadata={**work, "documents": dg.MetadataValue.int(tally.documents)},
+                        self._stored[tally.data_type],
+                        metadata={**work, "records": dg.MetadataValue.int(tally.records)},
                     )
                 )
             if not tally.latest_calls:
@@ -221,14 +224,14 @@ class Reporter:
             metadata = month_metadata(*stored.get(month, (0, 0))) | reason
             self._report_month(data_type, month, metadata, is_filled=True)
 
-    def report_documents(self, data_type: str, confirmed: int) -> None:
-        """Report that a run's documents are up to date; a drain may have fetched them, or nobody watches any."""
-        if data_type in self._reported_documents:
+    def report_records(self, kind: DataType, confirmed: int) -> None:
+        """Report that the records of a type are up to date; a drain may have fetched them, or nobody watches any."""
+        if kind.data_type in self._reported_records:
             return
         metadata: Metadata = {"pairs_confirmed": dg.MetadataValue.int(confirmed)}
         with self._engine.connect() as connection:
-            metadata |= asset_size(connection, data_type, is_once=True)
-        self._context.log_event(dg.AssetMaterialization(document_key(data_type), metadata=metadata))
+            metadata |= asset_size(connection, kind.data_type, is_once=True)
+        self._context.log_event(dg.AssetMaterialization(stored_key(kind), metadata=metadata))
 
     def cancelled(self, backfill: Backfill) -> int:
         """How many tasks of a backfill were cancelled."""

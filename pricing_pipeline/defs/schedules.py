@@ -23,7 +23,7 @@ from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import is_drained
 from pricing_pipeline.demand import drains, schedules
-from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.data_types import Contents, DataType
 
 _LOG = logging.getLogger(__name__)
 
@@ -94,7 +94,9 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
         return dg.RunRequest(
             run_key=f"{kind.data_type}-{slot.isoformat()}",
             # By the slot's time: when a tick is late, Dagster does not have a month that has begun since.
-            partition_key=None if kind.fetcher.is_document else slot.astimezone(UTC).strftime("%Y-%m-01"),
+            partition_key=slot.astimezone(UTC).strftime("%Y-%m-01")
+            if kind.contents is Contents.PRICES
+            else None,
             asset_selection=[stored_key(kind)],
             tags={**drain_tags(context.instance, database.engine), "pricing/queued": str(queued)},
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
+from typing import Protocol
 
 from pricing_pipeline.domain.observations import Observations, Rows
 
@@ -94,6 +95,14 @@ class Dividend:
 CorporateAction = Split | Dividend
 
 
+class Record(Protocol):
+    """What a provider says about one symbol, other than prices: a frozen dataclass, checked but not yet stored."""
+
+    @property
+    def symbol(self) -> str:
+        """Whom or what it is about."""
+
+
 Scalar = str | int | Decimal | bool | None
 """A value in a document; never a float."""
 
@@ -149,20 +158,20 @@ class RejectedValue:
 class Answer:
     """The content of one call's answer. Every requested symbol is in exactly one of values, failures and empty.
 
-    Values are `observations`, or `documents` for fetchers of documents; a symbol may have many. `empty` names symbols
-    that have nothing in the window by the provider's valid answer. `rejected` has single bad days or periods of symbols
-    with other values; if a symbol has no good value, it is also in `failures`. `unread` has, for symbols with an
-    unreadable value, the days of the window without a value: the days that the value names, or all if it names none.
-    `actions` are splits and dividends in the answer; for symbols in `actions_since` they are complete from that day
-    until the time of the answer. `unsplit` names symbols that are never split, by their kind at the provider.
-    `unconfirmed` is another way to read the answer.
+    Values are `observations` for fetchers of prices, and `records` for all others (documents, slots); a symbol may have
+    many. `empty` names symbols that have nothing in the window by the provider's valid answer. `rejected` has single
+    bad days or periods of symbols with other values; if a symbol has no good value, it is also in `failures`. `unread`
+    has, for symbols with an unreadable value, the days of the window without a value: the days that the value names, or
+    all if it names none. `actions` are splits and dividends in the answer; for symbols in `actions_since` they are
+    complete from that day until the time of the answer. `unsplit` names symbols that are never split, by their kind at
+    the provider. `unconfirmed` is another way to read the answer.
     """
 
     observations: Observations = field(default_factory=Rows)
     failures: tuple[SymbolFailure, ...] = ()
     empty: frozenset[str] = field(default_factory=frozenset)
     rejected: tuple[RejectedValue, ...] = ()
-    documents: tuple[Document, ...] = ()
+    records: tuple[Record, ...] = ()
     actions: tuple[CorporateAction, ...] = ()
     actions_since: Mapping[str, date] = field(default_factory=dict)
     unread: Mapping[str, frozenset[date]] = field(default_factory=dict)
@@ -177,7 +186,7 @@ class Answer:
             failures=tuple(failure for failure in self.failures if failure.symbol in symbols),
             empty=frozenset(symbol for symbol in self.empty if symbol in symbols),
             rejected=tuple(value for value in self.rejected if value.symbol in symbols),
-            documents=tuple(document for document in self.documents if document.symbol in symbols),
+            records=tuple(record for record in self.records if record.symbol in symbols),
             actions=tuple(action for action in self.actions if action.symbol in symbols),
             actions_since={symbol: day for symbol, day in self.actions_since.items() if symbol in symbols},
             unread={symbol: days for symbol, days in self.unread.items() if symbol in symbols},
@@ -187,7 +196,7 @@ class Answer:
     @property
     def failure(self) -> FailureKind | None:
         """The most frequent failure of an answer that brought nothing; None if it brought something."""
-        if self.observations or self.documents or self.empty or not self.failures:
+        if self.observations or self.records or self.empty or not self.failures:
             return None
         return Counter(failure.kind for failure in self.failures).most_common(1)[0][0]
 

@@ -7,6 +7,17 @@ from datetime import date
 from enum import StrEnum
 
 
+class Contents(StrEnum):
+    """What a data type consists of. Each has its own storage (refresh/storing.py) and its own assets in Dagster."""
+
+    PRICES = "prices"
+    DOCUMENTS = "documents"
+    INVENTORY = "inventory"
+    """Products, and their slots."""
+    COMMODITIES = "commodities"
+    """What terminals of a game buy and sell."""
+
+
 class Fetcher(StrEnum):
     """A kind of request to a provider. The registry names one for each data type."""
 
@@ -27,15 +38,32 @@ class Fetcher(StrEnum):
     SPLITS = "splits"
     """A share's splits: a document for each day with one. They are corporate actions, too."""
 
+    PRODUCT = "product"
+    """A product of an inventory: its options, categories of guests and time zone."""
+    SLOTS = "slots"
+    """The slots of a product on the next days."""
+    TERMINAL_PRICES = "terminal_prices"
+    """All that a terminal of a game buys and sells."""
+
     @property
-    def is_document(self) -> bool:
-        """Whether answers are documents and not prices. `pricing.is_document` is the same in SQL."""
-        return self in _DOCUMENTS
+    def contents(self) -> Contents:
+        """What the answers consist of. The table `pricing.fetchers` says the same."""
+        return _CONTENTS[self]
 
 
-_DOCUMENTS = frozenset(
-    {Fetcher.PROFILE, Fetcher.EARNINGS, Fetcher.INCOME_STATEMENT, Fetcher.DIVIDENDS, Fetcher.SPLITS}
-)
+_CONTENTS = {
+    Fetcher.QUOTE: Contents.PRICES,
+    Fetcher.DAILY_BARS: Contents.PRICES,
+    Fetcher.NAV: Contents.PRICES,
+    Fetcher.PROFILE: Contents.DOCUMENTS,
+    Fetcher.EARNINGS: Contents.DOCUMENTS,
+    Fetcher.INCOME_STATEMENT: Contents.DOCUMENTS,
+    Fetcher.DIVIDENDS: Contents.DOCUMENTS,
+    Fetcher.SPLITS: Contents.DOCUMENTS,
+    Fetcher.PRODUCT: Contents.INVENTORY,
+    Fetcher.SLOTS: Contents.INVENTORY,
+    Fetcher.TERMINAL_PRICES: Contents.COMMODITIES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +82,12 @@ class DataType:
     history_from: date | None
     background_ttl_minutes: int = 1440
     owner: str | None = None
+    days_ahead: int | None = None
+    """For how many days of a product's calendar slots are asked for; only of the fetcher slots."""
+    has_own_table: bool = False
+    """Whether a table or view that the user has made has its values, instead of the pipeline's own view."""
+
+    @property
+    def contents(self) -> Contents:
+        """What the type consists of."""
+        return self.fetcher.contents

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain.answers import Answer, Scalar, Stored
+from pricing_pipeline.domain.answers import Answer, Document, Scalar, Stored
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import ReadReplica
 
@@ -69,7 +69,7 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored]:
     the answer, or without any by its own words, count as confirmed now. Documents that the answer no longer lists are
     withdrawn, unless a period of the symbol was rejected. Call it only for symbols whose tasks the claim still owns.
     """
-    rows = answer.documents
+    rows = [record for record in answer.records if isinstance(record, Document)]
     answered = {row.symbol for row in rows} | answer.empty
     if not answered:
         return []

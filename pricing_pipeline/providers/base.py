@@ -114,7 +114,7 @@ class Provider(Protocol):
         """Read an answer; `now` (UTC) is the time against which future stamps are judged.
 
         Raises a ProviderError if the whole call failed. Otherwise every requested symbol is in exactly one of values
-        (observations or documents), failures and empty. One bad symbol or day never affects another.
+        (observations or records), failures and empty. One bad symbol or day never affects another.
         """
 
 
@@ -424,7 +424,7 @@ def check_answer(provider: str, symbols: Sequence[str], answer: Answer) -> Answe
     Raises SchemaDrift otherwise: a lost symbol would stay claimed for ever.
     """
     places: dict[str, int] = dict.fromkeys(symbols, 0)
-    observed = answer.observations.symbols() | {document.symbol for document in answer.documents}
+    observed = answer.observations.symbols() | {record.symbol for record in answer.records}
     failed = [failure.symbol for failure in answer.failures]
     for symbol in (*observed, *failed, *answer.empty):
         places[symbol] = places.get(symbol, 0) + 1

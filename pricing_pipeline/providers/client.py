@@ -23,7 +23,7 @@ from pydantic import SecretStr
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
 from pricing_pipeline.domain.calls import Call, Receipt, Response
-from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
@@ -221,7 +221,7 @@ class ProviderClient:
         search = SEARCHES[self.provider.name]
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES)
         response, _ = self._send(search.build(words), self._key(key_name), most)
-        response = self._without_key(response, is_document=True)
+        response = self._without_key(response, has_texts=True)
         try:
             listings = search.read(response, now or datetime.now(UTC))
         except ProviderError as error:
@@ -246,12 +246,13 @@ class ProviderClient:
             return Fetched(Answer(failures=unknown))
         self._check_batch(fetcher, len(sent), window)
         request = self.provider.build(fetcher, sent, window, now=now)
-        most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if fetcher.is_document else self._max_bytes
+        has_texts = fetcher.contents is not Contents.PRICES
+        most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if has_texts else self._max_bytes
         response, unannounced = self._send(request, self._key(key_name), most)
         if witness is not None:
             witness(request, self._for_people(response))
         with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
-            response = self._without_key(response, is_document=fetcher.is_document)
+            response = self._without_key(response, has_texts=has_texts)
             answer = self._answer(fetcher, sent, window, response, now)
         return Fetched(
             answer=replace(answer, failures=answer.failures + unknown),
@@ -436,7 +437,7 @@ class ProviderClient:
         headers = {self.hide_keys(name): self.hide_keys(value) for name, value in response.headers.items()}
         return replace(response, headers=headers, body=self._echoes.blot(response.body))
 
-    def _without_key(self, response: Response, *, is_document: bool) -> Response:
+    def _without_key(self, response: Response, *, has_texts: bool) -> Response:
         """The response without keys, before any text is quoted from it.
 
         Quotations are cut to length, and `hide_keys` would not find a key cut in half. A key that is short enough to be
@@ -445,8 +446,8 @@ class ProviderClient:
         """
         if not 200 <= response.status < 300:
             response = replace(response, body=response.body[:_MOST_OF_AN_ERROR])
-            is_document = True
-        is_list = len(response.body) > _SHORT_ANSWER and not is_document
+            has_texts = True
+        is_list = len(response.body) > _SHORT_ANSWER and not has_texts
         hide = self._echoes.blot_where_plain if is_list else self._echoes.blot_body
         headers = response.headers
         together = "\n".join(headers.values())

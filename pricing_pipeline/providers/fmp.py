@@ -17,7 +17,7 @@ from pydantic import Field
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure, storable
 from pricing_pipeline.domain.calls import Response
-from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, KeyRefused, PlanRestricted, SchemaDrift
@@ -347,7 +347,7 @@ def _one(
 
     Rows `of_others` that came among them are refused, each for itself.
     """
-    is_money = not fetcher.is_document or fetcher is Fetcher.DIVIDENDS
+    is_money = fetcher.contents is Contents.PRICES or fetcher is Fetcher.DIVIDENDS
     if is_money and _IN_PARTS.search(symbol):
         return _unclear(symbol)
     what = f"fmp's {fetcher!s} of {symbol}"

@@ -68,7 +68,10 @@ def actions_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str,
     model = _Dividend if fetcher is Fetcher.DIVIDENDS else _Split
     read = [_read(row) for row in validate_rows(model, rows, symbol, what, place="rows")]
     answer = settle_documents(symbol, [row if isinstance(row, RejectedValue) else row[0] for row in read])
-    today, kept = now.astimezone(UTC).date(), {document.period for document in answer.documents}
+    today, kept = (
+        now.astimezone(UTC).date(),
+        {record.period for record in answer.records if isinstance(record, Document)},
+    )
     actions = {
         row[1].ex_on: row[1]
         for row in read

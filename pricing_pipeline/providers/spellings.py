@@ -75,10 +75,10 @@ class Spellings:
                 for value in answer.rejected
                 for symbol in self._symbols[value.symbol]
             ),
-            documents=tuple(
-                replace(document, symbol=symbol)
-                for document in answer.documents
-                for symbol in self._symbols[document.symbol]
+            records=tuple(
+                replace(record, symbol=symbol)  # type: ignore[type-var]  # every record is a dataclass
+                for record in answer.records
+                for symbol in self._symbols[record.symbol]
             ),
             actions=tuple(
                 replace(action, symbol=symbol)

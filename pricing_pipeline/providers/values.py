@@ -449,7 +449,7 @@ def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> A
             surplus, reason = [first, *others], f"period {period} appears with different values"
         rejected.extend(RejectedValue(symbol, at, reason, str(period)) for _ in surplus)
     if kept:
-        return Answer(documents=tuple(kept), rejected=tuple(rejected))
+        return Answer(records=tuple(kept), rejected=tuple(rejected))
     if not rejected:
         return Answer(empty=frozenset({symbol}))
     return _nothing_believed(symbol, rejected)
@@ -473,7 +473,7 @@ def merge(answers: Sequence[Answer]) -> Answer:
         failures=tuple(item for answer in answers for item in answer.failures),
         empty=frozenset().union(*(answer.empty for answer in answers)),
         rejected=tuple(item for answer in answers for item in answer.rejected),
-        documents=tuple(item for answer in answers for item in answer.documents),
+        records=tuple(item for answer in answers for item in answer.records),
         actions=tuple(item for answer in answers for item in answer.actions),
         actions_since={symbol: day for answer in answers for symbol, day in answer.actions_since.items()},
         unread={symbol: days for answer in answers for symbol, days in answer.unread.items()},

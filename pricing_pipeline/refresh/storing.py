@@ -1,4 +1,4 @@
-"""Store an answer: its believed values, its corporate actions and documents; quarantine its other values.
+"""Store an answer: its believed prices, its records and corporate actions; quarantine its other values.
 
 All of it happens in the caller's transaction. judgement.py decides which values are believed, settling.py finishes the
 tasks.
@@ -6,19 +6,21 @@ tasks.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from pricing_pipeline.domain.answers import SymbolFailure
+from pricing_pipeline.domain.answers import RejectedValue, Stored, SymbolFailure
 from pricing_pipeline.domain.calls import Call
-from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.observations import joined
-from pricing_pipeline.prices import actions, documents, price_writer, quarantined_values, rebasing
+from pricing_pipeline.prices import actions, price_writer, quarantined_values, rebasing
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import judgement
+from pricing_pipeline.refresh.storages import STORAGES
 from pricing_pipeline.refresh.tally import Tally
+from pricing_pipeline.validation.knowledge import Doubted
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +36,36 @@ def store_answer(
     connection: Connection, call: Call, fetched: Fetched, symbols: Collection[str]
 ) -> StoredAnswer:
     """Judge and store an answer for `symbols`, whose tasks the caller has locked."""
+    if call.fetcher.contents is Contents.PRICES:
+        return _store_prices(connection, call, fetched, symbols)
+    return _store_records(connection, call, fetched, symbols)
+
+
+def _store_records(
+    connection: Connection, call: Call, fetched: Fetched, symbols: Collection[str]
+) -> StoredAnswer:
+    """Store what is no price, and the corporate actions that a provider tells with its documents."""
+    answer = fetched.answer.of(symbols)
+    stored = {row.symbol: row for row in STORAGES[call.fetcher.contents].store(connection, call, answer)}
+    wrong = actions.doubted(connection, call, answer, set(symbols))
+    actions.store(connection, call, answer, set(symbols), without=wrong)
+    doubts = judgement.doubts(answer, {}, wrong.values())
+    _quarantine(connection, call, doubts, fetched)
+    served = (stored.keys() | answer.empty) - {failure.symbol for failure in answer.failures}
+    tally = _tally(call, stored, answer.failures, doubts)
+    tally.records = sum(record.symbol in stored for record in answer.records)
+    tally.symbols = served
+    return StoredAnswer(served, [*answer.failures], tally)
+
+
+def _store_prices(
+    connection: Connection, call: Call, fetched: Fetched, symbols: Collection[str]
+) -> StoredAnswer:
     judged = judgement.judge_answer(connection, call, fetched.answer, symbols)
     answer = judged.answer
     refetched = rebasing.change_bases(connection, call, answer.observations, judged.verdicts, judged.changes)
     good = joined(verdict.good for verdict in judged.verdicts.values())
-    if call.fetcher.is_document:
-        rows = documents.store(connection, call, answer)
-    else:
-        rows = price_writer.store(connection, call, good, judged.known)
-    stored = {row.symbol: row for row in rows}
+    stored = {row.symbol: row for row in price_writer.store(connection, call, good, judged.known)}
     # If the level of the prices is doubted, the splits that were undone for them are doubted too.
     sure = set(symbols) - judged.off_level
     wrong = actions.doubted(connection, call, answer, sure)
@@ -54,24 +77,36 @@ def store_answer(
     failed = {failure.symbol for failure in failures}
     confirmed = {symbol for symbol, verdict in judged.verdicts.items() if verdict.confirmed}
     served = (stored.keys() | answer.empty | confirmed | refetched) - failed
-    if doubts:
-        size = len(fetched.body)
-        quarantined_values.quarantine(connection, call, doubts, fetched.evidence, fetched.http_status, size)
+    _quarantine(connection, call, doubts, fetched)
     if call.window is not None:
         price_writer.cover_read(
             connection, call.data_type, sorted(served - refetched), call.window, answer.unread
         )
-    elif answer.empty and not call.fetcher.is_document:
+    elif answer.empty:
         price_writer.confirm(connection, call.data_type, sorted(answer.empty))
-    tally = Tally(
+    tally = _tally(call, stored, failures, doubts)
+    tally.trimmed = good.trimmed()
+    tally.symbols = served
+    tally.months = good.of(stored.keys() - failed).months()
+    return StoredAnswer(served, failures, tally)
+
+
+def _quarantine(
+    connection: Connection,
+    call: Call,
+    doubts: Sequence[Doubted | RejectedValue | SymbolFailure],
+    fetched: Fetched,
+) -> None:
+    if doubts:
+        size = len(fetched.body)
+        quarantined_values.quarantine(connection, call, doubts, fetched.evidence, fetched.http_status, size)
+
+
+def _tally(call: Call, stored: Mapping[str, Stored], failures: Sized, doubts: Sized) -> Tally:
+    return Tally(
         call.data_type,
         added=sum(row.added for row in stored.values()),
         revised=sum(row.revised for row in stored.values()),
         failed=len(failures),
         quarantined=len(doubts),
-        trimmed=good.trimmed(),
-        documents=sum(document.symbol in stored for document in answer.documents),
-        symbols=served,
-        months=good.of(stored.keys() - failed).months(),
     )
-    return StoredAnswer(served, failures, tally)

@@ -12,8 +12,8 @@ class Tally:
     """The work for one data type since the last report.
 
     `latest_calls` are those of the `calls` that asked for latest prices; the others asked for spans of days. `months`
-    counts rows of prices by the UTC month's first day, `documents` documents; `quarantined` counts values
-    that are not believed, `trimmed` bars that are believed without some of their parts.
+    counts rows of prices by the UTC month's first day, `records` what else came, such as documents; `quarantined`
+    counts values that are not believed, `trimmed` bars that are believed without some of their parts.
     """
 
     data_type: str
@@ -25,7 +25,7 @@ class Tally:
     failed: int = 0
     quarantined: int = 0
     trimmed: int = 0
-    documents: int = 0
+    records: int = 0
     symbols: set[str] = field(default_factory=set)
     months: Counter[date] = field(default_factory=Counter)
     providers: set[str] = field(default_factory=set)
@@ -39,7 +39,7 @@ class Tally:
         self.failed += other.failed
         self.quarantined += other.quarantined
         self.trimmed += other.trimmed
-        self.documents += other.documents
+        self.records += other.records
         self.symbols |= other.symbols
         self.months.update(other.months)
         self.providers |= other.providers

@@ -47,6 +47,7 @@ def content_of(kind: DataType) -> dict[str, Any]:
     content["strategy"] = content.pop("refresh_strategy")
     content["schedule"] = content.pop("refresh_schedule")
     content["timezone"] = content.pop("schedule_timezone")
+    del content["has_own_table"]
     return content
 
 
@@ -128,13 +129,15 @@ def add_data_type(
     background_ttl_minutes: int = 1440,
     staleness_function: str = "",
     owner: str | None = None,
+    days_ahead: int | None = None,
 ) -> None:
     """Add a data type with one INSERT, which creates its storage and route, too.
 
     `schedule` is a cron expression and makes the type scheduled. TTLs are in minutes; the background one is for held
     pairs without viewers. The `staleness_function` is_market_stale makes no call while a market is closed, and asks for
     daily values when they should exist; is_data_stale follows the TTL alone. Without one, daily values follow their
-    market, and all others their TTL. `owner` is an email address or team:NAME. Raises PricingError with the database's
+    market, and all others their TTL. `owner` is an email address or team:NAME. `days_ahead` is for the
+    fetcher slots: for how many days of a product's calendar it asks. Raises PricingError with the database's
     own reason if the row is refused.
     """
     try:
@@ -153,6 +156,7 @@ def add_data_type(
                 "background_ttl_minutes": background_ttl_minutes,
                 "staleness_function": staleness_function,
                 "owner": owner,
+                "days_ahead": days_ahead,
             },
         )
     except DBAPIError as error:

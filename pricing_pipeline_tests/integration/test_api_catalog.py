@@ -37,7 +37,7 @@ def bring(core: Core, eps: str) -> None:
     report = Document(
         "AAPL", date(2026, 7, 30), {"symbol": "AAPL", "eps": Decimal(eps), "is_estimate": False}
     )
-    settling.settle_answer(core.engine, core.claim_one("fmp"), Fetched(Answer(documents=[report]), 200, 700))
+    settling.settle_answer(core.engine, core.claim_one("fmp"), Fetched(Answer(records=[report]), 200, 700))
 
 
 @pytest.mark.parametrize("user", [None, "ann"])

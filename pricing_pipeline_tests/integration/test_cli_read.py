@@ -271,7 +271,7 @@ def profiles(core: Core) -> str:
 
 def store_documents(core: Core, data_type: str, *found: Document) -> None:
     core.enqueue(data_type, "AAPL")
-    settling.settle_answer(core.engine, core.claim_one("fmp"), Fetched(Answer(documents=found), 200, 700))
+    settling.settle_answer(core.engine, core.claim_one("fmp"), Fetched(Answer(records=found), 200, 700))
 
 
 def test_a10_document_tells_what_is_stored_with_every_digit(

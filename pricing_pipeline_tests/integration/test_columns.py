@@ -16,7 +16,7 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline.domain.answers import Document
-from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.providers import PROVIDERS, fmp, mfapi, twelvedata, yahoo_series
 from pricing_pipeline.providers.base import Schema
@@ -178,7 +178,7 @@ def test_b26_every_provider_and_fetcher_says_where_its_values_come_from() -> Non
         (name, fetcher)
         for name, provider in PROVIDERS.items()
         for fetcher in provider.fetchers
-        if not fetcher.is_document
+        if fetcher.contents is Contents.PRICES
     }
     assert set(SOURCES) == served
 

@@ -56,7 +56,7 @@ def settle(core: Core, *found: Document, data_type: str = EARNINGS, **more: Any)
     """One call that brings these documents, stored and settled as a worker does."""
     core.enqueue(data_type, *sorted({one.symbol for one in found} | set(more.get("empty", ()))))
     call = core.claim_one(FMP)
-    return settling.settle_answer(core.engine, call, Fetched(Answer(documents=found, **more), 200, 700))
+    return settling.settle_answer(core.engine, call, Fetched(Answer(records=found, **more), 200, 700))
 
 
 def current(core: Core, data_type: str = EARNINGS, symbol: str = "AAPL") -> dict[date | None, Any]:
@@ -110,7 +110,7 @@ def test_a5_new_types_of_prices_do_not_find_their_way_to_a_provider_that_does_no
 def test_b1_a_document_type_with_data_is_not_deleted_and_an_empty_one_goes_with_its_view(core: Core) -> None:
     settle(core, report(SPRING))
     core.rows("DELETE FROM pricing.demand")
-    with pytest.raises(DBAPIError, match="holds prices or documents"):
+    with pytest.raises(DBAPIError, match="has data or is watched"):
         core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = :name", name=EARNINGS)
     core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = :name", name=PROFILE)
     assert core.one("SELECT to_regclass('pricing.document_company_profile')") is None
@@ -125,14 +125,14 @@ def test_b2_what_a_type_is_cannot_change_and_documents_have_no_backfill(core: Co
         core.rows(
             "UPDATE pricing.data_type_registry SET fetcher = 'profile' WHERE data_type = :name", name=QUOTE
         )
-    with pytest.raises(IntegrityError, match="documents_have_no_backfill"):
+    with pytest.raises(IntegrityError, match="only_prices_have_backfill"):
         core.rows(
             "UPDATE pricing.data_type_registry SET history_from = '2000-01-01' WHERE data_type = :name",
             name=PROFILE,
         )
 
 
-@pytest.mark.parametrize("own", ["document_pairs", "latest_answers", "latest_prices"])
+@pytest.mark.parametrize("own", ["confirmed_pairs", "latest_answers", "latest_prices"])
 def test_b2_no_type_may_name_a_table_of_all_types(core: Core, own: str) -> None:
     with pytest.raises(DBAPIError, match="no table or view that a data type may name"):
         core.rows(
@@ -170,7 +170,7 @@ def test_f3_an_identical_answer_only_confirms(core: Core, clock: Clock) -> None:
     second = settle(core, report(SPRING, eps=Decimal("1.500")), report(SUMMER, eps=None))
     assert (second.added, second.revised) == (0, 0)
     assert (versions(core), revisions(core)) == (rows, [])
-    assert core.one("SELECT fetched_at FROM pricing.document_pairs") > before
+    assert core.one("SELECT fetched_at FROM pricing.confirmed_pairs") > before
 
 
 def test_f3_a_changed_document_leaves_the_old_one_and_its_neighbours_alone(core: Core, clock: Clock) -> None:
@@ -218,7 +218,7 @@ def test_f3_an_empty_answer_erases_nothing_and_confirms(core: Core, clock: Clock
     tally = settle(core, empty=frozenset({"AAPL"}))
     assert (tally.symbols, tally.failed) == ({"AAPL"}, 0)
     assert set(current(core)) == {SPRING}
-    assert core.one("SELECT fetched_at FROM pricing.document_pairs") > before
+    assert core.one("SELECT fetched_at FROM pricing.confirmed_pairs") > before
     assert core.tasks("AAPL")[-1].status == "completed"
 
 
@@ -227,9 +227,9 @@ def test_b11_a_late_answer_changes_no_document(core: Core, clock: Clock) -> None
     call = core.claim_one(FMP)
     clock.advance(2 * 60)
     assert core.recover() == 1
-    settling.settle_answer(core.engine, call, Fetched(Answer(documents=(report(SPRING),)), 200, 700))
+    settling.settle_answer(core.engine, call, Fetched(Answer(records=(report(SPRING),)), 200, 700))
     assert core.rows("SELECT FROM pricing.documents") == []
-    assert core.rows("SELECT FROM pricing.document_pairs") == []
+    assert core.rows("SELECT FROM pricing.confirmed_pairs") == []
 
 
 def test_b8_a_document_that_the_database_refuses_costs_no_other(core: Core) -> None:
@@ -247,7 +247,7 @@ def test_b8_a_document_that_the_database_refuses_costs_no_other(core: Core) -> N
 def test_b6_a_document_is_due_a_ttl_after_it_was_fetched(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (EARNINGS, "AAPL"))
     call = core.claim_one(FMP)
-    settling.settle_answer(core.engine, call, Fetched(Answer(documents=(report(SPRING),)), 200, 700))
+    settling.settle_answer(core.engine, call, Fetched(Answer(records=(report(SPRING),)), 200, 700))
     assert core.one("SELECT pricing.enqueue_due()") == 0
     clock.advance(30 * 60)
     core.heartbeat("ann", (EARNINGS, "AAPL"))
@@ -263,9 +263,9 @@ def test_b6_a_document_is_due_a_ttl_after_it_was_fetched(core: Core, clock: Cloc
 def test_b3_a_pair_may_have_a_ttl_of_its_own(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (EARNINGS, "AAPL"))
     settling.settle_answer(
-        core.engine, core.claim_one(FMP), Fetched(Answer(documents=(report(SPRING),)), 200, 700)
+        core.engine, core.claim_one(FMP), Fetched(Answer(records=(report(SPRING),)), 200, 700)
     )
-    core.rows("UPDATE pricing.document_pairs SET cache_ttl_minutes = 5")
+    core.rows("UPDATE pricing.confirmed_pairs SET cache_ttl_minutes = 5")
     clock.advance(6 * 60)
     core.heartbeat("ann", (EARNINGS, "AAPL"))
     assert core.one("SELECT pricing.enqueue_due()") == 1
@@ -288,7 +288,7 @@ def test_a10_a_read_answers_at_once_and_asks_once(core: Core, clock: Clock) -> N
         False,
     )
     settling.settle_answer(
-        core.engine, core.claim_one(FMP), Fetched(Answer(documents=(report(SPRING),)), 200, 700)
+        core.engine, core.claim_one(FMP), Fetched(Answer(records=(report(SPRING),)), 200, 700)
     )
     found = read()
     assert (found.fresh, found.is_requested, len(found.documents)) == (True, False, 1)
@@ -346,4 +346,4 @@ def test_b29_a_plan_without_the_endpoint_ends_a_batch_at_once(core: Core, clock:
 
 def test_the_tally_counts_documents_and_no_months_of_theirs(core: Core) -> None:
     tally = settle(core, report(SPRING), report(WINTER))
-    assert (tally.documents, tally.months) == (2, {})
+    assert (tally.records, tally.months) == (2, {})

@@ -132,9 +132,9 @@ def test_f5_lists_of_dividends_and_splits_make_total_return_of_another_providers
         == 2
     )
     assert core.one("SELECT count(*) FROM pricing.corporate_actions WHERE symbol = 'GOOG'") == 0
-    assert core.one("SELECT bool_and(fetched_at IS NOT NULL) AND count(*) = 3 FROM pricing.document_pairs"), (
-        "an empty list is an answer, too"
-    )
+    assert core.one(
+        "SELECT bool_and(fetched_at IS NOT NULL) AND count(*) = 3 FROM pricing.confirmed_pairs"
+    ), "an empty list is an answer, too"
     raw, splits, total = (_closes(core, days, adjust) for adjust in (Adjust.RAW, Adjust.SPLITS, Adjust.TOTAL))
     assert raw[0] == 2 * splits[0]
     assert raw[-1] == splits[-1]

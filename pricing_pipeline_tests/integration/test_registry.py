@@ -84,7 +84,9 @@ def test_b1_python_adds_and_lists_types(core: Core) -> None:
 
 def test_b1_python_says_why_a_type_is_refused(core: Core) -> None:
     with (
-        pytest.raises(PricingError, match=r"refused data type 'gold': a fetcher is quote, daily_bars"),
+        pytest.raises(
+            PricingError, match=r"refused data type 'gold': data type gold: there is no fetcher alchemy"
+        ),
         core.owner.begin() as c,
     ):
         data_type_registry.add_data_type(c, "gold", fetcher="alchemy", ttl_minutes=5)

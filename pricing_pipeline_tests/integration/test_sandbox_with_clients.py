@@ -185,7 +185,7 @@ def test_b29_the_client_reads_the_sandboxs_fmp() -> None:
 
         for fetcher, least in ((Fetcher.PROFILE, 1), (Fetcher.EARNINGS, 60), (Fetcher.INCOME_STATEMENT, 5)):
             answer = fmp.fetch(fetcher, ["IBM"], now=NOON).answer
-            assert (len(answer.documents) >= least, answer.rejected, answer.failures) == (True, (), ())
+            assert (len(answer.records) >= least, answer.rejected, answer.failures) == (True, (), ())
             unknown = fmp.fetch(fetcher, ["NOPE1"], now=NOON).answer.failures
             assert [one.kind for one in unknown] == [FailureKind.UNKNOWN_SYMBOL]
 

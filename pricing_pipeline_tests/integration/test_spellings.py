@@ -121,7 +121,7 @@ def test_every_instrument_of_the_sandbox_is_found_where_it_is(sandbox: RunningSa
                 assert answer.observations.symbols() == set(some)
         for share in canonical_symbols()["equity"]:
             answer = fmp.fetch(Fetcher.PROFILE, [share], asset_class="equity").answer
-            assert [document.symbol for document in answer.documents] == [share]
+            assert [document.symbol for document in answer.records] == [share]
         answer = mfapi.fetch(Fetcher.NAV, ["118632"], asset_class="fund").answer
         assert answer.observations.symbols() == {"118632"}
 

@@ -56,7 +56,7 @@ def test_b29_a_document_type_is_fetched_reported_and_judged_like_any_other(
 
     (stored,) = stage.materializations("document", PROFILE)
     assert stored.partition is None
-    assert (said(stored)["documents"], said(stored)["rows_added"]) == (2, 2)
+    assert (said(stored)["records"], said(stored)["rows_added"]) == (2, 2)
     assert stage.materializations("price_history", PROFILE) == []
     (seen,) = stage.observations("latest_price", PROFILE)
     assert (said(seen)["watched"], said(seen)["fresh"], said(seen)["late"]) == (2, 2, 0)
@@ -132,5 +132,5 @@ def test_g6_what_an_earlier_release_told_of_documents_leaves_the_catalog(stage: 
     theirs = dg.AssetKey(["price_history", "theirs"])
     for key in (old, price, theirs):
         stage.instance.report_runless_asset_event(dg.AssetMaterialization(key, partition="2026-10-01"))
-    forget_moved(stage.instance, Ours(LABEL, (QUOTE,), (PROFILE,)))
+    forget_moved(stage.instance, Ours(LABEL, (QUOTE,), (DOCUMENT,)))
     assert [stage.instance.has_asset_key(key) for key in (old, price, theirs)] == [False, True, True]

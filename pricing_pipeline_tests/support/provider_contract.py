@@ -10,7 +10,7 @@ import pytest
 
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
-from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Provider, check_answer
@@ -33,7 +33,7 @@ def over(*samples: Sample) -> pytest.MarkDecorator:
 
 
 every = over(*SAMPLES)
-priced = over(*(one for one in SAMPLES if not one.fetcher.is_document))
+priced = over(*(one for one in SAMPLES if one.fetcher.contents is Contents.PRICES))
 daily = over(*(one for one in SAMPLES if one.is_daily))
 quotes = over(*(one for one in SAMPLES if one.fetcher is Fetcher.QUOTE))
 ranged = over(*(one for one in SAMPLES if one.says_range))
@@ -68,7 +68,7 @@ def values_of(result: Answer | ProviderError) -> list[tuple[str, object]]:
     """Symbol and day of all that would be stored."""
     if isinstance(result, ProviderError):
         return []
-    documents = [(one.symbol, one.period) for one in result.documents]
+    documents = [(one.symbol, one.period) for one in result.records]
     return [(one.symbol, one.observed_at.date()) for one in result.observations] + documents
 
 

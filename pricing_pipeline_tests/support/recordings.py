@@ -118,7 +118,7 @@ def _about(symbol: str, answer: Answer) -> str:
         for one in answer.observations
         if one.symbol == symbol
     ]
-    documents = sum(one.symbol == symbol for one in answer.documents)
+    documents = sum(one.symbol == symbol for one in answer.records)
     refused = sum(one.symbol == symbol for one in answer.rejected)
     parts = [*_ends(found), *([f"{documents} document{'s' * (documents > 1)}"] if documents else [])]
     parts += [one.kind for one in answer.failures if one.symbol == symbol]

@@ -21,7 +21,7 @@ def audit(core: Core, acknowledged: int | None = None) -> None:
     assert _orphans(core, "latest_prices") == []
     assert _orphans(core, "price_history") == []
     assert _orphans(core, "documents") == []
-    assert _orphans(core, "document_pairs") == []
+    assert _orphans(core, "confirmed_pairs") == []
     assert (
         core.rows(
             "SELECT data_type, symbol, amount FROM pricing.latest_prices l WHERE NOT EXISTS ("

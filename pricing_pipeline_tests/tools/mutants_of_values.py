@@ -77,8 +77,8 @@ MUTANTS = (
         "documents are stored without the fence",
         "pricing_pipeline/domain/answers.py",
         "",
-        "(document for document in self.documents if document.symbol in symbols)",
-        "(self.documents)",
+        "(record for record in self.records if record.symbol in symbols)",
+        "(self.records)",
         (_DOCUMENTS,),
     ),
     Mutant(

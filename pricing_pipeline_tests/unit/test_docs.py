@@ -23,6 +23,8 @@ from pricing_pipeline_tests.tools import cli_page
 
 PACKAGE = ROOT / "pricing_pipeline"
 MIGRATIONS = "\n".join(p.read_text() for p in sorted((ROOT / "migrations/versions").glob("*.sql")))
+for old, new in re.findall(r"^ALTER TABLE pricing\.(\w+) RENAME TO (\w+);", MIGRATIONS, re.MULTILINE):
+    MIGRATIONS = re.sub(rf"\b{old}\b", new, MIGRATIONS)
 FUNCTION_FILES = "\n".join(p.read_text() for p in sorted((PACKAGE / "db/functions").rglob("*.sql")))
 STATES = ROOT / "docs/state-machine.md"
 

@@ -81,7 +81,7 @@ def statement(day: str = "2025-09-27", **changes: Any) -> dict[str, Any]:
 
 
 def test_b29_a_profile_says_what_a_company_is_and_not_what_the_market_says_of_it() -> None:
-    (document,) = parse([profile()], fetcher=PROFILE).documents
+    (document,) = parse([profile()], fetcher=PROFILE).records
     assert (document.symbol, document.period) == ("AAPL", None)
     assert document.body == {
         "symbol": "AAPL",
@@ -92,13 +92,13 @@ def test_b29_a_profile_says_what_a_company_is_and_not_what_the_market_says_of_it
         "lastDividend": Decimal("1.05"),
         "isEtf": False,
     }
-    (later,) = parse([profile(price=1, marketCap=2, beta=3)], fetcher=PROFILE).documents
+    (later,) = parse([profile(price=1, marketCap=2, beta=3)], fetcher=PROFILE).records
     assert later == document
 
 
 def test_a9_a_documents_numbers_are_exact() -> None:
     body = json.dumps([report(epsActual=0)]).replace('"epsActual": 0', '"epsActual": 1.850000000000000001')
-    (document,) = parse(body, fetcher=EARNINGS).documents
+    (document,) = parse(body, fetcher=EARNINGS).records
     assert str(document.body["epsActual"]) == "1.850000000000000001"
 
 
@@ -144,7 +144,7 @@ def test_b18_a_bad_period_costs_no_good_one(
     fetcher: Fetcher, good: dict[str, Any], bad: dict[str, Any], words: str
 ) -> None:
     answer = parse([bad, good], fetcher=fetcher)
-    assert [str(one.period) for one in answer.documents] == [good["date"]]
+    assert [str(one.period) for one in answer.records] == [good["date"]]
     (rejected,) = answer.rejected
     assert re.search(words, rejected.reason)
     assert [one.kind for one in parse([bad], fetcher=fetcher).failures] == [FailureKind.IMPLAUSIBLE]
@@ -152,14 +152,14 @@ def test_b18_a_bad_period_costs_no_good_one(
 
 def test_what_is_still_to_come_has_no_actual_figures_and_is_kept() -> None:
     coming = report("2027-01-28", epsActual=None, revenueActual=None)
-    (document,) = parse([coming], fetcher=EARNINGS).documents
+    (document,) = parse([coming], fetcher=EARNINGS).records
     assert document.period == date(2027, 1, 28)
 
 
 def test_a_period_with_two_truths_has_none() -> None:
-    assert len(parse([report(), report()], fetcher=EARNINGS).documents) == 1
+    assert len(parse([report(), report()], fetcher=EARNINGS).records) == 1
     answer = parse([report(), report(epsActual=2), report("2026-07-30")], fetcher=EARNINGS)
-    assert [str(one.period) for one in answer.documents] == ["2026-07-30"]
+    assert [str(one.period) for one in answer.records] == ["2026-07-30"]
     assert len(answer.rejected) == 2
 
 
@@ -182,7 +182,7 @@ def test_f5_dividends_are_as_of_their_day_and_those_to_come_are_no_actions_yet()
         {"date": "2013-02-07", "dividend": 2.65, "adjDividend": 0.094643},
     )
     assert answer.actions == (Dividend("AAPL", date(2013, 2, 7), Decimal("2.65")),)
-    assert [one.period for one in answer.documents] == [date(2013, 2, 7), date(2026, 12, 1)]
+    assert [one.period for one in answer.records] == [date(2013, 2, 7), date(2026, 12, 1)]
     assert answer.actions_since == {}, "of the splits of these days it says nothing"
 
 
@@ -238,14 +238,14 @@ def test_b18_one_row_unlike_its_schema_costs_itself_alone(fetcher: Fetcher, junk
     make = given[fetcher]
     days = ["2024-09-28", "2023-09-30", "2022-09-24"]
     answer = parse([make(days[0]), make(days[1]) | junk, make(days[2])], fetcher=fetcher)
-    assert [str(one.period) for one in answer.documents] == [days[2], days[0]]
+    assert [str(one.period) for one in answer.records] == [days[2], days[0]]
     (rejected,) = answer.rejected
     assert f"rows.{2 if 'symbol' in junk else 1}." in rejected.reason
 
 
 @pytest.mark.parametrize(("bad", "kept"), [("a\0b", "a\\x00b"), ("a\ud800b", "a\\ud800b")])
 def test_b18_text_that_no_database_holds_is_kept_escaped(bad: str, kept: str) -> None:
-    (document,) = parse([profile(description=bad)], fetcher=PROFILE).documents
+    (document,) = parse([profile(description=bad)], fetcher=PROFILE).records
     assert document.body["description"] == kept
-    (document,) = parse([statement(cik=bad)], fetcher=INCOME).documents
+    (document,) = parse([statement(cik=bad)], fetcher=INCOME).records
     assert document.body["cik"] == kept

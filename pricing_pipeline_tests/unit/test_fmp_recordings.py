@@ -62,16 +62,16 @@ def six_days_of_january(call: Callable[[], Answer]) -> None:
 def six_reports_of_which_three_are_to_come(call: Callable[[], Answer]) -> None:
     answer = call()
     assert not answer.rejected
-    assert [str(one.period) for one in answer.documents] == [
+    assert [str(one.period) for one in answer.records] == [
         *("2025-01-30", "2025-05-01", "2025-07-31", "2025-10-30", "2026-01-28", "2026-04-26")
     ]
-    told = answer.documents[2].body
+    told = answer.records[2].body
     assert (told["epsActual"], told["revenueActual"]) == (Decimal("1.57"), 94036000000)
-    assert all(one.body["epsActual"] is None for one in answer.documents[3:])
+    assert all(one.body["epsActual"] is None for one in answer.records[3:])
 
 
 def one_fiscal_year(call: Callable[[], Answer]) -> None:
-    (document,) = call().documents
+    (document,) = call().records
     assert document.period == date(2024, 9, 28)
     assert len(document.body) == 39
     assert (document.body["revenue"], document.body["eps"]) == (391035000000, Decimal("6.11"))
@@ -80,10 +80,10 @@ def one_fiscal_year(call: Callable[[], Answer]) -> None:
 def one_dividend(call: Callable[[], Answer]) -> None:
     answer = call()
     assert answer.actions == (Dividend("AAPL", date(2025, 8, 11), Decimal("0.26")),)
-    assert [(one.period, one.body["paymentDate"]) for one in answer.documents] == [
+    assert [(one.period, one.body["paymentDate"]) for one in answer.records] == [
         (date(2025, 8, 11), "2025-08-14")
     ]
-    assert "yield" not in answer.documents[0].body, "that is the market's"
+    assert "yield" not in answer.records[0].body, "that is the market's"
 
 
 RECORDED: dict[str, tuple[Fetcher, str, Window | None, Check]] = {

@@ -215,7 +215,7 @@ def rows_of(fetcher: Fetcher, count: int) -> bytes:
 
 @pytest.mark.parametrize("fetcher", [Fetcher.EARNINGS, Fetcher.DIVIDENDS, Fetcher.SPLITS])
 def test_fault_11_nothing_has_more_documents_than_one_a_week_for_forty_years(fetcher: Fetcher) -> None:
-    assert len(fetch("fmp", fetcher, rows_of(fetcher, MAX_DOCUMENTS), None).answer.documents) == MAX_DOCUMENTS
+    assert len(fetch("fmp", fetcher, rows_of(fetcher, MAX_DOCUMENTS), None).answer.records) == MAX_DOCUMENTS
     with pytest.raises(SchemaDrift, match=f"{MAX_DOCUMENTS + 1} entries"):
         fetch("fmp", fetcher, rows_of(fetcher, MAX_DOCUMENTS + 1), None)
 

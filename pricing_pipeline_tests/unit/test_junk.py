@@ -96,7 +96,7 @@ def test_b18_a_page_of_junk_is_explained_a_hundred_times_and_not_a_million(
     raw = json.dumps(body).encode()
     window = None if fetcher is Fetcher.EARNINGS else SPAN
     answer = PROVIDERS[provider].parse(fetcher, [symbol], window, Response(200, {}, raw, len(raw)), now=NOW)
-    assert len(answer.observations) + len(answer.documents) == 1
+    assert len(answer.observations) + len(answer.records) == 1
     assert sum(one.count for one in answer.rejected) == many
     assert len(explained) <= MOST
 

@@ -97,7 +97,7 @@ def test_b18_a_spoiled_node_never_changes_another_price(sample: Sample, data: st
     result = outcome(sample, encoded(spoiled), asked)
     assert not names_of_ours(result), (path, junk)
     if isinstance(result, Answer):
-        assert {one.symbol for one in result.documents} <= set(asked)
+        assert {one.symbol for one in result.records} <= set(asked)
         for one in result.observations:
             assert _agrees(one, true[one.symbol, one.observed_at.date()]), (path, junk)
 

@@ -159,7 +159,7 @@ def full_answer(spelling: str) -> Answer:
         failures=(SymbolFailure(spelling, FailureKind.IMPLAUSIBLE, f"it is about {spelling}."),),
         empty=frozenset({spelling}),
         rejected=(RejectedValue(spelling, AT, to_enter(split), spelling),),
-        documents=(Document(spelling, None, {"symbol": spelling}),),
+        records=(Document(spelling, None, {"symbol": spelling}),),
         actions=(split, Dividend(spelling, date(2026, 11, 3), Decimal(1))),
         actions_since={spelling: date(2026, 1, 1)},
         unread={spelling: frozenset({date(2026, 1, 2)})},
@@ -191,7 +191,7 @@ def test_each_field_of_an_answer_names_the_symbol_that_people_use() -> None:
     assert len(symbols_in(answer)) == len(fields(Answer)) + 1
     assert answer.failures[0].message == "it is about BRK.B (asked as BRK-B)."
     assert "action add BRK.B 2026-11-02 --split 500:1" in answer.rejected[0].reason
-    assert (answer.rejected[0].text, answer.documents[0].body) == ("BRK-B", {"symbol": "BRK-B"})
+    assert (answer.rejected[0].text, answer.records[0].body) == ("BRK-B", {"symbol": "BRK-B"})
 
 
 def test_symbols_with_one_spelling_share_its_answer() -> None:

@@ -53,7 +53,7 @@ WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_b
 SELECT r.data_type, count(q.value_id) AS quarantined, count(DISTINCT q.symbol) AS symbols, min(q.recorded_at) AS oldest,
        (array_agg(DISTINCT q.kind ORDER BY q.kind) FILTER (WHERE q.kind IS NOT NULL)) AS kinds,
        (SELECT count(*) FROM pricing.latest_prices l WHERE l.data_type = r.data_type)
-         + (SELECT count(*) FROM pricing.document_pairs l WHERE l.data_type = r.data_type) AS priced,
+         + (SELECT count(*) FROM pricing.confirmed_pairs l WHERE l.data_type = r.data_type) AS priced,
        (SELECT array_agg(pg_catalog.format('%s %s %s:%s', i.symbol, u.ex_on, u.new_shares, u.old_shares) ORDER BY u.ex_on DESC, i.symbol)
         FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today OFFSET 0) n
         CROSS JOIN pricing.instruments i CROSS JOIN LATERAL pricing.untold_splits(r.data_type, i.symbol, n.today - 365, n.today) u
@@ -157,7 +157,7 @@ seen AS MATERIALIZED (
                         WHERE x.data_type = r.data_type AND x.symbol = i.symbol
                           AND x.observed_at >= (SELECT min(w.month) FROM wanted w)::timestamp AT TIME ZONE 'UTC'
                           AND x.observed_at < ((SELECT max(w.month) FROM wanted w) + interval '1 month') AT TIME ZONE 'UTC' OFFSET 0) h
-    WHERE r.data_type = :data_type AND NOT pricing.is_document(r.fetcher) LIMIT :at_most + 1)
+    WHERE r.data_type = :data_type AND r.contents = 'prices' LIMIT :at_most + 1)
 SELECT w.month, count(s.observed_at) AS rows FROM wanted w
 LEFT JOIN seen s ON (date_trunc('month', s.observed_at, 'UTC') AT TIME ZONE 'UTC')::date = w.month
 WHERE (SELECT count(*) FROM seen) BETWEEN 1 AND :at_most GROUP BY 1;

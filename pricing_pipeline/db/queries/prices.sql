@@ -68,7 +68,7 @@ SELECT pricing.read_prices(CAST(:symbols AS text[]), CAST(:data_type AS text), C
 -- A read asks for what is missing or stale of symbols, in every type of prices that applies; returns how many are queued.
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND NOT pricing.is_document(r.fetcher)
+WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND r.contents = 'prices'
   AND (CAST(:data_type AS text) IS NULL OR r.data_type = :data_type);
 
 -- name: history

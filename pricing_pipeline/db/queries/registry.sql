@@ -1,7 +1,7 @@
 -- name: active
 -- Every active data type.
 SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_minutes, refresh_strategy,
-       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner
+       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner, days_ahead, table_name <> pricing.own_view(contents, data_type) AS has_own_table
 FROM pricing.data_type_registry WHERE is_active ORDER BY data_type;
 
 -- name: version
@@ -12,9 +12,9 @@ SELECT version FROM pricing.registry_state;
 -- One INSERT adds a data type; triggers make its storage and its route.
 INSERT INTO pricing.data_type_registry
     (data_type, description, asset_class, fetcher, default_ttl_minutes, refresh_strategy, refresh_schedule,
-     schedule_timezone, history_from, background_ttl_minutes, staleness_function, owner)
+     schedule_timezone, history_from, background_ttl_minutes, staleness_function, owner, days_ahead)
 VALUES (:data_type, :description, :asset_class, :fetcher, :ttl_minutes, :strategy, :schedule, :timezone,
-        CAST(:history_from AS date), :background_ttl_minutes, :staleness_function, :owner);
+        CAST(:history_from AS date), :background_ttl_minutes, :staleness_function, :owner, CAST(:days_ahead AS integer));
 
 -- name: is_empty
 -- True for a database that holds no data type yet.
@@ -47,14 +47,14 @@ VALUES (:asset_class, :symbol, :name, :currency, CAST(:scale AS smallint), prici
 -- name: retired
 -- Every retired data type.
 SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_minutes, refresh_strategy,
-       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner
+       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner, days_ahead, table_name <> pricing.own_view(contents, data_type) AS has_own_table
 FROM pricing.data_type_registry WHERE NOT is_active ORDER BY data_type;
 
 -- name: one
 -- Everything about one data type, active or retired, with how many instruments are of its class.
 SELECT r.data_type, r.description, r.is_active, r.fetcher, r.asset_class, r.default_ttl_minutes AS ttl_minutes, r.background_ttl_minutes,
        r.refresh_strategy AS strategy, r.refresh_schedule AS schedule, r.schedule_timezone AS timezone, r.history_from,
-       r.staleness_function, r.thin_after_days, r.thin_to_minutes, r.owner, r.created_at,
+       r.staleness_function, r.thin_after_days, r.thin_to_minutes, r.owner, r.days_ahead, r.created_at,
        (SELECT count(*) FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active) AS instruments
 FROM pricing.data_type_registry r WHERE r.data_type = :data_type;
 
@@ -63,7 +63,7 @@ FROM pricing.data_type_registry r WHERE r.data_type = :data_type;
 UPDATE pricing.data_type_registry r
 SET description = n.description, owner = n.owner, staleness_function = n.staleness_function, refresh_strategy = n.refresh_strategy,
     refresh_schedule = n.refresh_schedule, schedule_timezone = n.schedule_timezone, history_from = n.history_from,
-    thin_after_days = n.thin_after_days, thin_to_minutes = n.thin_to_minutes
+    thin_after_days = n.thin_after_days, thin_to_minutes = n.thin_to_minutes, days_ahead = n.days_ahead
 FROM pricing.data_type_registry o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
 WHERE r.data_type = :data_type AND o.data_type = r.data_type;
 
@@ -79,10 +79,10 @@ WHERE data_type = :data_type RETURNING default_ttl_minutes, background_ttl_minut
 WITH prices AS (
     UPDATE pricing.latest_prices SET cache_ttl_minutes = CAST(:ttl_minutes AS integer)
     WHERE data_type = :data_type AND symbol = ANY (CAST(:symbols AS text[])) RETURNING symbol),
-documents AS (
-    UPDATE pricing.document_pairs SET cache_ttl_minutes = CAST(:ttl_minutes AS integer)
+others AS (
+    UPDATE pricing.confirmed_pairs SET cache_ttl_minutes = CAST(:ttl_minutes AS integer)
     WHERE data_type = :data_type AND symbol = ANY (CAST(:symbols AS text[])) RETURNING symbol)
-SELECT symbol FROM prices UNION SELECT symbol FROM documents ORDER BY 1;
+SELECT symbol FROM prices UNION SELECT symbol FROM others ORDER BY 1;
 
 -- name: set_active
 -- Retire a data type or revive it; no row where it is so already.

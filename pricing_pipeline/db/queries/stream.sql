@@ -29,12 +29,12 @@ JOIN pricing.streamed_pairs s USING (data_type, symbol) ORDER BY s.data_type, s.
 -- name: watched
 -- What some users watch, of active data types of prices.
 SELECT a.user_id, a.data_type, a.symbol FROM pricing.active_subscriptions a JOIN pricing.data_type_registry r USING (data_type)
-WHERE a.user_id = ANY (CAST(:users AS text[])) AND r.is_active AND NOT pricing.is_document(r.fetcher);
+WHERE a.user_id = ANY (CAST(:users AS text[])) AND r.is_active AND r.contents = 'prices';
 
 -- name: not_streamed
 -- The first of some data types that has no prices to stream.
 SELECT u FROM unnest(CAST(:data_types AS text[])) AS u
-WHERE NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = u AND r.is_active AND NOT pricing.is_document(r.fetcher))
+WHERE NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = u AND r.is_active AND r.contents = 'prices')
 ORDER BY 1 LIMIT 1;
 
 -- name: spelled

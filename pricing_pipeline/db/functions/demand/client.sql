@@ -55,7 +55,7 @@ BEGIN
         PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default", array_agg(r.data_type),
                                       array_agg(wanted_symbol))
         FROM pricing.data_type_registry r
-        WHERE r.is_active AND NOT pricing.is_document(r.fetcher)
+        WHERE r.is_active AND r.contents = 'prices'
           AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.symbol = wanted_symbol OFFSET 0);
     END IF;
 END $$;
@@ -80,7 +80,7 @@ RETURNS TABLE (period date, body jsonb, recorded_at timestamptz, fetched_at time
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 #variable_conflict use_column
 BEGIN
-    IF NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = wanted_type AND pricing.is_document(r.fetcher)) THEN
+    IF NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = wanted_type AND r.contents = 'documents') THEN
         RAISE EXCEPTION '% is no data type of documents', left(wanted_type, 60)
             USING HINT = 'pricing.price and pricing.history read prices; pricing-pipeline type list shows all types.',
                   ERRCODE = 'invalid_parameter_value';
@@ -90,7 +90,7 @@ BEGIN
     SELECT d.period, d.body, d.recorded_at, p.fetched_at,
            NOT pricing.is_stale(wanted_type, p.fetched_at, coalesce(p.cache_ttl_minutes, r.default_ttl_minutes)), d.provider
     FROM pricing.documents_as_of(wanted_type, wanted_symbol, as_of) d
-    JOIN pricing.document_pairs p ON (p.data_type, p.symbol) = (wanted_type, wanted_symbol)
+    JOIN pricing.confirmed_pairs p ON (p.data_type, p.symbol) = (wanted_type, wanted_symbol)
     JOIN pricing.data_type_registry r ON r.data_type = wanted_type;
     -- The answer is complete; what is missing or stale comes later. A replica only answers, and the past is over.
     IF as_of IS NULL AND NOT current_setting('transaction_read_only')::boolean THEN

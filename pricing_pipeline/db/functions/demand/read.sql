@@ -55,7 +55,7 @@ BEGIN
         LEFT JOIN LATERAL (SELECT x.*, coalesce(x.cache_ttl_minutes, r.default_ttl_minutes) AS ttl_minutes FROM pricing.latest_prices x
                            WHERE (x.data_type, x.symbol) = (r.data_type, w.symbol) OFFSET 0) l ON true
         LEFT JOIN pricing.data_collectors p ON p.provider = l.provider
-        WHERE (wanted_type IS NULL OR r.data_type = wanted_type) AND NOT pricing.is_document(r.fetcher)
+        WHERE (wanted_type IS NULL OR r.data_type = wanted_type) AND r.contents = 'prices'
           AND (r.is_active OR l.fetched_at IS NOT NULL)
         ORDER BY 1, 2),
     -- What stops a provider is asked once for many pairs, and only if there are any that are old.
@@ -101,7 +101,7 @@ DECLARE
     strangers json;
 BEGIN
     IF NOT EXISTS (SELECT FROM pricing.data_type_registry r
-                   WHERE wanted_type IS NULL OR (r.data_type = wanted_type AND r.is_active AND NOT pricing.is_document(r.fetcher))) THEN
+                   WHERE wanted_type IS NULL OR (r.data_type = wanted_type AND r.is_active AND r.contents = 'prices')) THEN
         RETURN NULL;
     END IF;
     answer := pricing.prices_to_read(wanted, wanted_type);

@@ -307,7 +307,7 @@ BEGIN
             AND pricing.is_stale(kind.data_type, fetched_at, (extract(epoch FROM ttl) / 60)::integer) THEN
         state := 'unjudged';
         sentence := pricing.why_sentence('unjudged', kind.staleness_function, pricing.format_time(next_at));
-    ELSIF price IS NULL AND NOT pricing.is_document(kind.fetcher) THEN
+    ELSIF price IS NULL AND kind.contents = 'prices' THEN
         state := 'provider_has_none';
         sentence := pricing.why_sentence('provider_has_none', thing.symbol, pricing.format_time(next_at));
     ELSIF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN

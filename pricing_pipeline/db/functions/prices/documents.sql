@@ -1,12 +1,5 @@
 -- Documents: storing what providers answered, and reading it as it is or was believed.
 
-CREATE OR REPLACE FUNCTION pricing.is_document(fetcher text) RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT fetcher IN ('profile', 'earnings', 'income_statement', 'dividends', 'splits')
-$$;
-COMMENT ON FUNCTION pricing.is_document(text) IS 'Whether a fetcher brings documents and not prices.';
-
-
 CREATE OR REPLACE FUNCTION pricing.merge_documents(
     wanted_type text, from_provider text, from_call bigint, answered text[], whole text[],
     symbols text[], periods date[], bodies jsonb[])
@@ -51,18 +44,13 @@ BEGIN
         ON CONFLICT (data_type, symbol, period) DO UPDATE
             SET body = excluded.body, provider = excluded.provider, call_id = excluded.call_id,
                 recorded_at = excluded.recorded_at
-        RETURNING d.symbol),
-    confirmed AS (
-        INSERT INTO pricing.document_pairs AS p (data_type, symbol, fetched_at, provider, call_id)
-        SELECT DISTINCT wanted_type, a.symbol, now_, from_provider, from_call FROM unnest(answered) AS a (symbol)
-        ORDER BY a.symbol
-        ON CONFLICT (data_type, symbol) DO UPDATE
-            SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id)
+        RETURNING d.symbol)
     SELECT a.symbol,
            (SELECT count(*) FROM written w WHERE w.symbol = a.symbol)
              - (SELECT count(*) FROM changed c WHERE c.symbol = a.symbol),
            (SELECT count(*) FROM changed c WHERE c.symbol = a.symbol)
     FROM (SELECT DISTINCT u.symbol FROM unnest(answered) AS u (symbol)) a ORDER BY a.symbol;
+    PERFORM pricing.confirm_pairs(wanted_type, answered, from_provider, from_call);
     PERFORM pricing.verify_instruments(wanted_type, symbols, NULL);
 END $$;
 COMMENT ON FUNCTION pricing.merge_documents(text, text, bigint, text[], text[], text[], date[], jsonb[]) IS

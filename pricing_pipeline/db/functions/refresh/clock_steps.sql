@@ -256,8 +256,8 @@ BEGIN
     FROM (SELECT x.data_type, x.symbol FROM pricing.empty_answers x WHERE x.fetched_at > now_ + interval '1 minute'
           ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED) mine
     WHERE (e.data_type, e.symbol) = (mine.data_type, mine.symbol);
-    UPDATE pricing.document_pairs p SET fetched_at = pricing.moved_back(p.fetched_at, now_, step)
-    FROM (SELECT x.data_type, x.symbol FROM pricing.document_pairs x WHERE x.fetched_at > now_ + interval '1 minute'
+    UPDATE pricing.confirmed_pairs p SET fetched_at = pricing.moved_back(p.fetched_at, now_, step)
+    FROM (SELECT x.data_type, x.symbol FROM pricing.confirmed_pairs x WHERE x.fetched_at > now_ + interval '1 minute'
           ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED) mine
     WHERE (p.data_type, p.symbol) = (mine.data_type, mine.symbol);
     UPDATE pricing.calendars c SET filled_at = now_ WHERE c.filled_at > now_;

@@ -1,0 +1,252 @@
+-- The storage of a data type, which appears and vanishes with its row in the registry.
+--
+-- Prices have a history and latest prices. All else has tables of its own, and pricing.confirmed_pairs says when each pair
+-- was last confirmed: staleness, schedules and reports go by that and by nothing else. What is particular to the contents of a type is in
+-- functions that have their name, and that are called if there is one: pricing.make_view_of_<contents>(view, data_type).
+
+CREATE OR REPLACE FUNCTION pricing.own_view(contents text, data_type text) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT c.view_prefix || own_view.data_type FROM pricing.contents c WHERE c.contents = own_view.contents
+$$;
+COMMENT ON FUNCTION pricing.own_view(text, text) IS 'The name of the view that a data type has unless its row names another table.';
+
+
+CREATE OR REPLACE FUNCTION pricing.apply_fetcher() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    asked pricing.fetchers;
+BEGIN
+    SELECT * INTO asked FROM pricing.fetchers f WHERE f.fetcher = NEW.fetcher;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'data type %: there is no fetcher %', NEW.data_type, NEW.fetcher
+            USING HINT = 'The fetchers are ' || (SELECT pg_catalog.string_agg(f.fetcher, ', ' ORDER BY f.fetcher) FROM pricing.fetchers f) || '.',
+                  ERRCODE = 'invalid_parameter_value';
+    END IF;
+    NEW.contents := asked.contents;
+    IF NEW.staleness_function = '' THEN
+        NEW.staleness_function := CASE WHEN NEW.fetcher IN ('daily_bars', 'nav') THEN 'is_market_stale' ELSE 'is_data_stale' END;
+    END IF;
+    IF TG_OP = 'UPDATE' AND (NEW.fetcher, NEW.asset_class) = (OLD.fetcher, OLD.asset_class) THEN
+        RETURN NEW; -- what stands may go on, and be retired
+    END IF;
+    IF NEW.asset_class <> ALL (asked.asset_classes) THEN
+        RAISE EXCEPTION 'data type %: the fetcher % does not fit the asset class %: only instruments of % have what it asks for',
+            NEW.data_type, NEW.fetcher, NEW.asset_class, pg_catalog.array_to_string(asked.asset_classes, ', ')
+            USING HINT = 'Name another fetcher (quote and daily_bars fit every class), or the asset class of the instruments that are meant.',
+                  ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION pricing.apply_fetcher() IS
+    'Refuses a data type whose fetcher is unknown or does not fit its asset class, notes what it consists of, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.';
+
+
+CREATE OR REPLACE FUNCTION pricing.check_data_type() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    own_view text := pricing.own_view(NEW.contents, NEW.data_type);
+    missing text;
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        IF NEW.data_type <> OLD.data_type THEN
+            RAISE EXCEPTION 'data type % cannot be renamed', OLD.data_type
+                USING HINT = 'Add the new name and retire this one.', ERRCODE = 'invalid_parameter_value';
+        ELSIF NEW.contents <> OLD.contents THEN
+            RAISE EXCEPTION 'data type % cannot become one of %', OLD.data_type, NEW.contents
+                USING HINT = 'Its storage is of the other kind. Add a new data type and retire this one.',
+                      ERRCODE = 'invalid_parameter_value';
+        ELSIF (NEW.table_name, NEW.symbol_column, NEW.timestamp_column, NEW.staleness_function, NEW.schedule_timezone)
+              = (OLD.table_name, OLD.symbol_column, OLD.timestamp_column, OLD.staleness_function, OLD.schedule_timezone)
+              AND NEW.is_active <= OLD.is_active THEN
+            RETURN NEW; -- a type whose table has vanished can still be retired
+        END IF;
+    ELSIF NEW.contents = 'prices' AND EXISTS (SELECT FROM pg_catalog.pg_class c
+                  WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relname::text = 'price_history_' || NEW.data_type
+                    AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i
+                                    WHERE i.inhrelid = c.oid AND i.inhparent = 'pricing.price_history'::pg_catalog.regclass)) THEN
+        -- The index of one type's history could be called as another type's history.
+        RAISE EXCEPTION 'data type %: the name pricing.price_history_% is taken', NEW.data_type, NEW.data_type
+            USING HINT = 'Choose another name for the data type.', ERRCODE = 'duplicate_table';
+    END IF;
+
+    IF NEW.table_name IN ('', own_view) THEN
+        NEW.table_name := own_view;
+        NEW.symbol_column := 'symbol';
+        NEW.timestamp_column := 'fetched_at';
+    END IF;
+    -- What may be named: a table or view of this schema that its owner made, in the shape that staleness can be judged by.
+    -- Of the pipeline's own only three have that shape, and they hold all types.
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
+                   WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relname::text = NEW.table_name) THEN
+        IF NEW.table_name <> own_view OR TG_OP = 'UPDATE' THEN
+            RAISE EXCEPTION 'data type %: table pricing.% does not exist', NEW.data_type, NEW.table_name
+                USING HINT = 'Create the table first, or leave table_name empty to get one.', ERRCODE = 'undefined_table';
+        END IF;
+    ELSE
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                       WHERE n.nspname = 'pricing' AND c.relname::text = NEW.table_name AND c.relowner = n.nspowner
+                         AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NEW.table_name NOT IN ('latest_prices', 'confirmed_pairs', 'latest_answers')) THEN
+            RAISE EXCEPTION 'data type %: pricing.% is no table or view that a data type may name', NEW.data_type, NEW.table_name
+                USING HINT = 'Name a table or view of your own that the owner of the schema made.', ERRCODE = 'wrong_object_type';
+        END IF;
+        SELECT pg_catalog.string_agg(wanted.name, ', ' ORDER BY wanted.name) INTO missing
+        FROM (VALUES (NEW.symbol_column, ARRAY['text', 'varchar']), (NEW.timestamp_column, ARRAY['timestamptz']),
+                     ('cache_ttl_minutes', ARRAY['integer'])) AS wanted (name, types)
+        WHERE NOT EXISTS (
+            SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+            WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relname::text = NEW.table_name
+              AND a.attname::text = wanted.name AND a.attnum > 0 AND NOT a.attisdropped
+              AND a.atttypid = ANY (wanted.types::pg_catalog.regtype[]));
+        IF missing IS NOT NULL THEN
+            RAISE EXCEPTION 'data type %: pricing.% lacks column(s) %', NEW.data_type, NEW.table_name, missing
+                USING HINT = 'symbol_column (text), timestamp_column (timestamptz) and cache_ttl_minutes (integer) must exist.',
+                      ERRCODE = 'undefined_column';
+        END IF;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+                   WHERE n.nspname = 'pricing' AND p.proname::text = NEW.staleness_function AND p.proowner = n.nspowner
+                     AND p.proargtypes::text = '1184 23' AND p.prorettype = 'boolean'::pg_catalog.regtype
+                     AND p.prokind = 'f' AND NOT p.proretset) THEN
+        RAISE EXCEPTION 'data type %: staleness function pricing.%(timestamptz, integer) does not exist',
+            NEW.data_type, NEW.staleness_function
+            USING HINT = 'Use is_data_stale, or let the owner of the schema create the function, returning boolean, first.',
+                  ERRCODE = 'undefined_function';
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_timezone_names WHERE name = NEW.schedule_timezone) THEN
+        RAISE EXCEPTION 'data type %: unknown time zone %', NEW.data_type, NEW.schedule_timezone
+            USING HINT = 'Use a name such as UTC or Asia/Kolkata.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION pricing.check_data_type() IS
+    'Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.';
+
+
+CREATE OR REPLACE FUNCTION pricing.make_storage() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+DECLARE
+    maker text := 'make_view_of_' || NEW.contents;
+BEGIN
+    IF NEW.contents = 'prices' THEN
+        PERFORM pricing.make_history(NEW.data_type);
+    END IF;
+    IF pg_catalog.to_regclass(pg_catalog.format('pricing.%I', NEW.table_name)) IS NULL THEN
+        IF pg_catalog.to_regprocedure(pg_catalog.format('pricing.%I(text, text)', maker)) IS NULL THEN
+            maker := 'make_view_of_confirmed_pairs';
+        END IF;
+        EXECUTE pg_catalog.format('SELECT pricing.%I($1, $2)', maker) USING NEW.table_name, NEW.data_type;
+    END IF;
+    -- Without a route nothing would be fetched; the first provider able and willing to serve the fetcher gets a visible rule.
+    INSERT INTO pricing.provider_routing (data_type, provider)
+    SELECT NEW.data_type, c.provider
+    FROM pricing.provider_capabilities c JOIN pricing.data_collectors d USING (provider)
+    WHERE c.fetcher = NEW.fetcher AND c.routes_new_types AND d.is_active
+    ORDER BY c.provider LIMIT 1
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.make_storage() IS 'Gives a new data type its view, one of prices its history, and a route.';
+
+
+CREATE OR REPLACE FUNCTION pricing.make_history(data_type text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    history text := 'price_history_' || data_type;
+BEGIN
+    -- LIKE + ATTACH: CREATE ... PARTITION OF would lock out every writer of price_history meanwhile.
+    IF pg_catalog.to_regclass(pg_catalog.format('pricing.%I', history)) IS NULL THEN
+        EXECUTE pg_catalog.format('CREATE TABLE pricing.%I (LIKE pricing.price_history INCLUDING ALL)', history);
+        EXECUTE pg_catalog.format('ALTER TABLE pricing.price_history ATTACH PARTITION pricing.%I FOR VALUES IN (%L)', history, data_type);
+        EXECUTE pg_catalog.format('COMMENT ON TABLE pricing.%I IS %L', history, 'History of ' || data_type || '.');
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.make_history(text) IS 'Makes the table partition of the history of a data type of prices.';
+
+
+CREATE OR REPLACE FUNCTION pricing.make_view_of_prices(view_name text, data_type text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    EXECUTE pg_catalog.format(
+        'CREATE VIEW pricing.%I AS SELECT symbol, amount, scale, currency, observed_at, fetched_at, provider, '
+        'call_id, source_text, cache_ttl_minutes FROM pricing.latest_prices WHERE data_type = %L', view_name, data_type);
+    EXECUTE pg_catalog.format('COMMENT ON VIEW pricing.%I IS %L', view_name, 'Latest prices of ' || data_type || '.');
+    PERFORM pricing.comment_columns(view_name);
+END $$;
+COMMENT ON FUNCTION pricing.make_view_of_prices(text, text) IS 'Makes the view of the latest prices of a data type.';
+
+
+CREATE OR REPLACE FUNCTION pricing.make_view_of_documents(view_name text, data_type text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    PERFORM pricing.make_view_of_confirmed_pairs(
+        view_name, data_type, '(SELECT jsonb_agg(d.body ORDER BY d.period DESC) FROM pricing.documents d '
+        'WHERE (d.data_type, d.symbol) = (p.data_type, p.symbol) AND d.body IS NOT NULL) AS documents, ');
+    EXECUTE pg_catalog.format('COMMENT ON VIEW pricing.%I IS %L', view_name, 'Documents of ' || data_type || '.');
+    EXECUTE pg_catalog.format('COMMENT ON COLUMN pricing.%I.documents IS %L', view_name, 'Current documents, the newest period first.');
+END $$;
+COMMENT ON FUNCTION pricing.make_view_of_documents(text, text) IS 'Makes the view of the current documents of a data type.';
+
+
+CREATE OR REPLACE FUNCTION pricing.make_view_of_confirmed_pairs(view_name text, data_type text) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    SELECT pricing.make_view_of_confirmed_pairs(view_name, data_type, '')
+$$;
+COMMENT ON FUNCTION pricing.make_view_of_confirmed_pairs(text, text) IS 'Makes the view of a data type whose contents have no view of their own: when each pair was confirmed.';
+
+
+CREATE OR REPLACE FUNCTION pricing.make_view_of_confirmed_pairs(view_name text, data_type text, more_columns text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    about record;
+BEGIN
+    EXECUTE pg_catalog.format('CREATE VIEW pricing.%I AS SELECT p.symbol, %s p.fetched_at, p.provider, p.call_id, p.cache_ttl_minutes '
+                              'FROM pricing.confirmed_pairs p WHERE p.data_type = %L', view_name, more_columns, data_type);
+    EXECUTE pg_catalog.format('COMMENT ON VIEW pricing.%I IS %L', view_name, 'When each pair of ' || data_type || ' was last confirmed.');
+    FOR about IN
+        SELECT v.attname, pg_catalog.col_description(p.attrelid, p.attnum) AS words
+        FROM pg_catalog.pg_attribute v JOIN pg_catalog.pg_attribute p
+            ON p.attrelid = 'pricing.confirmed_pairs'::pg_catalog.regclass AND p.attname = v.attname
+        WHERE v.attrelid = pg_catalog.format('pricing.%I', view_name)::pg_catalog.regclass ORDER BY v.attnum
+    LOOP
+        EXECUTE pg_catalog.format('COMMENT ON COLUMN pricing.%I.%I IS %L', view_name, about.attname, about.words);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.make_view_of_confirmed_pairs(text, text, text) IS
+    'Makes a view of when each pair of a data type was confirmed, with more columns, written as SQL of a pair p.';
+
+
+CREATE OR REPLACE FUNCTION pricing.drop_storage() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = OLD.data_type)
+       OR EXISTS (SELECT FROM pricing.latest_prices l WHERE l.data_type = OLD.data_type)
+       OR EXISTS (SELECT FROM pricing.confirmed_pairs p WHERE p.data_type = OLD.data_type)
+       OR EXISTS (SELECT FROM pricing.demand d WHERE d.data_type = OLD.data_type) THEN
+        RAISE EXCEPTION 'data type % has data or is watched and cannot be deleted', OLD.data_type
+            USING HINT = pg_catalog.format('Retire it instead: UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = %L',
+                                           OLD.data_type),
+                  ERRCODE = 'restrict_violation';
+    END IF;
+    IF OLD.contents = 'prices' THEN
+        EXECUTE pg_catalog.format('DROP TABLE IF EXISTS pricing.%I', 'price_history_' || OLD.data_type);
+    END IF;
+    EXECUTE pg_catalog.format('DROP VIEW IF EXISTS pricing.%I', pricing.own_view(OLD.contents, OLD.data_type));
+    RETURN OLD;
+EXCEPTION WHEN lock_not_available THEN
+    -- Dropping its table needs all histories for a moment, and whoever comes would wait behind a wait for them.
+    RAISE EXCEPTION 'data type % cannot be deleted now: somebody is reading or storing prices in a transaction that stays open', OLD.data_type
+        USING HINT = 'Try again; docs/operations.md, "Something is locked", tells how to find the session.', ERRCODE = 'lock_not_available';
+END $$;
+COMMENT ON FUNCTION pricing.drop_storage() IS
+    'Refuses to delete a data type that holds data; otherwise removes its empty storage.';
+
+
+CREATE OR REPLACE FUNCTION pricing.confirm_pairs(wanted_type text, symbols text[], from_provider text, from_call bigint) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    INSERT INTO pricing.confirmed_pairs AS p (data_type, symbol, fetched_at, provider, call_id)
+    SELECT wanted_type, u.symbol, pricing.clock(), from_provider, from_call
+    FROM (SELECT DISTINCT s AS symbol FROM unnest(symbols) AS s) u ORDER BY u.symbol
+    ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id
+$$;
+COMMENT ON FUNCTION pricing.confirm_pairs(text, text[], text, bigint) IS
+    'Notes that a provider has answered for these pairs, whatever it said. Storage of all contents but prices calls it.';

@@ -1,0 +1,32 @@
+"""Where the answers of each kind of contents go. A new kind joins here, and nowhere else in the refresh.
+
+Prices have their own way (storing.py): their values are judged against the history, and may be quarantined. Everything
+else is stored as its provider says it, by one module with the functions of `Storage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.domain.answers import Answer, Stored
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.prices import documents
+
+
+class Storage(Protocol):
+    """The tables of one kind of contents, and what counts as a change of them."""
+
+    def store(self, connection: Connection, call: Call, answer: Answer) -> list[Stored]:
+        """Store the records of an answer in the caller's transaction, and confirm its pairs (`pricing.confirm_pairs`).
+
+        What is unchanged writes nothing; a change leaves a revision. Every symbol of the answer that has records, or
+        none by the provider's valid answer, is in the result: its records added and revised. The caller has locked the
+        tasks of these symbols.
+        """
+
+
+STORAGES: Mapping[Contents, Storage] = {Contents.DOCUMENTS: documents}
