@@ -618,6 +618,7 @@ CREATE TABLE pricing.data_type_registry (
     thin_to_minutes integer NOT NULL DEFAULT 1440  -- Of each such span of a UTC day the last quote stays; it divides a day, which is the default.
     owner text  -- Who answers for it: an email address, or team:<name>; NULL = nobody in particular. Dagster shows it with the assets.
     contents text NOT NULL DEFAULT ''::text  -- What it consists of, by its fetcher; a trigger writes it.
+    has_own_table boolean NOT NULL DEFAULT false  -- Whether table_name is a table or view that the user has made; a trigger writes it. Such a table is filled with what is fetched.
     days_ahead integer  -- For how many days of the product's calendar slots are asked for, 1 = today; only of the fetcher slots.
     CONSTRAINT data_type_registry_pkey PRIMARY KEY (data_type)
     CONSTRAINT contents_are_known FOREIGN KEY (contents) REFERENCES pricing.contents(contents)
@@ -1947,6 +1948,10 @@ GRANT EXECUTE ON FUNCTION pricing.check_lengths(text[],text[]) TO pricing_reader
 -- Refuses an instrument whose symbol is how a provider is asked for another one: two would get one answer.
 TRIGGER FUNCTION pricing.check_new_symbols() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Refuses a table of the user's own that cannot be filled: without a unique index on its symbol, or with columns that need what is not fetched.
+CREATE FUNCTION pricing.check_own_table(kind pricing.data_type_registry) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_own_table(pricing.data_type_registry) TO pricing_reader, pricing_worker;
+
 -- Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
@@ -2223,6 +2228,10 @@ GRANT EXECUTE ON FUNCTION pricing.fetch_now(text,text[]) TO pricing_worker;
 
 -- Another kind of data is fetched now: no pair of the type backs off any more.
 TRIGGER FUNCTION pricing.fetcher_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Copies the latest prices of symbols, or when their pairs were confirmed, into the table that a user has made for their data type, with the owner's rights. A failure is a warning: it costs no price.
+CREATE FUNCTION pricing.fill_own_table(wanted_type text, symbols text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=100ms;
+GRANT EXECUTE ON FUNCTION pricing.fill_own_table(text,text[]) TO pricing_worker;
 
 -- The calendars of the quotes that are watched at a provider, of all that is wanted; empty text for those without one.
 CREATE FUNCTION pricing.find_watched_calendars(wanted_provider text) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
@@ -2881,6 +2890,10 @@ GRANT EXECUTE ON FUNCTION pricing.overdrawn_at(tstzmultirange,timestamp with tim
 -- The spellings at a provider that people have given for symbols of a data type, by symbol; NULL = none.
 CREATE FUNCTION pricing.overrides_of(wanted_provider text, wanted_type text, symbols text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.overrides_of(text,text,text[]) TO pricing_reader, pricing_worker;
+
+-- The columns of a table that a user has made for a data type, what of a price fills each (NULL = nothing), and whether a row cannot be without it. None for a view.
+CREATE FUNCTION pricing.own_columns(kind pricing.data_type_registry) RETURNS TABLE(name text, source text, is_needed boolean) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.own_columns(pricing.data_type_registry) TO pricing_reader, pricing_worker;
 
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;

@@ -43,8 +43,10 @@ INSERT INTO pricing.fetchers (fetcher, contents, asset_classes, description) VAL
 -- The registry has a few rows, and the pipeline is stopped for an upgrade.
 ALTER TABLE pricing.data_type_registry
     ADD COLUMN contents text NOT NULL DEFAULT '',
+    ADD COLUMN has_own_table boolean NOT NULL DEFAULT false,
     ADD COLUMN days_ahead integer;
-UPDATE pricing.data_type_registry r SET contents = f.contents FROM pricing.fetchers f WHERE f.fetcher = r.fetcher;
+UPDATE pricing.data_type_registry r SET contents = f.contents, has_own_table = r.table_name <> c.view_prefix || r.data_type
+FROM pricing.fetchers f JOIN pricing.contents c USING (contents) WHERE f.fetcher = r.fetcher;
 ALTER TABLE pricing.data_type_registry
     DROP CONSTRAINT fetcher_is_known,
     DROP CONSTRAINT documents_have_no_backfill,
@@ -56,6 +58,7 @@ ALTER TABLE pricing.data_type_registry
     ADD CONSTRAINT slots_have_days_ahead CHECK ((fetcher = 'slots') = (days_ahead IS NOT NULL)),
     ADD CONSTRAINT days_ahead_are_at_most_two_years CHECK (days_ahead BETWEEN 1 AND 731);
 COMMENT ON COLUMN pricing.data_type_registry.contents IS 'What it consists of, by its fetcher; a trigger writes it.';
+COMMENT ON COLUMN pricing.data_type_registry.has_own_table IS 'Whether table_name is a table or view that the user has made; a trigger writes it. Such a table is filled with what is fetched.';
 COMMENT ON COLUMN pricing.data_type_registry.days_ahead IS 'For how many days of the product''s calendar slots are asked for, 1 = today; only of the fetcher slots.';
 
 -- It says when each pair was last confirmed, of all contents but prices, which know it themselves.

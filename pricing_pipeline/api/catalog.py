@@ -39,6 +39,8 @@ class TypeSummary(BaseModel):
     description: str
     fetcher: str
     """The kind of request to providers, such as quote."""
+    contents: str
+    """What it consists of: prices, documents, inventory or commodities."""
     asset_class: str
     """It applies to the instruments of this class."""
     ttl_minutes: int
@@ -51,6 +53,10 @@ class TypeSummary(BaseModel):
     history_from: date | None
     """Its history begins here; null if it has none to backfill."""
     owner: str | None
+    days_ahead: int | None
+    """For how many days slots are asked for; null for other fetchers."""
+    has_own_table: bool
+    """Whether a table or view of the user's own has its values."""
 
 
 class Types(BaseModel):

@@ -79,6 +79,7 @@ def show(name: str, *, as_json: bool) -> None:
             "data type": name if kind["is_active"] else f"{name} (retired)",
             "what": kind["description"],
             "fetcher": kind["fetcher"],
+            "days ahead": kind["days_ahead"],
             "of": f"{kind['asset_class']}, {kind['instruments']} instruments",
             "TTL": duration(kind["ttl_minutes"] * 60),
             "held": f"{duration(kind['background_ttl_minutes'] * 60)} while nobody watches",
@@ -142,6 +143,7 @@ _SETTINGS = (
     "history_from",
     "thin_after_days",
     "thin_to_minutes",
+    "days_ahead",
 )
 
 
@@ -225,6 +227,7 @@ def add(
     background_ttl_minutes: int,
     follow_market: bool | None,
     owner: str | None,
+    days_ahead: int | None,
     as_json: bool,
 ) -> None:
     """Add a data type, as the owner. Raises PricingError with the database's reason when it refuses."""
@@ -246,6 +249,7 @@ def add(
                     background_ttl_minutes=background_ttl_minutes,
                     staleness_function=_JUDGES[follow_market],
                     owner=owner,
+                    days_ahead=days_ahead,
                 )
                 kind = data_type_registry.active_data_type(connection, data_type)
         except PricingError as error:

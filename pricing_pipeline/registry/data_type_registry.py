@@ -43,11 +43,11 @@ def active_data_type(connection: Connection, name: str) -> DataType:
 def content_of(kind: DataType) -> dict[str, Any]:
     """A data type as the API and --json answer it."""
     content = asdict(kind)
+    content["contents"] = kind.contents.value
     content["ttl_minutes"] = content.pop("default_ttl_minutes")
     content["strategy"] = content.pop("refresh_strategy")
     content["schedule"] = content.pop("refresh_schedule")
     content["timezone"] = content.pop("schedule_timezone")
-    del content["has_own_table"]
     return content
 
 

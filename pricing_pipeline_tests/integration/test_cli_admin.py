@@ -85,6 +85,9 @@ def test_b1_the_registry_is_listed(cli: CommandLine) -> None:
         "timezone": "Asia/Kolkata",
         "background_ttl_minutes": 1440,
         "owner": None,
+        "contents": "prices",
+        "days_ahead": None,
+        "has_own_table": False,
     }
     table = cli("type", "list").stdout
     assert "30 23 * * * (Asia/Kolkata)" in table
@@ -112,6 +115,9 @@ def test_b1_a_data_type_is_added_with_its_storage(cli: CommandLine, core: Core) 
         "timezone": "Europe/Berlin",
         "background_ttl_minutes": 720,
         "owner": "team:quants",
+        "contents": "prices",
+        "days_ahead": None,
+        "has_own_table": False,
     }
     assert said.json in cli("type", "list", "--json").json["data_types"]
     assert core.rows("SELECT FROM pricing.latest_price_crypto_quote") == []

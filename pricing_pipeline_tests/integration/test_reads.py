@@ -168,7 +168,9 @@ def test_a10_what_cannot_be_judged_is_read_and_asked_for_once_per_ttl(core: Core
 
 
 def test_a10_a_table_of_ones_own_is_what_a_read_judges_by(core: Core) -> None:
-    core.rows("CREATE TABLE pricing.mine (ticker text, loaded_at timestamptz, cache_ttl_minutes integer)")
+    core.rows(
+        "CREATE TABLE pricing.mine (ticker text PRIMARY KEY, loaded_at timestamptz, cache_ttl_minutes integer)"
+    )
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class, table_name,"
         " symbol_column, timestamp_column) VALUES ('coin', 'quote', 5, 'coin', 'mine', 'ticker', 'loaded_at')"

@@ -66,7 +66,9 @@ def test_b2_a_name_that_would_be_cut_is_not_taken_for_what_it_is_cut_to(core: Co
     core.rows(
         f"CREATE FUNCTION pricing.{cut}(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
     )
-    core.rows(f"CREATE TABLE pricing.{cut} ({cut} text, at timestamptz, cache_ttl_minutes integer)")
+    core.rows(
+        f"CREATE TABLE pricing.{cut} ({cut} text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)"
+    )
     names = {"table_name": cut, "symbol_column": cut, "timestamp_column": "at", "staleness_function": cut}
     with pytest.raises(DBAPIError):
         add(core, **{**names, column: cut + "a"})

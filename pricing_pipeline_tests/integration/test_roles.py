@@ -86,7 +86,9 @@ def test_f3_what_a_worker_takes_from_a_history_stays_as_revisions(core: Core, wo
 
 def test_b2_a_new_type_needs_no_grant_by_hand(core: Core, worker: Login, reader: tuple[str, Login]) -> None:
     """What the registry's trigger makes, and what an owner makes for it, can be read and judged at once."""
-    core.rows("CREATE TABLE pricing.my_prices (symbol text, at timestamptz, cache_ttl_minutes integer)")
+    core.rows(
+        "CREATE TABLE pricing.my_prices (symbol text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)"
+    )
     core.rows(
         "CREATE FUNCTION pricing.is_old(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
     )

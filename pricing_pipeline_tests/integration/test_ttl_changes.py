@@ -35,7 +35,9 @@ def judge_by(core: Core, name: str, data_type: str = FX) -> None:
 @pytest.fixture
 def own(core: Core) -> None:
     """A data type whose table is filled by somebody else, with a watched pair that is fresh for five minutes."""
-    core.rows("CREATE TABLE pricing.mine (ticker text, loaded_at timestamptz, cache_ttl_minutes integer)")
+    core.rows(
+        "CREATE TABLE pricing.mine (ticker text PRIMARY KEY, loaded_at timestamptz, cache_ttl_minutes integer)"
+    )
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class, table_name,"
         " symbol_column, timestamp_column) VALUES ('coin', 'quote', 5, 'coin', 'mine', 'ticker', 'loaded_at')"

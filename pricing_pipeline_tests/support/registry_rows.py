@@ -40,5 +40,5 @@ def relations(core: Core) -> set[str]:
 
 def own_table(core: Core) -> None:
     core.rows(
-        "CREATE TABLE pricing.my_prices (ticker text, loaded_at timestamptz, cache_ttl_minutes integer)"
+        "CREATE TABLE pricing.my_prices (ticker text PRIMARY KEY, loaded_at timestamptz, cache_ttl_minutes integer)"
     )

@@ -18,6 +18,13 @@ from pricing_pipeline.cli.options import (
 from pricing_pipeline.cli.style import listing
 from pricing_pipeline.domain.data_types import Fetcher
 
+DaysAhead = Annotated[
+    int | None,
+    typer.Option(
+        metavar="DAYS", help="For how many days slots are asked for, today included; for slots alone."
+    ),
+]
+
 noun = typer.Typer(help="Look at the data types; add, change or retire one.")
 
 
@@ -61,6 +68,7 @@ def add(
     owner: Annotated[
         str | None, typer.Option(metavar="EMAIL", help="Who answers for it; a team as team:NAME.")
     ] = None,
+    days_ahead: DaysAhead = None,
     as_json: Json = False,
 ) -> None:
     """Add a data type. Its storage, assets, freshness policy and refresh follow by themselves.
@@ -83,6 +91,7 @@ def add(
         background_ttl_minutes=background_ttl,
         follow_market=follow_market,
         owner=owner,
+        days_ahead=days_ahead,
         as_json=as_json,
     )
 
@@ -161,6 +170,7 @@ def change(
     thin_to: Annotated[
         int | None, typer.Option(metavar="MINUTES", help="The length of such a span; it divides a day.")
     ] = None,
+    days_ahead: DaysAhead = None,
     lowest: Lowest = None,
     highest: Highest = None,
     trust_jumps_until: TrustJumpsUntil = None,
@@ -185,6 +195,7 @@ def change(
         history_from=(history_from, lambda text: day(text, "--history-from")),
         thin_after_days=(thin_after, lambda text: whole_number(text, "--thin-after")),
         thin_to_minutes=(thin_to, int),
+        days_ahead=(days_ahead, int),
     )
     bounds = given_bounds(lowest, highest, trust_jumps_until)
     if not (columns or bounds or follow_market is not None):

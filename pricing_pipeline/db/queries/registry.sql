@@ -1,7 +1,7 @@
 -- name: active
 -- Every active data type.
 SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_minutes, refresh_strategy,
-       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner, days_ahead, table_name <> pricing.own_view(contents, data_type) AS has_own_table
+       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner, days_ahead, has_own_table
 FROM pricing.data_type_registry WHERE is_active ORDER BY data_type;
 
 -- name: version
@@ -47,14 +47,14 @@ VALUES (:asset_class, :symbol, :name, :currency, CAST(:scale AS smallint), prici
 -- name: retired
 -- Every retired data type.
 SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_minutes, refresh_strategy,
-       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner, days_ahead, table_name <> pricing.own_view(contents, data_type) AS has_own_table
+       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner, days_ahead, has_own_table
 FROM pricing.data_type_registry WHERE NOT is_active ORDER BY data_type;
 
 -- name: one
 -- Everything about one data type, active or retired, with how many instruments are of its class.
-SELECT r.data_type, r.description, r.is_active, r.fetcher, r.asset_class, r.default_ttl_minutes AS ttl_minutes, r.background_ttl_minutes,
+SELECT r.data_type, r.description, r.is_active, r.fetcher, r.contents, r.asset_class, r.default_ttl_minutes AS ttl_minutes, r.background_ttl_minutes,
        r.refresh_strategy AS strategy, r.refresh_schedule AS schedule, r.schedule_timezone AS timezone, r.history_from,
-       r.staleness_function, r.thin_after_days, r.thin_to_minutes, r.owner, r.days_ahead, r.created_at,
+       r.staleness_function, r.thin_after_days, r.thin_to_minutes, r.owner, r.days_ahead, r.has_own_table, r.created_at,
        (SELECT count(*) FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active) AS instruments
 FROM pricing.data_type_registry r WHERE r.data_type = :data_type;
 

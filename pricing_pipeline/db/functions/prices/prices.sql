@@ -133,6 +133,8 @@ BEGIN
     IF is_awaited AND shown IS NOT NULL THEN
         PERFORM pricing.note_price_events(given, shown, were);
     END IF;
+    PERFORM pricing.fill_own_table(r.data_type, shown) FROM pricing.data_type_registry r
+    WHERE r.data_type = (given[1]).data_type AND r.has_own_table AND shown IS NOT NULL;
     RETURN shown;
 END $$;
 COMMENT ON FUNCTION pricing.show_latest(pricing.price_history[], timestamptz) IS
@@ -350,7 +352,9 @@ LANGUAGE sql SET search_path = '' AS $$
         RETURNING l.symbol)
     INSERT INTO pricing.empty_answers (data_type, symbol, fetched_at)
     SELECT DISTINCT wanted_type, s, pricing.clock() FROM unnest(symbols) AS s WHERE s NOT IN (SELECT c.symbol FROM confirmed c) ORDER BY 2
-    ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at
+    ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at;
+    SELECT pricing.fill_own_table(r.data_type, confirm_prices.symbols) FROM pricing.data_type_registry r
+    WHERE r.data_type = wanted_type AND r.has_own_table
 $$;
 COMMENT ON FUNCTION pricing.confirm_prices(text, text[]) IS
     'A valid but empty answer: nothing is erased, and what we have counts as confirmed now; so does it where we have nothing.';

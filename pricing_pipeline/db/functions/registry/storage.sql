@@ -74,6 +74,7 @@ BEGIN
         NEW.symbol_column := 'symbol';
         NEW.timestamp_column := 'fetched_at';
     END IF;
+    NEW.has_own_table := NEW.table_name <> own_view;
     -- What may be named: a table or view of this schema that its owner made, in the shape that staleness can be judged by.
     -- Of the pipeline's own only three have that shape, and they hold all types.
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
@@ -101,6 +102,9 @@ BEGIN
             RAISE EXCEPTION 'data type %: pricing.% lacks column(s) %', NEW.data_type, NEW.table_name, missing
                 USING HINT = 'symbol_column (text), timestamp_column (timestamptz) and cache_ttl_minutes (integer) must exist.',
                       ERRCODE = 'undefined_column';
+        END IF;
+        IF NEW.has_own_table THEN
+            PERFORM pricing.check_own_table(NEW);
         END IF;
     END IF;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
@@ -246,7 +250,9 @@ LANGUAGE sql SET search_path = '' AS $$
     INSERT INTO pricing.confirmed_pairs AS p (data_type, symbol, fetched_at, provider, call_id)
     SELECT wanted_type, u.symbol, pricing.clock(), from_provider, from_call
     FROM (SELECT DISTINCT s AS symbol FROM unnest(symbols) AS s) u ORDER BY u.symbol
-    ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id
+    ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id;
+    SELECT pricing.fill_own_table(r.data_type, confirm_pairs.symbols) FROM pricing.data_type_registry r
+    WHERE r.data_type = wanted_type AND r.has_own_table
 $$;
 COMMENT ON FUNCTION pricing.confirm_pairs(text, text[], text, bigint) IS
     'Notes that a provider has answered for these pairs, whatever it said. Storage of all contents but prices calls it.';
