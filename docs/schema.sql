@@ -2031,7 +2031,7 @@ GRANT EXECUTE ON FUNCTION pricing.complete_operations(bigint[],uuid,jsonb) TO pr
 CREATE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.complete_tasks(bigint[],uuid) TO pricing_worker;
 
--- Notes that a provider has answered for these pairs, whatever it said. Storage of all contents but prices calls it.
+-- Notes that a provider has answered for these pairs, whatever it said, and finishes tasks of theirs that nobody has begun. Storage of all contents but prices calls it, also for pairs of other types that the answer has served.
 CREATE FUNCTION pricing.confirm_pairs(wanted_type text, symbols text[], from_provider text, from_call bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.confirm_pairs(text,text[],text,bigint) TO pricing_worker;
 
@@ -2240,6 +2240,10 @@ GRANT EXECUTE ON FUNCTION pricing.find_watched_calendars(text) TO pricing_reader
 -- Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.
 CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, stated_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean,integer,integer) TO pricing_worker;
+
+-- Finishes tasks for what is latest that nobody has begun, because the answer to another call has served their pairs. Returns their ids.
+CREATE FUNCTION pricing.finish_pending(wanted_type text, symbols text[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.finish_pending(text,text[]) TO pricing_worker;
 
 -- Finishes tasks that the transaction has locked by lock_tasks or, if a token is given, those that its claim still owns. Sets when their pairs are due again, unless another session has locked the pair. Returns the ids of what it finished.
 CREATE FUNCTION pricing.finish_tasks(wanted bigint[], token uuid DEFAULT NULL::uuid, of_call bigint DEFAULT NULL::bigint) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;

@@ -7,6 +7,7 @@ from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline_tests.fixtures.core import Core
 
+PROFILE = "company_profile"
 COLUMNS = ["symbol", "fetched_at", "provider", "call_id", "cache_ttl_minutes"]
 
 
@@ -44,6 +45,36 @@ def test_b1_a_type_of_slots_has_a_view_and_is_judged_by_it(core: Core) -> None:
     assert (row.symbol, row.provider, row.call_id) == ("TOUR", "octo", 7)
     with pytest.raises(DBAPIError, match="has data or is watched"):
         core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = 'slots_week'")
+
+
+@pytest.fixture
+def profiles(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('company_profile', 'profile', 1440)"
+    )
+
+
+@pytest.mark.usefixtures("profiles")
+def test_d1_what_another_answer_has_served_is_not_asked_for_again(core: Core) -> None:
+    core.heartbeat("ann", (PROFILE, "AAPL"), (PROFILE, "MSFT"))
+    assert core.statuses() == {"AAPL": "pending", "MSFT": "pending"}
+    core.rows("SELECT pricing.confirm_pairs('company_profile', ARRAY['AAPL'], 'fmp', 7)")
+    assert core.statuses() == {"AAPL": "completed", "MSFT": "pending"}
+    assert core.enqueue_due() == 0
+    (task,) = core.rows(
+        "SELECT symbol, status, call_id FROM pricing.api_call_queue WHERE status = 'completed'"
+    )
+    assert (task.symbol, task.call_id) == ("AAPL", None)
+    assert core.due_in(PROFILE, "AAPL") > 0
+
+
+@pytest.mark.usefixtures("profiles")
+def test_d1_a_task_that_is_in_work_is_its_own_workers(core: Core) -> None:
+    core.heartbeat("ann", (PROFILE, "AAPL"))
+    core.claim_one("fmp")
+    core.rows("SELECT pricing.confirm_pairs('company_profile', ARRAY['AAPL'], 'fmp', 7)")
+    assert core.statuses() == {"AAPL": "processing"}
 
 
 @pytest.mark.parametrize(

@@ -321,6 +321,23 @@ COMMENT ON FUNCTION pricing.complete_tasks(bigint[], uuid) IS
     'Finishes claimed tasks and sets when their pairs are due again. Returns the ids that this claim still owned; a lost claim changes nothing.';
 
 
+CREATE OR REPLACE FUNCTION pricing.finish_pending(wanted_type text, symbols text[]) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    locked bigint[];
+BEGIN
+    -- What another session has locked is passed over, since prices are locked already: it is asked for once more.
+    SELECT array_agg(mine.id) INTO locked FROM (
+        SELECT q.id FROM pricing.api_call_queue_live q
+        WHERE q.data_type = wanted_type AND q.symbol = ANY (symbols) AND q.window_start = '-infinity' AND q.window_end = 'infinity'
+          AND q.status = 'pending'
+        ORDER BY q.id FOR UPDATE SKIP LOCKED) mine;
+    RETURN CASE WHEN locked IS NULL THEN '{}' ELSE pricing.finish_tasks(locked) END;
+END $$;
+COMMENT ON FUNCTION pricing.finish_pending(text, text[]) IS
+    'Finishes tasks for what is latest that nobody has begun, because the answer to another call has served their pairs. Returns their ids.';
+
+
 CREATE OR REPLACE FUNCTION pricing.finish_call(
     finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL, stated_left integer DEFAULT NULL,
     is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL, shown_seconds integer DEFAULT NULL) RETURNS bigint[]

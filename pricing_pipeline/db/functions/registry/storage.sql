@@ -251,8 +251,9 @@ LANGUAGE sql SET search_path = '' AS $$
     SELECT wanted_type, u.symbol, pricing.clock(), from_provider, from_call
     FROM (SELECT DISTINCT s AS symbol FROM unnest(symbols) AS s) u ORDER BY u.symbol
     ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id;
+    SELECT pricing.finish_pending(wanted_type, symbols);
     SELECT pricing.fill_own_table(r.data_type, confirm_pairs.symbols) FROM pricing.data_type_registry r
     WHERE r.data_type = wanted_type AND r.has_own_table
 $$;
 COMMENT ON FUNCTION pricing.confirm_pairs(text, text[], text, bigint) IS
-    'Notes that a provider has answered for these pairs, whatever it said. Storage of all contents but prices calls it.';
+    'Notes that a provider has answered for these pairs, whatever it said, and finishes tasks of theirs that nobody has begun. Storage of all contents but prices calls it, also for pairs of other types that the answer has served.';
