@@ -41,6 +41,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── LockLost                 the lock's session ended during the work
     └── ProviderError            one call to a provider went wrong
         ├── Throttled            the provider says: too fast (carries retry_after)
+        ├── Unfinished           it may not make all its requests (carries retry_after)
         ├── KeyRefused           the provider does not accept the key
         ├── PlanRestricted       the key's plan does not include this
         ├── RequestRefused       the provider calls the request itself invalid
@@ -246,6 +247,24 @@ class Throttled(ProviderError):
         super().__init__(message, http_status=http_status, wire_bytes=wire_bytes)
         self.retry_after = retry_after
         self.shown = shown
+
+
+class Unfinished(ProviderError):
+    """A call has made requests, and may not make the others that it needs: nothing of it is stored.
+
+    `retry_after` is in seconds; before, another try would end alike.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        http_status: int | None = None,
+        wire_bytes: int = 0,
+    ) -> None:
+        super().__init__(message, http_status=http_status, wire_bytes=wire_bytes)
+        self.retry_after = retry_after
 
 
 class KeyRefused(ProviderError):

@@ -26,6 +26,7 @@ class FailureKind(StrEnum):
     STALE_SOURCE = "stale_source"
     SCHEMA_DRIFT = "schema_drift"
     THROTTLED = "throttled"
+    UNFINISHED = "unfinished"
     PROVIDER_DOWN = "provider_down"
     NOT_STORABLE = "not_storable"
     CLIENT_FAULT = "client_fault"

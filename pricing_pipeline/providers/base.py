@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -49,18 +49,35 @@ MAX_DOCUMENTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET to a provider: a path below its base URL, and its query. It never has a key."""
+    """What a provider is asked: a path below its base URL, its query, and for a POST a body. It never has a key.
+
+    `json` is what JSON can say, and is sent with a POST; None sends no body.
+    """
 
     path: str
     params: tuple[tuple[str, str], ...] = ()
+    method: Literal["GET", "POST"] = "GET"
+    json: object = None
+
+    def __post_init__(self) -> None:
+        if self.json is not None and self.method != "POST":
+            raise ValueError(f"a {self.method} has no body. Ask by POST, or leave `json` out.")
 
 
+Known = Mapping[str, Mapping[str, object]]
+"""What storage knows of each symbol that a request needs, such as its time zone; a symbol may be missing."""
+NOTHING_KNOWN: Known = {}
+Dialogue = Generator[Request, Response, Answer]
+"""The requests of one call, one after the other: each gets its response. The end is the answer of the whole call."""
 Witness = Callable[[Request, Response], object]
 """Sees what was asked and answered, without keys."""
 
 
 class Provider(Protocol):
-    """One provider's dialect: builds requests and reads answers. Stateless and thread-safe."""
+    """One provider's dialect: builds requests and reads answers. Stateless and thread-safe.
+
+    How it is asked is either of OneRequest and SeveralRequests.
+    """
 
     @property
     def name(self) -> str:
@@ -90,6 +107,14 @@ class Provider(Protocol):
     def max_window_days(self, fetcher: Fetcher) -> int | None:
         """The longest window in days that one call answers completely; None without such a limit."""
 
+    def authorize(self, key: str) -> Mapping[str, str]:
+        """The headers that carry the key. A header, never the query: URLs end up in logs."""
+
+
+@runtime_checkable
+class OneRequest(Provider, Protocol):
+    """A provider of which each call is one request."""
+
     def build(
         self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
     ) -> Request:
@@ -98,9 +123,6 @@ class Provider(Protocol):
         Raises SettingsError for a fetcher that it does not serve, InvalidRange for a window in the wrong order or too
         long, ValueError for too many symbols.
         """
-
-    def authorize(self, key: str) -> Mapping[str, str]:
-        """The headers that carry the key. A header, never the query: URLs end up in logs."""
 
     def parse(
         self,
@@ -116,6 +138,51 @@ class Provider(Protocol):
         Raises a ProviderError if the whole call failed. Otherwise every requested symbol is in exactly one of values
         (observations or records), failures and empty. One bad symbol or day never affects another.
         """
+
+
+@runtime_checkable
+class SeveralRequests(Provider, Protocol):
+    """A provider that may need several requests for one call: further pages, or one request for each product."""
+
+    def ask(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        known: Known,
+        *,
+        now: datetime,
+    ) -> Dialogue:
+        """Yield the requests for accepted symbols, and return the answer.
+
+        Each request after the first is made when limits allow, which may take minutes; nothing is made if one of them
+        brings an error. `known` is what storage knows of each symbol, in the provider's spelling. Raises before its
+        first request as OneRequest.build does, and later a ProviderError if the whole call failed.
+        """
+
+
+def dialogue_of(
+    provider: Provider,
+    fetcher: Fetcher,
+    symbols: Sequence[str],
+    window: Window | None,
+    known: Known,
+    *,
+    now: datetime,
+) -> Dialogue:
+    """How a provider is asked for symbols, whether that takes one request or several."""
+    if isinstance(provider, SeveralRequests):
+        return provider.ask(fetcher, symbols, window, known, now=now)
+    if isinstance(provider, OneRequest):
+        return _one_request(provider, fetcher, symbols, window, now)
+    raise TypeError(f"{provider.name} can neither build a request nor ask; see docs/adding-a-provider.md")
+
+
+def _one_request(
+    provider: OneRequest, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, now: datetime
+) -> Dialogue:
+    response = yield provider.build(fetcher, symbols, window, now=now)
+    return provider.parse(fetcher, symbols, window, response, now=now)
 
 
 class Schema(BaseModel):

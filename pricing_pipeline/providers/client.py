@@ -7,10 +7,11 @@ in the request's header. Other modules decide on rate limits, quotas and retries
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
@@ -35,13 +36,18 @@ from pricing_pipeline.errors import (
     ProviderError,
     SchemaDrift,
     SettingsError,
+    Unfinished,
 )
 from pricing_pipeline.providers.base import (
+    NOTHING_KNOWN,
+    Dialogue,
+    Known,
     Provider,
     Request,
     Witness,
     capped,
     check_answer,
+    dialogue_of,
     key_setting,
     refusal,
     require_fetcher,
@@ -50,6 +56,7 @@ from pricing_pipeline.providers.base import (
     units_left,
 )
 from pricing_pipeline.providers.fetched import Fetched
+from pricing_pipeline.providers.paging import HOPELESS_SECONDS, MAX_REQUESTS, Pages, Uncounted
 from pricing_pipeline.providers.searches import SEARCHES, Searched
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME, check_agent, checked_keys, echoes_of
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
@@ -76,6 +83,8 @@ DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
 """The most bytes of one answer, on the wire and unpacked. The largest, mfapi's list of all schemes, has about 10 MB."""
 
+MAX_OF_ALL_PAGES = 4
+"""How many times as much all answers of one call may have together."""
 MAX_DOCUMENT_BYTES = 2 * 1024 * 1024
 """The most bytes of an answer with documents, which is searched for keys in every form. The largest have 100 kB."""
 _MOST_OF_AN_ERROR = 64 * 1024
@@ -90,6 +99,37 @@ _LARGE_BODY = 256 * 1024
 
 # Headers about limits; other headers (cookies, edge ids) are not kept.
 _LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """How the requests of one call are made: by which key, before whose eyes, and who allows the further ones."""
+
+    key_name: str
+    witness: Witness | None
+    pages: Pages
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What the requests of one call have cost so far, each in bytes on the wire, and what came."""
+
+    wire_bytes: list[int] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_unannounced: bool = False
+
+    def count(self, response: Response, *, is_unannounced: bool) -> None:
+        if not self.wire_bytes:
+            self.is_unannounced = is_unannounced
+        self.wire_bytes.append(response.wire_bytes)
+        self.status, self.headers = response.status, response.headers
+
+    @property
+    def first(self) -> int:
+        """What is booked to the call itself; the rest is booked to its pages."""
+        return self.wire_bytes[0] if self.wire_bytes else 0
 
 
 class ProviderClient:
@@ -179,37 +219,53 @@ class ProviderClient:
         asset_class: str = "",
         overrides: Mapping[str, str] = NO_OVERRIDES,
         witness: Witness | None = None,
+        known: Known = NOTHING_KNOWN,
+        pages: Pages | None = None,
     ) -> Fetched:
-        """One call for `symbols` (repeats count once; at most the provider's batch limit).
+        """One call for `symbols` (repeats count once; at most the provider's batch limit), of one request or several.
 
         Canonical symbols of `asset_class` are sent in the provider's spelling, by its rule or by `overrides`; answer
         and errors name canonical symbols. Without a class, symbols are sent as they are. `now` is the time against
         which future stamps are judged: pass the database's, so that a wrong clock here refuses no price. Symbols that
-        the provider could never know fail without being sent. `witness` gets the request and the whole response,
-        refusals too, with every key in it blotted out, before anything is read from it. Raises SettingsError (for an
-        unknown key, too) or InvalidRange for what cannot be asked, and a ProviderError, with status and wire bytes,
-        when the call as a whole failed; before it is made, Misconfigured for more symbols than the provider takes.
+        the provider could never know fail without being sent. `witness` gets each request and the whole response,
+        refusals too, with every key in it blotted out, before anything is read from it. `known` is what storage knows
+        of each symbol. Requests after the first are made as `pages` allows, and booked there; whoever passes none
+        books them afterwards. Raises SettingsError (for an unknown key, too) or InvalidRange for what cannot be asked,
+        and a ProviderError, with status and the first request's wire bytes, when the call as a whole failed:
+        Unfinished, if it may not make all its requests; before it is made, Misconfigured for more symbols than the
+        provider takes.
         """
         require_fetcher(self.provider, fetcher)
         spellings = Spellings(self.provider, symbols, asset_class, overrides)
         try:
             now = now or datetime.now(UTC)
-            fetched = self._fetch(fetcher, spellings.spelled, window, now, key_name, witness)
+            ways = _Ways(key_name, witness, pages or Uncounted())
+            fetched = self._fetch(fetcher, spellings.spelled, window, spellings.known(known), now, ways)
         except PricingError as error:
             spellings.error(error)
             raise
         return replace(fetched, answer=spellings.answer(fetched.answer))
 
-    def make(self, call: Call, symbols: Sequence[str]) -> Fetched:
-        """Make a claimed call for `symbols`, as `fetch` does."""
+    def make(
+        self,
+        call: Call,
+        symbols: Sequence[str],
+        *,
+        window: Window | None = None,
+        known: Known = NOTHING_KNOWN,
+        pages: Pages,
+    ) -> Fetched:
+        """Make a claimed call for `symbols`, as `fetch` does; of the days of `window`, if storage has chosen some."""
         return self.fetch(
             call.fetcher,
             symbols,
-            call.window,
+            window or call.window,
             now=call.claimed_at,
             key_name=call.key_name,
             asset_class=call.asset_class,
             overrides=call.overrides,
+            known=known,
+            pages=pages,
         )
 
     def search(
@@ -225,7 +281,7 @@ class ProviderClient:
         try:
             listings = search.read(response, now or datetime.now(UTC))
         except ProviderError as error:
-            raise self._settled(error, response) from None
+            raise self._settled(error, response.status, response.wire_bytes) from None
         shown = shown_limit(response.headers, is_refused=False)
         receipt = Receipt(response.status, response.wire_bytes, units_left(response.headers), shown=shown)
         return Searched([replace(one, name=self.hide_keys(one.name)) for one in listings], receipt)
@@ -235,9 +291,9 @@ class ProviderClient:
         fetcher: Fetcher,
         asked: Sequence[str],
         window: Window | None,
+        known: Known,
         now: datetime,
-        key_name: str,
-        witness: Witness | None,
+        ways: _Ways,
     ) -> Fetched:
         """One call for symbols in the provider's spelling, each of them once."""
         sent = [symbol for symbol in asked if self.provider.accepts(symbol)]
@@ -245,51 +301,141 @@ class ProviderClient:
         if not sent:
             return Fetched(Answer(failures=unknown))
         self._check_batch(fetcher, len(sent), window)
-        request = self.provider.build(fetcher, sent, window, now=now)
         has_texts = fetcher.contents is not Contents.PRICES
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if has_texts else self._max_bytes
-        response, unannounced = self._send(request, self._key(key_name), most)
-        if witness is not None:
-            witness(request, self._for_people(response))
-        with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
-            response = self._without_key(response, has_texts=has_texts)
-            answer = self._answer(fetcher, sent, window, response, now)
+        spent = _Spent()
+        with closing(dialogue_of(self.provider, fetcher, sent, window, known, now=now)) as dialogue:
+            answer = self._converse(dialogue, sent, most, ways, spent, now, has_texts=has_texts)
+        answer = self._scrubbed(answer)
         return Fetched(
             answer=replace(answer, failures=answer.failures + unknown),
-            http_status=response.status,
-            wire_bytes=response.wire_bytes,
-            content_length_missing=unannounced,
-            headers={
-                name: value for name, value in response.headers.items() if name.startswith(_LIMIT_HEADERS)
-            },
-            body=response.body,
+            http_status=spent.status,
+            wire_bytes=spent.first,
+            page_bytes=tuple(spent.wire_bytes[1:]),
+            content_length_missing=spent.is_unannounced,
+            headers={name: value for name, value in spent.headers.items() if name.startswith(_LIMIT_HEADERS)},
+            body=b"\n".join(spent.bodies),
             hide_keys=self._echoes.blot,
         )
 
-    def _answer(
+    def _converse(
         self,
-        fetcher: Fetcher,
+        dialogue: Dialogue,
         symbols: Sequence[str],
-        window: Window | None,
-        response: Response,
+        max_bytes: int,
+        ways: _Ways,
+        spent: _Spent,
         now: datetime,
+        *,
+        has_texts: bool,
     ) -> Answer:
-        """The parsed answer, without keys in its texts. An error has the call's status and bytes."""
+        """Make each request that the provider asks for, until it has the answer."""
+        step = self._next(dialogue, symbols)
+        key = self._key(ways.key_name)
+        while isinstance(step, Request):
+            request = step
+            response = self._exchange(request, key, max_bytes, ways.pages, spent)
+            if ways.witness is not None:
+                ways.witness(request, self._for_people(response))
+            with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
+                response = self._without_key(response, has_texts=has_texts)
+                self._keep(response.body, max_bytes, spent)
+                step = self._step(dialogue, symbols, response, spent, now)
+        return step
+
+    def _exchange(
+        self, request: Request, key: SecretStr | None, max_bytes: int, pages: Pages, spent: _Spent
+    ) -> Response:
+        """Make a request: the first one as the call, each other one as a page of it."""
+        if not spent.wire_bytes:
+            response, is_unannounced = self._send(request, key, max_bytes)
+            spent.count(response, is_unannounced=is_unannounced)
+            return response
         try:
-            answer = self._read(fetcher, symbols, window, response, now)
+            self._check_requests(spent)
+            pages.begin(spent.wire_bytes)
+            try:
+                response, is_unannounced = self._send(request, key, max_bytes)
+            except ProviderError as error:
+                pages.end(Receipt(error.http_status, error.wire_bytes, error=str(error)))
+                raise
+        except Unfinished as error:
+            error.http_status, error.wire_bytes = spent.status, spent.first
+            raise
+        except ProviderError as error:
+            error.wire_bytes = spent.first
+            raise
+        shown = shown_limit(response.headers, is_refused=response.status == 429)
+        units = units_left(response.headers)
+        fault = None if 200 <= response.status < 300 else f"HTTP {response.status}"
+        spent.count(response, is_unannounced=is_unannounced)
+        pages.end(
+            Receipt(
+                response.status,
+                response.wire_bytes,
+                units,
+                error=fault,
+                shown=shown,
+                is_unannounced=is_unannounced,
+            )
+        )
+        return response
+
+    def _check_requests(self, spent: _Spent) -> None:
+        if len(spent.wire_bytes) < MAX_REQUESTS:
+            return
+        raise Unfinished(
+            f"{self.provider.name} needs more than the {MAX_REQUESTS} requests that one call may make. Nothing of it "
+            "is stored. Ask for fewer symbols in a call: `pricing-pipeline provider change` lowers it.",
+            retry_after=HOPELESS_SECONDS,
+        )
+
+    def _keep(self, body: bytes, max_bytes: int, spent: _Spent) -> None:
+        """Keep what came as evidence. Raises SchemaDrift if all answers of a call are too much together."""
+        spent.bodies.append(body)
+        most = max_bytes * MAX_OF_ALL_PAGES
+        if len(spent.bodies) > 1 and sum(map(len, spent.bodies)) > most:
+            raise SchemaDrift(
+                f"{self.provider.name} sent more than the {most} bytes that all answers of one call may have. "
+                "Nothing was stored.",
+                http_status=spent.status,
+                wire_bytes=spent.first,
+            )
+
+    def _step(
+        self, dialogue: Dialogue, symbols: Sequence[str], response: Response, spent: _Spent, now: datetime
+    ) -> Request | Answer:
+        """What the provider makes of a response: its next request, or the answer. An error has the call's cost."""
+        try:
+            self._refuse_redirect(response, now)
+            return self._next(dialogue, symbols, response)
         except ProviderError as error:
             if response.status in _TOO_LARGE and len(symbols) > 1:
                 error.most_symbols = len(symbols) // 2
-            self._settled(error, response)
-            raise
+            raise self._settled(error, response.status, spent.first) from None
         except Exception as error:  # the parser's own fault; the received bytes are booked anyway
             message = self.hide_keys(f"reading the answer of {self.provider.name} failed: {error!r}")
-            raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
-        return self._scrubbed(answer)
+            raise ClientFault(message, http_status=response.status, wire_bytes=spent.first) from error
 
-    def _settled(self, error: ProviderError, response: Response) -> ProviderError:
+    def _next(
+        self, dialogue: Dialogue, symbols: Sequence[str], response: Response | None = None
+    ) -> Request | Answer:
+        try:
+            return next(dialogue) if response is None else dialogue.send(response)
+        except StopIteration as end:
+            return check_answer(self.provider.name, symbols, end.value)
+
+    def _refuse_redirect(self, response: Response, now: datetime) -> None:
+        if not 300 <= response.status < 400:
+            return
+        detail = f"a redirect to {response.headers.get('location', 'nowhere')}"
+        redirect = refusal(self.provider.name, response, now=now, detail=detail)
+        assert redirect is not None  # noqa: S101 - for the type checker
+        raise redirect
+
+    def _settled(self, error: ProviderError, status: int, wire_bytes: int) -> ProviderError:
         """An error of reading an answer, with the cost of the call and without keys."""
-        error.http_status, error.wire_bytes = response.status, response.wire_bytes
+        error.http_status, error.wire_bytes = status, wire_bytes
         error.args = tuple(self.hide_keys(str(part)) for part in error.args)
         error.if_never_answered = error.if_never_answered and self.hide_keys(error.if_never_answered)
         return error
@@ -302,26 +448,6 @@ class ProviderClient:
             lower = f"`pricing-pipeline provider change {name} {option} {fetcher!s}={most}` lowers it"
             at_most = f"{name} takes at most {most} symbols in such a call for {fetcher!s}"
             raise Misconfigured(f"{at_most}, and {count} were to share one. {lower}.")
-
-    def _read(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        response: Response,
-        now: datetime,
-    ) -> Answer:
-        if 300 <= response.status < 400:
-            redirect = refusal(
-                self.provider.name,
-                response,
-                now=now,
-                detail=f"a redirect to {response.headers.get('location', 'nowhere')}",
-            )
-            assert redirect is not None  # noqa: S101 - for the type checker
-            raise redirect
-        answer = self.provider.parse(fetcher, symbols, window, response, now=now)
-        return check_answer(self.provider.name, symbols, answer)
 
     def _key(self, name: str) -> SecretStr | None:
         keys = self._keys
@@ -353,8 +479,10 @@ class ProviderClient:
     ) -> tuple[Response, bool]:
         target = self._base_path + _target(request)
         headers = {"User-Agent": self._user_agent or USER_AGENT, **headers}
+        if request.json is not None:
+            headers["Content-Type"] = "application/json"
         sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]
-        with self._transport.send(self._origin, target, sent) as answer:
+        with self._transport.send(self._origin, target, sent, _content(request)) as answer:
             seen.append(answer.status)
             fields: dict[str, str] = {}
             for raw_name, raw_value in answer.headers:
@@ -460,6 +588,13 @@ def _target(request: Request) -> bytes:
     """Path and query for the request line; characters that the path has escaped already stay as they are."""
     path = quote(request.path, safe="/%:@!$&'()*+,;=~")
     return f"{path}?{urlencode(request.params)}".encode() if request.params else path.encode()
+
+
+def _content(request: Request) -> bytes | None:
+    """The body of a POST, which is empty without `json`; a GET has none."""
+    if request.method == "GET":
+        return None
+    return b"" if request.json is None else json.dumps(request.json, ensure_ascii=False).encode()
 
 
 _FAULTS = (

@@ -17,13 +17,16 @@ MAX_EVIDENCE = 1_000_000
 class Fetched:
     """The answer of a call, and the call's cost.
 
-    `http_status` is None and `wire_bytes` 0 if no symbol could be sent. `headers` are those about limits, with names in
-    lower case. `content_length_missing`: the response did not announce its size.
+    `http_status` is None and `wire_bytes` 0 if no symbol could be sent. If the call took several requests, status and
+    `headers` are of the last one, `wire_bytes` of the first, and `page_bytes` of the others. `headers` are those about
+    limits, with names in lower case. `content_length_missing`: a response did not announce its size. `body` is what
+    came, one answer a line.
     """
 
     answer: Answer
     http_status: int | None = None
     wire_bytes: int = 0
+    page_bytes: tuple[int, ...] = ()
     content_length_missing: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = field(default=b"", repr=False)

@@ -53,6 +53,15 @@ class Spellings:
         """The spellings, each once."""
         return list(self._symbols)
 
+    def known(self, known: Mapping[str, Mapping[str, object]]) -> Mapping[str, Mapping[str, object]]:
+        """What is known of canonical symbols, by their spellings."""
+        return {
+            spelling: known[symbol]
+            for spelling, symbols in self._symbols.items()
+            for symbol in symbols[:1]
+            if symbol in known
+        }
+
     def answer(self, answer: Answer) -> Answer:
         """An answer about spellings, as one about canonical symbols."""
         if not self._changed:

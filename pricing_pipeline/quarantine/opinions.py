@@ -24,7 +24,9 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PricingError, UnknownValue
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.fetched import Fetched
+from pricing_pipeline.providers.paging import Pages
 from pricing_pipeline.queue import limits
+from pricing_pipeline.queue.pages import BY_HAND_SECONDS, ClaimedPages
 
 _NO_CLAIM = UUID(int=0)
 
@@ -112,14 +114,14 @@ def claim(
     return Question(call, row.value_ids, row.symbols)
 
 
-def put(engine: Engine, client: ProviderClient, question: Question) -> int:
-    """Make the call of a question and store the opinions; returns the bytes on the wire.
+def put(engine: Engine, client: ProviderClient, question: Question, pages: Pages) -> int:
+    """Make the call of a question and store the opinions; returns the bytes on the wire of its first request.
 
-    It takes 10 s at most. An error of the provider is not raised, but stored as its opinion.
+    A request takes 10 s at most. An error of the provider is not raised, but stored as its opinion.
     """
     call = question.call
     try:
-        fetched = client.make(call, question.symbols)
+        fetched = client.make(call, question.symbols, pages=pages)
     except PricingError as error:
         return _note_failure(engine, call, error)
     _note(engine, question, fetched)
@@ -129,7 +131,7 @@ def put(engine: Engine, client: ProviderClient, question: Question) -> int:
 def ask(engine: Engine, clients: Mapping[str, ProviderClient], value_id: int, worker: str) -> str | None:
     """Ask the next provider of a quarantined value's route now; returns why nobody can be asked, else None.
 
-    Makes one call, of 10 s at most. `of` returns the opinion.
+    Makes one call, of 10 s at most, or of a minute if it takes several requests. `of` returns the opinion.
     """
     with engine.begin() as connection:
         row = connection.execute(query("opinions.second_providers"), {"value_ids": [value_id]}).one_or_none()
@@ -141,7 +143,7 @@ def ask(engine: Engine, clients: Mapping[str, ProviderClient], value_id: int, wo
         question = claim(connection, row.provider, worker, keys, only_value=value_id)
     if isinstance(question, str):
         return question
-    put(engine, clients[row.provider], question)
+    put(engine, clients[row.provider], question, ClaimedPages(engine, question.call, seconds=BY_HAND_SECONDS))
     return None
 
 

@@ -46,6 +46,7 @@ from pricing_pipeline.quarantine import opinions, reviews
 from pricing_pipeline.quarantine.opinions import Question
 from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline.queue.fair_order import FairOrder
+from pricing_pipeline.queue.pages import LONGEST_CALL_SECONDS, ClaimedPages
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.registry import data_type_registry
@@ -67,8 +68,6 @@ _EXTEND_LEASES_SECONDS = 15.0
 _SETTLED_AT_ONCE = 4
 """How many answers are stored at the same time. One more session would plan all statements for 25 ms, and then
 wait for the others."""
-_LONGEST_CALL_SECONDS = 300.0
-"""A call that takes longer hangs for good: its lease is not extended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +107,7 @@ class Refresher:
         self._settling = threading.BoundedSemaphore(_SETTLED_AT_ONCE)
         self._in_flight: dict[Future[Tally], _InFlight] = {}
         self._woken, self._are_requests_told = threading.Event(), threading.Event()
+        self._stopping = threading.Event()
         self._order = FairOrder()
         self._wake_up: WakeUp | None = None
         self._own, self._second = KeptSession(self._autocommit), KeptSession(self._autocommit)
@@ -123,7 +123,8 @@ class Refresher:
         self.close()
 
     def close(self) -> None:
-        """Wait for calls in flight (10 s at most each) and end the threads."""
+        """Wait for calls in flight (10 s at most for each request) and end the threads."""
+        self._stopping.set()
         if self._wake_up is not None:
             self._wake_up.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -237,6 +238,7 @@ class Refresher:
             return backfills.progress(connection, backfill.id)
 
     def _work_until(self, is_over: Callable[[], bool]) -> None:
+        self._stopping.clear()
         if self._wake_up is None:
             self._wake_up = WakeUp(self._engine, self._hear)
         try:
@@ -272,6 +274,7 @@ class Refresher:
             if time.monotonic() - self._last_report >= self._report_every:
                 self._report()
         while self._in_flight:
+            self._keep_leases()
             self._collect(_POLL_SECONDS)
         self._report()
 
@@ -296,6 +299,7 @@ class Refresher:
 
         The fence refuses a later answer; only its bytes are booked.
         """
+        self._stopping.set()
         wait(self._in_flight, timeout=_STOP_SECONDS)
         self._collect(0.0)
         unfinished, self._in_flight = list(self._in_flight.values()), {}
@@ -309,6 +313,14 @@ class Refresher:
                     "the tasks of call %d return to the queue when their lease ends: %s", call.id, error
                 )
 
+    def _keep_leases(self) -> None:
+        """Extend leases while the last calls end, which may take minutes if they have pages."""
+        try:
+            self._passing_over(self._extend_leases)
+        except (DatabaseError, OperationalError) as error:
+            raise_interruption(error)
+            _LOG.warning("the database does not answer, and no lease is extended: %s", error)
+
     def _extend_leases(self) -> None:
         """Extend the leases of long calls. A call that hangs for good is left to recovery."""
         now = time.monotonic()
@@ -316,7 +328,7 @@ class Refresher:
             return
         self._last_extend = now
         for in_flight in self._in_flight.values():
-            if _EXTEND_LEASES_SECONDS <= now - in_flight.began <= _LONGEST_CALL_SECONDS:
+            if _EXTEND_LEASES_SECONDS <= now - in_flight.began <= LONGEST_CALL_SECONDS:
                 with self._autocommit.connect() as connection:
                     task_queue.extend(connection, in_flight.call)
 
@@ -382,8 +394,11 @@ class Refresher:
     def _put(self, question: Question) -> Tally:
         """Ask about quarantined values; runs in a thread of the pool."""
         call = question.call
-        wire_bytes = opinions.put(self._engine, self._clients[call.provider], question)
-        return Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider})
+        pages = ClaimedPages(self._engine, call, stopping=self._stopping)
+        wire_bytes = opinions.put(self._engine, self._clients[call.provider], question, pages)
+        return _with_pages(
+            Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider}), call, pages
+        )
 
     def _submit(self, call: Call, work: Callable[[], Tally]) -> None:
         future = self._pool.submit(work)
@@ -466,12 +481,18 @@ class Refresher:
             self._on_report([tallies[name] for name in sorted(tallies)])
 
     def _make(self, call: Call) -> Tally:
-        """Make one call and settle it; runs in a thread of the pool."""
+        """Make one call, with all its requests, and settle it; runs in a thread of the pool."""
+        pages = ClaimedPages(self._engine, call, stopping=self._stopping)
+        return _with_pages(self._settled(call, pages), call, pages)
+
+    def _settled(self, call: Call, pages: ClaimedPages) -> Tally:
         client = self._clients[call.provider]
         try:
-            fetched = client.make(call, call.symbols)
+            fetched = client.make(call, call.symbols, pages=pages)
         except ProviderError as error:
             failure = error
+        except (DatabaseError, DBAPIError):
+            raise  # while a page was claimed: the leases return the tasks
         except PricingError as error:
             failure = Misconfigured(f"{call.provider} cannot be asked: {error}")
         except Exception as error:  # our own fault must be as visible as a provider's
@@ -482,3 +503,11 @@ class Refresher:
                 self._engine, call, fetched, autocommit=self._autocommit, turn=self._settling
             )
         return settling.settle_failure(self._engine, call, failure)
+
+
+def _with_pages(tally: Tally, call: Call, pages: ClaimedPages) -> Tally:
+    """The tally of a call, and of its pages, which are calls of their own."""
+    tally.calls += pages.made
+    tally.latest_calls += pages.made if call.window is None and call.tasks else 0
+    tally.wire_bytes += pages.wire_bytes
+    return tally

@@ -33,6 +33,7 @@ from pricing_pipeline.errors import (
     RequestRefused,
     SchemaDrift,
     Throttled,
+    Unfinished,
 )
 from pricing_pipeline.prices import known_values, price_writer
 from pricing_pipeline.providers.fetched import Fetched
@@ -51,6 +52,7 @@ _LOCKED_SECONDS = 2.0
 
 _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
     (Throttled, FailureKind.THROTTLED),
+    (Unfinished, FailureKind.UNFINISHED),
     (KeyRefused, FailureKind.KEY_REFUSED),
     (PlanRestricted, FailureKind.PLAN_RESTRICTED),
     (RequestRefused, FailureKind.REQUEST_REFUSED),
@@ -304,7 +306,7 @@ def _fail(call: Call, error: ProviderError, connection: Connection) -> None:
     limits.settle(connection, call.id, receipt, is_owned=bool(owned))
     if owned and error.most_symbols is not None:
         limits.heed_batch(connection, call.id, error.most_symbols)
-    pause: float | None = None
+    pause = error.retry_after if isinstance(error, Unfinished) else None
     if owned and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
         retry_after = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
         pause = limits.throttle(connection, call.provider, call.key_name, retry_after, message)

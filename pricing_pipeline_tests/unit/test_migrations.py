@@ -34,6 +34,7 @@ RELEASED = {
     "0066_alerts_of_users.sql": "37212c1ea12949dd",
     "0067_stream_log.sql": "1cbb42f4defa7bab",
     "0068_contents.sql": "a3e7fc6411e7d041",
+    "0069_pages.sql": "014f3f34158e622a",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -20,9 +20,10 @@ DECLARE
     faults integer;
 BEGIN
     SELECT c.provider, c.key_name, c.outcome, c.failure_kind, c.error, s.probe_call, s.breaker, s.breaker_since, k.throttles,
-           pricing.is_outage(c.failure_kind) OR EXISTS (
+           -- A page says nothing: its call does, when it has its answer.
+           c.page_of IS NULL AND (pricing.is_outage(c.failure_kind) OR EXISTS (
                SELECT FROM pricing.outages o
-               WHERE (o.provider, o.data_type) = (c.provider, c.data_type) AND o.answered_at IS NULL) AS is_noted
+               WHERE (o.provider, o.data_type) = (c.provider, c.data_type) AND o.answered_at IS NULL)) AS is_noted
     INTO call FROM pricing.collector_call_log c LEFT JOIN pricing.provider_state s USING (provider)
     LEFT JOIN pricing.provider_keys k ON (k.provider, k.key_name) = (c.provider, c.key_name)
     WHERE c.call_id = judged;
@@ -80,14 +81,14 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                count(*) FILTER (WHERE c.outcome = 'ok' AND c.failure_kind IS NULL)
                    OVER (PARTITION BY c.data_type ORDER BY c.counted_at, c.call_id) AS answers
         FROM pricing.counted_calls c
-        WHERE c.provider = wanted_provider AND c.counted_at > after AND c.outcome IN ('ok', 'failed')),
+        WHERE c.provider = wanted_provider AND c.counted_at > after AND c.outcome IN ('ok', 'failed') AND c.page_of IS NULL),
     judged AS (
         SELECT s.is_fault, s.is_fault AND s.answers > min(s.answers) FILTER (WHERE s.is_fault) OVER (PARTITION BY s.data_type, s.symbols) AS is_own
         FROM seen s)
     SELECT count(*) FILTER (WHERE j.is_fault)::integer, count(*)::integer FROM judged j WHERE NOT j.is_own
 $$;
 COMMENT ON FUNCTION pricing.calls_that_count(text, timestamptz) IS
-    'How many calls to a provider since then were faults of it, and how many there were. What failed again after others of its data type were answered does not count: one bad symbol is tried often, and must not close a well provider to all.';
+    'How many calls to a provider since then were faults of it, and how many there were, each with its pages once. What failed again after others of its data type were answered does not count: one bad symbol is tried often, and must not close a well provider to all.';
 
 
 CREATE OR REPLACE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS timestamptz

@@ -105,6 +105,7 @@ BEGIN
     SELECT r.key_name, r.units_left, r.is_after_refusal, r.units_limit INTO allowed.key_name, allowed.units_left, has_refused, units_limit
     FROM pricing.key_allowances(state.provider, now_) r
     WHERE r.is_usable AND r.units_left > 0 AND (keys IS NULL OR r.key_name = ANY (keys))
+      AND NOT pricing.is_kept_for_page(state, r.key_name, now_)
       AND NOT coalesce(collector.request_delay_ms > 0 AND state.last_call_at > now_ - make_interval(
             secs => collector.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END), false)
     ORDER BY r.units_left DESC, r.key_name LIMIT 1;
@@ -429,7 +430,7 @@ CREATE OR REPLACE FUNCTION pricing.batch_parts(errors jsonb) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
     RETURN (10 ^ least(3, (SELECT count(*) FROM jsonb_array_elements(errors) AS e
-                           WHERE e ->> 'kind' IN ('plan_restricted', 'request_refused', 'unknown_symbol', 'schema_drift', 'client_fault'))))::integer;
+                           WHERE e ->> 'kind' IN ('plan_restricted', 'request_refused', 'unknown_symbol', 'schema_drift', 'client_fault', 'unfinished'))))::integer;
 END $$;
 COMMENT ON FUNCTION pricing.batch_parts(jsonb) IS
     'By how much smaller the calls of a task are after its failures. A refusal of a whole batch does not say which symbol it means: each one makes the next call ten times smaller, so that the third asks for one symbol, and only what is refused alone is refused for good.';

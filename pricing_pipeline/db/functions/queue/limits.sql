@@ -164,6 +164,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    IF call.page_of IS NULL THEN
+        PERFORM pricing.settle_pages(settled);
+    END IF;
     -- A client takes 16 MiB at most; 64 times as much is allowed, so that a larger bound there needs no change here. Of a call
     -- that was lost the estimate is booked. Other figures would undo the quota.
     IF bytes IS NULL OR bytes < 0 OR bytes > greatest(call.reserved_bytes, 64 * 16 * 1024 * 1024) THEN
@@ -179,12 +182,14 @@ BEGIN
         -- In a row of its own: that of this session may be one of those that are locked.
         VALUES (call.provider, hour_, (random() * 2000000000)::integer, 1, call.units, bytes);
     END IF;
-    IF result = 'ok' AND kind IS NULL AND bytes > 0 THEN
+    IF result = 'ok' AND kind IS NULL AND bytes > 0 AND call.page_of IS NULL THEN
+        call.wire_bytes := bytes + coalesce((SELECT sum(p.wire_bytes) FROM pricing.collector_call_log p WHERE p.page_of = settled), 0);
         PERFORM pricing.learn_size(call, now_);
     END IF;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION pricing.settle_call(bigint, text, integer, bigint, text, text) IS 'Closes a call and books its wire bytes, once; false when it was closed before.';
+COMMENT ON FUNCTION pricing.settle_call(bigint, text, integer, bigint, text, text) IS
+    'Closes a call and books its wire bytes, once; false when it was closed before. A page of it that is still open is closed with it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void

@@ -376,7 +376,7 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     entry jsonb;
-    snoozed boolean := kind IN ('throttled', 'key_refused');
+    snoozed boolean := kind IN ('throttled', 'key_refused', 'unfinished');
     locked bigint[] := pricing.lock_tasks(ids, token);
 BEGIN
     -- Of a call for one symbol: only if others are answered is it this one that the provider does not take.
@@ -415,7 +415,7 @@ BEGIN
     RETURN locked;
 END $$;
 COMMENT ON FUNCTION pricing.fail_tasks(bigint[], uuid, text, text, boolean, interval) IS
-    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that the claim still owned; a lost claim changes nothing.';
+    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled or unfinished, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that the claim still owned; a lost claim changes nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb

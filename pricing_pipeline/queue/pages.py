@@ -1,0 +1,113 @@
+"""Pages: the further requests of one call, each claimed as a call of its own within the provider's limits.
+
+The rules are in db/functions/queue/pages.sql. Here is only the waiting, outside of any transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.errors import is_locked, transact
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.calls import Call, Receipt
+from pricing_pipeline.errors import Unfinished
+from pricing_pipeline.providers.paging import MAX_REQUESTS
+from pricing_pipeline.queue import limits
+
+LONGEST_CALL_SECONDS = 300.0
+"""How long a call may last, with all its requests: a worker does not renew its lease for longer."""
+BY_HAND_SECONDS = 60.0
+"""How long a person waits for all requests of a call."""
+_DEADLINE_SECONDS = 15.0
+"""The last request, and storing, need some of that time."""
+_LOCKED_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    call_id: int | None
+    wait_seconds: float | None
+    refusal: str | None
+    retry_after: float | None
+
+
+class ClaimedPages:
+    """Claims the further requests of one call; for one thread. `stopping` ends its waiting.
+
+    `made` counts the requests after the first, and `wire_bytes` is what they have brought.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        call: Call,
+        *,
+        seconds: float = LONGEST_CALL_SECONDS,
+        stopping: threading.Event | None = None,
+    ) -> None:
+        self._engine = engine
+        self._call = call
+        self._seconds = seconds - _DEADLINE_SECONDS
+        self._stopping = stopping or threading.Event()
+        self._open: int | None = None
+        self.made = 0
+        self.wire_bytes = 0
+
+    def begin(self, spent: Sequence[int]) -> None:
+        """Claim the next request, waiting until limits allow it. Raises Unfinished if it may not be made."""
+        while not self._stopping.is_set():
+            claimed = self._claim(spent)
+            if claimed is None:
+                self._stopping.wait(_LOCKED_SECONDS)
+            elif claimed.wait_seconds is not None:
+                self._stopping.wait(claimed.wait_seconds)
+            elif claimed.call_id is None:
+                raise self._unfinished(str(claimed.refusal), len(spent), claimed.retry_after)
+            else:
+                self._open = claimed.call_id
+                self.made += 1
+                return
+        raise self._unfinished("the worker was told to stop", len(spent), None)
+
+    def end(self, receipt: Receipt) -> None:
+        """Settle the request that has been begun: its bytes are booked, and what it says of limits is heeded."""
+        page, self._open = self._open, None
+        assert page is not None  # noqa: S101 - the client ends what it has begun
+        self.wire_bytes += receipt.wire_bytes
+        transact(self._engine, lambda connection: limits.settle(connection, page, receipt))
+
+    def _claim(self, spent: Sequence[int]) -> _Claimed | None:
+        """What the database says; None while another session has locked the provider's row."""
+        try:
+            with self._engine.begin() as connection:
+                return self._ask(connection, spent)
+        except DBAPIError as error:
+            if not is_locked(error):
+                raise
+            return None
+
+    def _ask(self, connection: Connection, spent: Sequence[int]) -> _Claimed:
+        call = self._call
+        parameters = {
+            "first_call": call.id,
+            "ids": call.task_ids if call.tasks else None,
+            "token": call.claim_token,
+            "first_bytes": spent[0],
+            "page_bytes": max(spent),
+            "most_seconds": self._seconds,
+            "most_requests": MAX_REQUESTS,
+        }
+        return _Claimed(**connection.execute(query("pages.claim"), parameters).mappings().one())
+
+    def _unfinished(self, reason: str, requests: int, retry_after: float | None) -> Unfinished:
+        made = f"{requests} request{'s' * (requests > 1)}"
+        return Unfinished(
+            f"a call to {self._call.provider} ended after {made}, and nothing of it is stored: {reason}. "
+            "It is asked again later.",
+            retry_after=retry_after,
+        )
