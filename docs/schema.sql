@@ -453,12 +453,14 @@ CREATE TABLE pricing.collector_call_log (
     failure_kind text  -- Why the call brought nothing, for the most of its symbols at least. pricing.is_provider_fault says which kinds the breaker counts. Empty when a lost worker was late to tell.
     moved_to timestamp with time zone  -- started_at on the clock as it is now, where that was set back since; -infinity = the call counts no more. NULL = it was not.
     is_unannounced boolean NOT NULL DEFAULT false  -- Its answer came without a Content-Length. Its bytes were counted as they arrived; `status` counts such calls.
+    page_of bigint  -- The call of which this is a further request: its page. That call says what came of all. NULL = it is no page.
     CONSTRAINT collector_call_log_pkey PRIMARY KEY (call_id)
     CONSTRAINT open_calls_are_unfinished CHECK ((((outcome)::text = 'open'::text) = (finished_at IS NULL)))
 ) WITH (fillfactor=80);
 CREATE INDEX collector_call_log_failed ON pricing.collector_call_log USING btree (provider, started_at) WHERE (failure_kind IS NOT NULL);
 CREATE INDEX collector_call_log_moved ON pricing.collector_call_log USING btree (provider, moved_to) INCLUDE (units, key_name) WHERE (moved_to IS NOT NULL);
 CREATE INDEX collector_call_log_open ON pricing.collector_call_log USING btree (provider) INCLUDE (reserved_bytes) WHERE (finished_at IS NULL);
+CREATE INDEX collector_call_log_pages ON pricing.collector_call_log USING btree (page_of) WHERE (page_of IS NOT NULL);
 CREATE INDEX collector_call_log_rate ON pricing.collector_call_log USING btree (provider, started_at) INCLUDE (units, key_name) WHERE (moved_to IS NULL);
 CREATE INDEX collector_call_log_unannounced ON pricing.collector_call_log USING btree (provider, started_at) WHERE is_unannounced;
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_reader;
@@ -1262,6 +1264,9 @@ CREATE TABLE pricing.provider_state (
     last_call_at timestamp with time zone  -- When calls were last claimed, for request_delay_ms.
     trouble text  -- Why others are asked before it where a route names some: breaker open for minutes, quota spent, keys refused. Looked at every 10 s (watch_providers).
     breaker_began_at timestamp with time zone  -- When the breaker opened first; failed probes, which open it again, do not change it. NULL = it is closed.
+    page_call bigint  -- The oldest call that waits for its next request: this goes before new calls, and before those of younger calls.
+    page_key text  -- The key of that call. Who calls with another one does not wait for it.
+    page_until timestamp with time zone  -- Until when others wait for it; it is renewed every second.
     CONSTRAINT provider_state_pkey PRIMARY KEY (provider)
     CONSTRAINT provider_state_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
     CONSTRAINT breaker_has_end CHECK ((((breaker)::text = 'closed'::text) = (breaker_until IS NULL)))
@@ -1907,7 +1912,7 @@ GRANT EXECUTE ON FUNCTION pricing.bytes_used(text,timestamp with time zone) TO p
 CREATE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false) RETURNS TABLE(calendar text, from_day date, to_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.calendars_to_extend(boolean) TO pricing_reader, pricing_worker;
 
--- How many calls to a provider since then were faults of it, and how many there were. What failed again after others of its data type were answered does not count: one bad symbol is tried often, and must not close a well provider to all.
+-- How many calls to a provider since then were faults of it, and how many there were, each with its pages once. What failed again after others of its data type were answered does not count: one bad symbol is tried often, and must not close a well provider to all.
 CREATE FUNCTION pricing.calls_that_count(wanted_provider text, after timestamp with time zone, OUT faults integer, OUT calls integer) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.calls_that_count(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -1990,6 +1995,10 @@ GRANT EXECUTE ON FUNCTION pricing.claim_operations(text[],integer,text) TO prici
 -- Takes one call of a provider about quarantined values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
 CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL::text, only_value bigint DEFAULT NULL::bigint, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_opinions(text,text,text[],text,bigint) TO pricing_worker;
+
+-- Opens the next request of a call, a page, within the limits of its provider: commit before making it. Or says after how many seconds to ask again (wait_seconds), or in a sentence why the call ends without it (refusal), and in how many seconds it may be tried again. The call must be open and its claim own one of the tasks (NULL = it has none). first_bytes are those of its first answer, page_bytes what the next one is reckoned to have; most_seconds is how long the call may last, most_requests how many it may make. Fails (55P03) when somebody holds the provider's state for half a second.
+CREATE FUNCTION pricing.claim_page(first_call bigint, ids bigint[], token uuid, first_bytes bigint, page_bytes bigint, most_seconds double precision, most_requests integer, OUT call_id bigint, OUT wait_seconds double precision, OUT refusal text, OUT retry_after double precision) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.claim_page(bigint,bigint[],uuid,bigint,bigint,double precision,integer) TO pricing_worker;
 
 -- Takes one call of a provider's search for a person, within its limits and quota, and logs it as open, of a unit and a data type that the provider serves: commit before making it. Or says in a sentence why not now.
 CREATE FUNCTION pricing.claim_search(wanted_provider text, worker_name text, keys text[], wanted_type text, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
@@ -2214,7 +2223,7 @@ GRANT EXECUTE ON FUNCTION pricing.fail_operation(bigint,uuid,text,boolean,interv
 CREATE FUNCTION pricing.fail_opinions(from_call bigint, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_opinions(bigint,text) TO pricing_worker;
 
--- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that the claim still owned; a lost claim changes nothing.
+-- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled or unfinished, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that the claim still owned; a lost claim changes nothing.
 CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
 
@@ -2386,6 +2395,10 @@ GRANT EXECUTE ON FUNCTION pricing.insert_tasks(text[],text[],integer[],date[],da
 -- Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.
 TRIGGER FUNCTION pricing.instrument_paused() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Whether another open call with the key of this one goes before its next request: an older one, or one whose own next request is under way.
+CREATE FUNCTION pricing.is_before_page(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_before_page(pricing.collector_call_log,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Stale when the TTL has passed, when there is no time at all, or one more than a minute ahead. Refuses a TTL that is not positive.
 CREATE FUNCTION pricing.is_data_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
@@ -2397,6 +2410,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_forgotten(text,text) TO pricing_reader, pri
 -- Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call. What was given back or cancelled meanwhile is not in work, though its answer may still come.
 CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_worker;
+
+-- Whether the next call with a key is that of a page which waits for it. Whoever waits says so each second.
+CREATE FUNCTION pricing.is_kept_for_page(state pricing.provider_state, wanted_key text, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_kept_for_page(pricing.provider_state,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Whether finished tasks are kept in this leaf: not, if somebody has dropped it, or detached it to keep it.
 CREATE FUNCTION pricing.is_leaf(leaf text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -2445,6 +2462,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_stale(text,text,timestamp with time zone,in
 -- Asks the staleness function that the registry names for the type. Without a verdict it is stale.
 CREATE FUNCTION pricing.is_stale(data_type text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_stale(text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
+
+-- Whether a claim still owns one of the tasks of a call. A call without tasks (NULL) is its own claim. Locks nothing.
+CREATE FUNCTION pricing.is_still_claimed(of_call bigint, ids bigint[], token uuid) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_still_claimed(bigint,bigint[],uuid) TO pricing_reader, pricing_worker;
 
 -- Whether a task that failed so has its symbol to blame. All other kinds are trouble of the provider, its key or ours: the pair stays late.
 CREATE FUNCTION pricing.is_symbol_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -2879,6 +2900,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_watched_calendars() TO pricing_worker;
 CREATE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL::bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.open_breaker(text,text,bigint) TO pricing_worker;
 
+-- Logs the next request of a call as open, charged like its first. Only under the lock of the provider_state row.
+CREATE FUNCTION pricing.open_page(call pricing.collector_call_log, bytes bigint, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.open_page(pricing.collector_call_log,bigint,timestamp with time zone) TO pricing_worker;
+
 -- Providers that are to be asked about quarantined values now. Values whose pair has no second provider (any more) are asked about no more.
 CREATE FUNCTION pricing.opinions_due() RETURNS TABLE(provider text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.opinions_due() TO pricing_worker;
@@ -2921,6 +2946,10 @@ GRANT EXECUTE ON FUNCTION pricing.paced_share(tstzmultirange,timestamp with time
 -- How many of the units of a limit a key may have used by now. Those of a calendar day come with the trading hours of what is watched. Where nothing that is watched trades that day, all are there.
 CREATE FUNCTION pricing.paced_units(wanted pricing.provider_limits, key text, units bigint, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.paced_units(pricing.provider_limits,text,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Why the next request of a call may not be made now, and when to ask again; from until on, that is too late. NULL = it may be made.
+CREATE FUNCTION pricing.page_obstacle(call pricing.collector_call_log, state pricing.provider_state, ids bigint[], first_bytes bigint, page_bytes bigint, most_requests integer, until timestamp with time zone, now_ timestamp with time zone, OUT refusal text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.page_obstacle(pricing.collector_call_log,pricing.provider_state,bigint[],bigint,bigint,integer,timestamp with time zone,timestamp with time zone) TO pricing_worker;
 
 -- Pairs of a data type that back off because their last task died at a provider of trouble that others may have, too: of what, when it failed first, and when it was asked for last.
 CREATE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text) RETURNS TABLE(symbol text, failure_kind text, failing_since timestamp with time zone, asked_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
@@ -2993,6 +3022,10 @@ GRANT EXECUTE ON FUNCTION pricing.producers_beside_each_other() TO pricing_reade
 -- Makes pending what has waited long enough.
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
+
+-- Why a provider may not be asked the next request of a call now, whatever its limits leave, and when that ends: it or its key was switched off, its breaker has opened, its key pauses, or the delay between two calls is not over. NULL = it may.
+CREATE FUNCTION pricing.provider_obstacle(call pricing.collector_call_log, state pricing.provider_state, now_ timestamp with time zone, OUT refusal text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.provider_obstacle(pricing.collector_call_log,pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their back-off, and moves what waits to where it belongs now.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3302,9 +3335,13 @@ GRANT EXECUTE ON FUNCTION pricing.sessions_to_ask(text,text,text,date,date,times
 CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], units integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.set_key_limits(text,text,text[],integer[]) TO pricing_worker;
 
--- Closes a call and books its wire bytes, once; false when it was closed before.
+-- Closes a call and books its wire bytes, once; false when it was closed before. A page of it that is still open is closed with it.
 CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
+
+-- Closes the pages of a call that are still open, booking their estimate: none outlasts its call.
+CREATE FUNCTION pricing.settle_pages(of_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.settle_pages(bigint) TO pricing_worker;
 
 -- All that becomes of a call for latest prices of which every one is believed: stored, its tasks finished, the call settled. Returns how many values were added and revised; no row, with nothing changed, when the claim has lost any task.
 CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, stated_left integer, shown_units integer, shown_seconds integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
@@ -3491,6 +3528,10 @@ GRANT EXECUTE ON FUNCTION pricing.units_available(text,timestamp with time zone)
 CREATE FUNCTION pricing.units_in_force(wanted pricing.provider_limits, key text, now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.units_in_force(pricing.provider_limits,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- The units that a call may be charged now (units_left), and at most until a time (units) if nobody else uses any, with the limit that allows so few and when that is renewed.
+CREATE FUNCTION pricing.units_within_reach(call pricing.collector_call_log, until timestamp with time zone, now_ timestamp with time zone, OUT name text, OUT units bigint, OUT units_left bigint, OUT renewed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.units_within_reach(pricing.collector_call_log,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Units that a limit allows to a key, as a person has written.
 CREATE FUNCTION pricing.units_written(wanted pricing.provider_limits, key text) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.units_written(pricing.provider_limits,text) TO pricing_reader, pricing_worker;
@@ -3518,6 +3559,10 @@ GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text[],text[]) TO pricing_client, 
 -- Steps of prices as traded, between two days, that look like a split of which nobody has told: their days, and so many new shares for old ones. Adjusted histories jump there until a person enters it, or knows that it was a true move.
 CREATE FUNCTION pricing.untold_splits(wanted_type text, wanted_symbol text, first_day date, last_day date) RETURNS TABLE(ex_on date, new_shares integer, old_shares integer) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.untold_splits(text,text,date,date) TO pricing_reader, pricing_worker;
+
+-- The most requests and units that a call for these symbols, or for some of them, has used within a week without being done; and the units that this one has used itself (own).
+CREATE FUNCTION pricing.used_in_vain(call pricing.collector_call_log, now_ timestamp with time zone, OUT requests bigint, OUT units bigint, OUT own bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.used_in_vain(pricing.collector_call_log,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- The units that a key has used since a time, and when the last of them was.
 CREATE FUNCTION pricing.used_since(wanted_provider text, key text, since timestamp with time zone, OUT units bigint, OUT last_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;

@@ -100,3 +100,11 @@ class Call:
     @property
     def task_ids(self) -> list[int]:
         return [task.id for task in self.tasks]
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What a request needs of what is stored: the local days to ask for, and by symbol what its provider must know."""
+
+    window: Window | None
+    known: Mapping[str, Mapping[str, object]]

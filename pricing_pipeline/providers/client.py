@@ -23,7 +23,7 @@ import httpx
 from pydantic import SecretStr
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
-from pricing_pipeline.domain.calls import Call, Receipt, Response
+from pricing_pipeline.domain.calls import Call, Preparation, Receipt, Response
 from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.domain.windows import Window
@@ -247,24 +247,18 @@ class ProviderClient:
         return replace(fetched, answer=spellings.answer(fetched.answer))
 
     def make(
-        self,
-        call: Call,
-        symbols: Sequence[str],
-        *,
-        window: Window | None = None,
-        known: Known = NOTHING_KNOWN,
-        pages: Pages,
+        self, call: Call, symbols: Sequence[str], *, pages: Pages, prepared: Preparation | None = None
     ) -> Fetched:
-        """Make a claimed call for `symbols`, as `fetch` does; of the days of `window`, if storage has chosen some."""
+        """Make a claimed call for `symbols`, as `fetch` does, with what storage has prepared."""
         return self.fetch(
             call.fetcher,
             symbols,
-            window or call.window,
+            call.window if prepared is None else prepared.window,
             now=call.claimed_at,
             key_name=call.key_name,
             asset_class=call.asset_class,
             overrides=call.overrides,
-            known=known,
+            known=NOTHING_KNOWN if prepared is None else prepared.known,
             pages=pages,
         )
 

@@ -47,7 +47,7 @@ from pricing_pipeline.quarantine.opinions import Question
 from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline.queue.fair_order import FairOrder
 from pricing_pipeline.queue.pages import LONGEST_CALL_SECONDS, ClaimedPages
-from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh import settling, storages
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.registry import data_type_registry
 
@@ -488,11 +488,13 @@ class Refresher:
     def _settled(self, call: Call, pages: ClaimedPages) -> Tally:
         client = self._clients[call.provider]
         try:
-            fetched = client.make(call, call.symbols, pages=pages)
+            fetched = client.make(
+                call, call.symbols, pages=pages, prepared=storages.prepare(self._engine, call)
+            )
         except ProviderError as error:
             failure = error
         except (DatabaseError, DBAPIError):
-            raise  # while a page was claimed: the leases return the tasks
+            raise  # before or between its requests: the lease returns the tasks
         except PricingError as error:
             failure = Misconfigured(f"{call.provider} cannot be asked: {error}")
         except Exception as error:  # our own fault must be as visible as a provider's

@@ -7,12 +7,12 @@ else is stored as its provider says it, by one module with the functions of `Sto
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.domain.answers import Answer, Stored
-from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.calls import Call, Preparation
 from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.prices import documents
 
@@ -29,4 +29,21 @@ class Storage(Protocol):
         """
 
 
+@runtime_checkable
+class Preparing(Storage, Protocol):
+    """A storage without whose contents a provider cannot be asked."""
+
+    def prepare(self, connection: Connection, call: Call) -> Preparation:
+        """What the call needs of what is stored; only reads."""
+
+
 STORAGES: Mapping[Contents, Storage] = {Contents.DOCUMENTS: documents}
+
+
+def prepare(engine: Engine, call: Call) -> Preparation:
+    """What a call needs of what is stored; mostly nothing but its own window, and then no transaction."""
+    storage = STORAGES.get(call.fetcher.contents)
+    if not isinstance(storage, Preparing):
+        return Preparation(call.window, {})
+    with engine.begin() as connection:
+        return storage.prepare(connection, call)
