@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -76,7 +76,7 @@ Witness = Callable[[Request, Response], object]
 class Provider(Protocol):
     """One provider's dialect: builds requests and reads answers. Stateless and thread-safe.
 
-    How it is asked is either of OneRequest and SeveralRequests.
+    How it is asked is either of OneRequest and SeveralRequests (dialogue.py).
     """
 
     @property
@@ -109,80 +109,6 @@ class Provider(Protocol):
 
     def authorize(self, key: str) -> Mapping[str, str]:
         """The headers that carry the key. A header, never the query: URLs end up in logs."""
-
-
-@runtime_checkable
-class OneRequest(Provider, Protocol):
-    """A provider of which each call is one request."""
-
-    def build(
-        self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
-    ) -> Request:
-        """The request for accepted symbols; `now` (UTC) is for APIs whose latest days must be asked by date.
-
-        Raises SettingsError for a fetcher that it does not serve, InvalidRange for a window in the wrong order or too
-        long, ValueError for too many symbols.
-        """
-
-    def parse(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        response: Response,
-        *,
-        now: datetime,
-    ) -> Answer:
-        """Read an answer; `now` (UTC) is the time against which future stamps are judged.
-
-        Raises a ProviderError if the whole call failed. Otherwise every requested symbol is in exactly one of values
-        (observations or records), failures and empty. One bad symbol or day never affects another.
-        """
-
-
-@runtime_checkable
-class SeveralRequests(Provider, Protocol):
-    """A provider that may need several requests for one call: further pages, or one request for each product."""
-
-    def ask(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        known: Known,
-        *,
-        now: datetime,
-    ) -> Dialogue:
-        """Yield the requests for accepted symbols, and return the answer.
-
-        Each request after the first is made when limits allow, which may take minutes; nothing is made if one of them
-        brings an error. `known` is what storage knows of each symbol, in the provider's spelling. Raises before its
-        first request as OneRequest.build does, and later a ProviderError if the whole call failed.
-        """
-
-
-def dialogue_of(
-    provider: Provider,
-    fetcher: Fetcher,
-    symbols: Sequence[str],
-    window: Window | None,
-    known: Known,
-    *,
-    now: datetime,
-) -> Dialogue:
-    """How a provider is asked for symbols, whether that takes one request or several."""
-    if isinstance(provider, SeveralRequests):
-        return provider.ask(fetcher, symbols, window, known, now=now)
-    if isinstance(provider, OneRequest):
-        return _one_request(provider, fetcher, symbols, window, now)
-    raise TypeError(f"{provider.name} can neither build a request nor ask; see docs/adding-a-provider.md")
-
-
-def _one_request(
-    provider: OneRequest, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, now: datetime
-) -> Dialogue:
-    response = yield provider.build(fetcher, symbols, window, now=now)
-    return provider.parse(fetcher, symbols, window, response, now=now)
 
 
 class Schema(BaseModel):

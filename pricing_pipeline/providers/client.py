@@ -7,19 +7,15 @@ in the request's header. Other modules decide on rate limits, quotas and retries
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote, urlencode
 
-import httpcore
-import httpx
 from pydantic import SecretStr
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
@@ -32,9 +28,7 @@ from pricing_pipeline.errors import (
     KeyRefused,
     Misconfigured,
     PricingError,
-    ProviderDown,
     ProviderError,
-    SchemaDrift,
     SettingsError,
     Unfinished,
 )
@@ -47,7 +41,6 @@ from pricing_pipeline.providers.base import (
     Witness,
     capped,
     check_answer,
-    dialogue_of,
     key_setting,
     refusal,
     require_fetcher,
@@ -55,21 +48,18 @@ from pricing_pipeline.providers.base import (
     shown_limit,
     units_left,
 )
+from pricing_pipeline.providers.dialogue import (
+    Pages,
+    Spent,
+    Uncounted,
+    dialogue_of,
+)
 from pricing_pipeline.providers.fetched import Fetched
-from pricing_pipeline.providers.paging import HOPELESS_SECONDS, MAX_REQUESTS, Pages, Uncounted
 from pricing_pipeline.providers.searches import SEARCHES, Searched
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME, check_agent, checked_keys, echoes_of
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
-from pricing_pipeline.providers.transport import (
-    AddressRefused,
-    BoundedTransport,
-    DeadlinePassed,
-    Exchange,
-    Resolver,
-    WireBudgetSpent,
-    checked_base_url,
-)
-from pricing_pipeline.providers.unpacking import BrokenGzip, UnknownEncoding, UnpackedTooLarge, Unpacker
+from pricing_pipeline.providers.transport import Resolver, checked_base_url
+from pricing_pipeline.providers.wire import Wire
 
 try:
     _VERSION = version("pricing-pipeline")
@@ -77,14 +67,10 @@ except PackageNotFoundError:  # run from a checkout
     _VERSION = "0"
 USER_AGENT = f"pricing-pipeline/{_VERSION}"
 
-_HEADERS = ((b"Accept", b"application/json"), (b"Accept-Encoding", b"gzip"))
-
 DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
 """The most bytes of one answer, on the wire and unpacked. The largest, mfapi's list of all schemes, has about 10 MB."""
 
-MAX_OF_ALL_PAGES = 4
-"""How many times as much all answers of one call may have together."""
 MAX_DOCUMENT_BYTES = 2 * 1024 * 1024
 """The most bytes of an answer with documents, which is searched for keys in every form. The largest have 100 kB."""
 _MOST_OF_AN_ERROR = 64 * 1024
@@ -108,28 +94,6 @@ class _Ways:
     key_name: str
     witness: Witness | None
     pages: Pages
-
-
-@dataclass(slots=True)
-class _Spent:
-    """What the requests of one call have cost so far, each in bytes on the wire, and what came."""
-
-    wire_bytes: list[int] = field(default_factory=list)
-    bodies: list[bytes] = field(default_factory=list)
-    status: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    is_unannounced: bool = False
-
-    def count(self, response: Response, *, is_unannounced: bool) -> None:
-        if not self.wire_bytes:
-            self.is_unannounced = is_unannounced
-        self.wire_bytes.append(response.wire_bytes)
-        self.status, self.headers = response.status, response.headers
-
-    @property
-    def first(self) -> int:
-        """What is booked to the call itself; the rest is booked to its pages."""
-        return self.wire_bytes[0] if self.wire_bytes else 0
 
 
 class ProviderClient:
@@ -162,17 +126,11 @@ class ProviderClient:
         self.base_url = checked_base_url(
             provider.name, base_url or provider.base_url, sends_key=provider.needs_key
         )
-        self._deadline = deadline
         self._large_body = threading.Lock()
         self._max_bytes = max_bytes
-        # Reading the certificate store takes up to half a second, and the sandbox does not need it.
-        secure = self.base_url.startswith("https:")
-        self._transport = BoundedTransport(
-            resolve=resolve, ssl_context=httpx.create_ssl_context(trust_env=False) if secure else None
+        self._wire = Wire(
+            provider.name, self.base_url, deadline=deadline, resolve=resolve, hide=self.hide_keys
         )
-        url = httpx.URL(self.base_url)
-        self._origin = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=b"/")
-        self._base_path = url.raw_path.rstrip(b"/")
 
     def __repr__(self) -> str:
         return f"ProviderClient({self.provider.name!r}, {self.base_url!r})"
@@ -206,7 +164,7 @@ class ProviderClient:
 
     def close(self) -> None:
         """Close the pooled connections."""
-        self._transport.close()
+        self._wire.close()
 
     def fetch(
         self,
@@ -297,7 +255,7 @@ class ProviderClient:
         self._check_batch(fetcher, len(sent), window)
         has_texts = fetcher.contents is not Contents.PRICES
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if has_texts else self._max_bytes
-        spent = _Spent()
+        spent = Spent()
         with closing(dialogue_of(self.provider, fetcher, sent, window, known, now=now)) as dialogue:
             answer = self._converse(dialogue, sent, most, ways, spent, now, has_texts=has_texts)
         answer = self._scrubbed(answer)
@@ -318,7 +276,7 @@ class ProviderClient:
         symbols: Sequence[str],
         max_bytes: int,
         ways: _Ways,
-        spent: _Spent,
+        spent: Spent,
         now: datetime,
         *,
         has_texts: bool,
@@ -333,12 +291,12 @@ class ProviderClient:
                 ways.witness(request, self._for_people(response))
             with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
                 response = self._without_key(response, has_texts=has_texts)
-                self._keep(response.body, max_bytes, spent)
+                spent.keep(self.provider.name, response.body, max_bytes)
                 step = self._step(dialogue, symbols, response, spent, now)
         return step
 
     def _exchange(
-        self, request: Request, key: SecretStr | None, max_bytes: int, pages: Pages, spent: _Spent
+        self, request: Request, key: SecretStr | None, max_bytes: int, pages: Pages, spent: Spent
     ) -> Response:
         """Make a request: the first one as the call, each other one as a page of it."""
         if not spent.wire_bytes:
@@ -346,7 +304,7 @@ class ProviderClient:
             spent.count(response, is_unannounced=is_unannounced)
             return response
         try:
-            self._check_requests(spent)
+            spent.check_requests(self.provider.name)
             pages.begin(spent.wire_bytes)
             try:
                 response, is_unannounced = self._send(request, key, max_bytes)
@@ -375,29 +333,8 @@ class ProviderClient:
         )
         return response
 
-    def _check_requests(self, spent: _Spent) -> None:
-        if len(spent.wire_bytes) < MAX_REQUESTS:
-            return
-        raise Unfinished(
-            f"{self.provider.name} needs more than the {MAX_REQUESTS} requests that one call may make. Nothing of it "
-            "is stored. Ask for fewer symbols in a call: `pricing-pipeline provider change` lowers it.",
-            retry_after=HOPELESS_SECONDS,
-        )
-
-    def _keep(self, body: bytes, max_bytes: int, spent: _Spent) -> None:
-        """Keep what came as evidence. Raises SchemaDrift if all answers of a call are too much together."""
-        spent.bodies.append(body)
-        most = max_bytes * MAX_OF_ALL_PAGES
-        if len(spent.bodies) > 1 and sum(map(len, spent.bodies)) > most:
-            raise SchemaDrift(
-                f"{self.provider.name} sent more than the {most} bytes that all answers of one call may have. "
-                "Nothing was stored.",
-                http_status=spent.status,
-                wire_bytes=spent.first,
-            )
-
     def _step(
-        self, dialogue: Dialogue, symbols: Sequence[str], response: Response, spent: _Spent, now: datetime
+        self, dialogue: Dialogue, symbols: Sequence[str], response: Response, spent: Spent, now: datetime
     ) -> Request | Answer:
         """What the provider makes of a response: its next request, or the answer. An error has the call's cost."""
         try:
@@ -457,68 +394,8 @@ class ProviderClient:
         return keys[name]
 
     def _send(self, request: Request, key: SecretStr | None, max_bytes: int) -> tuple[Response, bool]:
-        """Exchange bytes; returns the response, and whether its size was not announced."""
         headers = self.provider.authorize(key.get_secret_value()) if key else {}
-        with self._transport.exchange(seconds=self._deadline, max_bytes=max_bytes) as exchange:
-            seen: list[int] = []
-            try:
-                return self._stream(request, headers, exchange, seen)
-            except _FAULTS as fault:
-                error = self._error(fault, exchange, seen[0] if seen else None)
-        # Outside the except block, so that no traceback leads to the request and its header.
-        raise error
-
-    def _stream(
-        self, request: Request, headers: Mapping[str, str], exchange: Exchange, seen: list[int]
-    ) -> tuple[Response, bool]:
-        target = self._base_path + _target(request)
-        headers = {"User-Agent": self._user_agent or USER_AGENT, **headers}
-        if request.json is not None:
-            headers["Content-Type"] = "application/json"
-        sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]
-        with self._transport.send(self._origin, target, sent, _content(request)) as answer:
-            seen.append(answer.status)
-            fields: dict[str, str] = {}
-            for raw_name, raw_value in answer.headers:
-                name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-                fields[name] = f"{fields[name]}, {value}" if name in fields else value
-            unpack = Unpacker(fields.get("content-encoding", ""), exchange.max_bytes)
-            for chunk in answer.iter_stream():
-                unpack.feed(chunk)
-            response = Response(
-                status=answer.status, headers=fields, body=unpack.finish(), wire_bytes=exchange.received
-            )
-            return response, "content-length" not in fields
-
-    def _error(self, fault: Exception, exchange: Exchange, status: int | None) -> ProviderError:
-        name, arrived = self.provider.name, f"{exchange.received} bytes had arrived"
-        kind: type[ProviderError] = ProviderDown
-        match fault:
-            case DeadlinePassed() | httpcore.TimeoutException():
-                message = f"{name} gave no complete answer within {self._deadline:g} s ({arrived})"
-            case WireBudgetSpent() if not exchange.has_head:
-                kind = SchemaDrift
-                message = f"{name} sent headers or interim answers without end ({arrived})"
-            case WireBudgetSpent() | UnpackedTooLarge():
-                kind = SchemaDrift
-                message = f"{name} sent more than the {exchange.max_bytes} bytes that one answer may have"
-            case AddressRefused():
-                message = (
-                    f"{name} was not asked: {fault}. If that is meant, write the address itself into "
-                    "its base URL"
-                )
-            case UnknownEncoding():
-                kind = SchemaDrift
-                message = (
-                    f"{name} answered in the unasked encoding {safe_words(self.hide_keys(str(fault)))!r}"
-                )
-            case BrokenGzip():
-                message = f"{name} sent a body that does not unpack ({arrived})"
-            case _:
-                words = safe_words(self.hide_keys(str(fault)))
-                message = f"{name} could not be asked or broke off: {words} ({arrived})"
-        message = self.hide_keys(f"{message}. It is asked again later; base URL: {self.base_url}")
-        return kind(message, http_status=status, wire_bytes=exchange.received)
+        return self._wire.send(request, {"User-Agent": self._user_agent or USER_AGENT, **headers}, max_bytes)
 
     def _never_known(self, symbol: str) -> SymbolFailure:
         return SymbolFailure(
@@ -576,30 +453,3 @@ class ProviderClient:
         if self.hide_keys(together) != together:
             headers = {name: self.hide_keys(value) for name, value in headers.items()}
         return replace(response, body=hide(response.body), headers=headers)
-
-
-def _target(request: Request) -> bytes:
-    """Path and query for the request line; characters that the path has escaped already stay as they are."""
-    path = quote(request.path, safe="/%:@!$&'()*+,;=~")
-    return f"{path}?{urlencode(request.params)}".encode() if request.params else path.encode()
-
-
-def _content(request: Request) -> bytes | None:
-    """The body of a POST, which is empty without `json`; a GET has none."""
-    if request.method == "GET":
-        return None
-    return b"" if request.json is None else json.dumps(request.json, ensure_ascii=False).encode()
-
-
-_FAULTS = (
-    httpcore.TimeoutException,
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.UnsupportedProtocol,
-    DeadlinePassed,
-    WireBudgetSpent,
-    AddressRefused,
-    UnpackedTooLarge,
-    UnknownEncoding,
-    BrokenGzip,
-)

@@ -23,8 +23,8 @@ from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PricingError, UnknownValue
 from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.dialogue import Pages
 from pricing_pipeline.providers.fetched import Fetched
-from pricing_pipeline.providers.paging import Pages
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.pages import BY_HAND_SECONDS, ClaimedPages
 

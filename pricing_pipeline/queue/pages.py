@@ -16,7 +16,7 @@ from pricing_pipeline.db.errors import is_locked, transact
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.calls import Call, Receipt
 from pricing_pipeline.errors import Unfinished
-from pricing_pipeline.providers.paging import MAX_REQUESTS
+from pricing_pipeline.providers.dialogue import MAX_REQUESTS
 from pricing_pipeline.queue import limits
 
 LONGEST_CALL_SECONDS = 300.0

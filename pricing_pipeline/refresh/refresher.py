@@ -32,10 +32,7 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
-    ClientFault,
     DatabaseError,
-    Misconfigured,
-    PricingError,
     ProviderError,
     ReadReplica,
     SettingsError,
@@ -47,7 +44,8 @@ from pricing_pipeline.quarantine.opinions import Question
 from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline.queue.fair_order import FairOrder
 from pricing_pipeline.queue.pages import LONGEST_CALL_SECONDS, ClaimedPages
-from pricing_pipeline.refresh import settling, storages
+from pricing_pipeline.refresh import making, settling
+from pricing_pipeline.refresh.making import with_pages
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.registry import data_type_registry
 
@@ -396,7 +394,7 @@ class Refresher:
         call = question.call
         pages = ClaimedPages(self._engine, call, stopping=self._stopping)
         wire_bytes = opinions.put(self._engine, self._clients[call.provider], question, pages)
-        return _with_pages(
+        return with_pages(
             Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider}), call, pages
         )
 
@@ -481,35 +479,12 @@ class Refresher:
             self._on_report([tallies[name] for name in sorted(tallies)])
 
     def _make(self, call: Call) -> Tally:
-        """Make one call, with all its requests, and settle it; runs in a thread of the pool."""
+        """Make one call and settle it; runs in a thread of the pool."""
         pages = ClaimedPages(self._engine, call, stopping=self._stopping)
-        return _with_pages(self._settled(call, pages), call, pages)
-
-    def _settled(self, call: Call, pages: ClaimedPages) -> Tally:
-        client = self._clients[call.provider]
-        try:
-            fetched = client.make(
-                call, call.symbols, pages=pages, prepared=storages.prepare(self._engine, call)
-            )
-        except ProviderError as error:
-            failure = error
-        except (DatabaseError, DBAPIError):
-            raise  # before or between its requests: the lease returns the tasks
-        except PricingError as error:
-            failure = Misconfigured(f"{call.provider} cannot be asked: {error}")
-        except Exception as error:  # our own fault must be as visible as a provider's
-            _LOG.exception("call %d to %s failed because of our own fault", call.id, call.provider)
-            failure = ClientFault(f"the call to {call.provider} failed because of our own fault: {error!r}")
-        else:
-            return settling.settle_answer(
-                self._engine, call, fetched, autocommit=self._autocommit, turn=self._settling
-            )
-        return settling.settle_failure(self._engine, call, failure)
-
-
-def _with_pages(tally: Tally, call: Call, pages: ClaimedPages) -> Tally:
-    """The tally of a call, and of its pages, which are calls of their own."""
-    tally.calls += pages.made
-    tally.latest_calls += pages.made if call.window is None and call.tasks else 0
-    tally.wire_bytes += pages.wire_bytes
-    return tally
+        outcome = making.make(self._engine, self._clients[call.provider], call, pages)
+        if isinstance(outcome, ProviderError):
+            return with_pages(settling.settle_failure(self._engine, call, outcome), call, pages)
+        tally = settling.settle_answer(
+            self._engine, call, outcome, autocommit=self._autocommit, turn=self._settling
+        )
+        return with_pages(tally, call, pages)

@@ -273,6 +273,7 @@ CONSEQUENCE: dict[FailureKind, tuple[str, int]] = {
     FailureKind.REQUEST_REFUSED: AGAIN,
     FailureKind.MISCONFIGURED: DEAD,
     FailureKind.THROTTLED: SNOOZED,
+    FailureKind.UNFINISHED: SNOOZED,
     FailureKind.KEY_REFUSED: SNOOZED,
     FailureKind.IMPLAUSIBLE: AGAIN,
     FailureKind.STALE_SOURCE: AGAIN,

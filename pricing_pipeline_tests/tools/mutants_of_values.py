@@ -117,7 +117,7 @@ MUTANTS = (
     ),
     Mutant(
         "usage is the unpacked body",
-        "pricing_pipeline/providers/client.py",
+        "pricing_pipeline/providers/wire.py",
         "",
         "body=unpack.finish(), wire_bytes=exchange.received\n",
         "body=(whole := unpack.finish()), wire_bytes=len(whole)\n",
@@ -289,7 +289,7 @@ MUTANTS = (
     ),
     Mutant(
         "a call has no deadline",
-        "pricing_pipeline/providers/client.py",
+        "pricing_pipeline/providers/wire.py",
         "",
         "exchange(seconds=self._deadline,",
         "exchange(seconds=12.0,",

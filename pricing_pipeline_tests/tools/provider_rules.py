@@ -21,6 +21,7 @@ SHARED = frozenset(
         "client",
         "configured",
         "currencies",
+        "dialogue",
         "fetched",
         "flat",
         "noise",
@@ -30,6 +31,7 @@ SHARED = frozenset(
         "transport",
         "unpacking",
         "values",
+        "wire",
     }
 )
 

@@ -22,8 +22,7 @@ BEGIN
     SELECT c.provider, c.key_name, c.outcome, c.failure_kind, c.error, s.probe_call, s.breaker, s.breaker_since, k.throttles,
            -- A page says nothing: its call does, when it has its answer.
            c.page_of IS NULL AND (pricing.is_outage(c.failure_kind) OR EXISTS (
-               SELECT FROM pricing.outages o
-               WHERE (o.provider, o.data_type) = (c.provider, c.data_type) AND o.answered_at IS NULL)) AS is_noted
+               SELECT FROM pricing.outages o WHERE (o.provider, o.data_type) = (c.provider, c.data_type) AND o.answered_at IS NULL)) AS is_noted
     INTO call FROM pricing.collector_call_log c LEFT JOIN pricing.provider_state s USING (provider)
     LEFT JOIN pricing.provider_keys k ON (k.provider, k.key_name) = (c.provider, c.key_name)
     WHERE c.call_id = judged;

@@ -1,0 +1,166 @@
+"""How a call is asked: by one request or several, and who lets the further ones be made.
+
+The client makes each (client.py). Whether limits allow it is decided where calls are claimed (queue/pages.py), since no
+provider and no client knows the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.calls import Receipt, Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import SchemaDrift, Unfinished
+from pricing_pipeline.providers.base import Dialogue, Known, Provider, Request
+
+MAX_REQUESTS = 50
+"""The most requests of one call. Whatever needs more must be asked in smaller parts."""
+MAX_OF_ALL_PAGES = 4
+"""How many times as much as one answer all answers of one call may have together."""
+HOPELESS_SECONDS = 3600.0
+"""When a call is tried again that needs more requests than one call may make. Sooner, it would end alike."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the requests of one call have cost so far, each in bytes on the wire, and what came."""
+
+    wire_bytes: list[int] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_unannounced: bool = False
+
+    def count(self, response: Response, *, is_unannounced: bool) -> None:
+        if not self.wire_bytes:
+            self.is_unannounced = is_unannounced
+        self.wire_bytes.append(response.wire_bytes)
+        self.status, self.headers = response.status, response.headers
+
+    @property
+    def first(self) -> int:
+        """What is booked to the call itself; the rest is booked to its pages."""
+        return self.wire_bytes[0] if self.wire_bytes else 0
+
+    def check_requests(self, provider: str) -> None:
+        """Raise Unfinished if the call may not make another request."""
+        if len(self.wire_bytes) >= MAX_REQUESTS:
+            raise Unfinished(
+                f"{provider} needs more than the {MAX_REQUESTS} requests that one call may make. Nothing of it is "
+                "stored. Ask for fewer symbols in a call: `pricing-pipeline provider change` lowers it.",
+                retry_after=HOPELESS_SECONDS,
+            )
+
+    def keep(self, provider: str, body: bytes, max_bytes: int) -> None:
+        """Keep what came as evidence. Raises SchemaDrift if all answers are too much together."""
+        self.bodies.append(body)
+        most = max_bytes * MAX_OF_ALL_PAGES
+        if len(self.bodies) > 1 and sum(map(len, self.bodies)) > most:
+            raise SchemaDrift(
+                f"{provider} sent more than the {most} bytes that all answers of one call may have. "
+                "Nothing was stored.",
+                http_status=self.status,
+                wire_bytes=self.first,
+            )
+
+
+class Pages(Protocol):
+    """Lets one call make requests after its first: each is a call of its own in the call log."""
+
+    def begin(self, spent: Sequence[int]) -> None:
+        """Have the next request allowed and logged; this may take minutes.
+
+        `spent` are the bytes on the wire of each request of the call so far. Raises Unfinished if it may not be made.
+        """
+
+    def end(self, receipt: Receipt) -> None:
+        """Settle the request that has been begun."""
+
+
+class Uncounted:
+    """Lets all requests through: for a caller that books the call afterwards (`Fetched.page_bytes`), and for tests."""
+
+    def begin(self, spent: Sequence[int]) -> None:
+        """Allow it."""
+
+    def end(self, receipt: Receipt) -> None:
+        """Nothing is booked."""
+
+
+@runtime_checkable
+class OneRequest(Provider, Protocol):
+    """A provider of which each call is one request."""
+
+    def build(
+        self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
+    ) -> Request:
+        """The request for accepted symbols; `now` (UTC) is for APIs whose latest days must be asked by date.
+
+        Raises SettingsError for a fetcher that it does not serve, InvalidRange for a window in the wrong order or too
+        long, ValueError for too many symbols.
+        """
+
+    def parse(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        response: Response,
+        *,
+        now: datetime,
+    ) -> Answer:
+        """Read an answer; `now` (UTC) is the time against which future stamps are judged.
+
+        Raises a ProviderError if the whole call failed. Otherwise every requested symbol is in exactly one of values
+        (observations or records), failures and empty. One bad symbol or day never affects another.
+        """
+
+
+@runtime_checkable
+class SeveralRequests(Provider, Protocol):
+    """A provider that may need several requests for one call: further pages, or one request for each product."""
+
+    def ask(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        known: Known,
+        *,
+        now: datetime,
+    ) -> Dialogue:
+        """Yield the requests for accepted symbols, and return the answer.
+
+        Each request after the first is made when limits allow, which may take minutes; nothing is made if one of them
+        brings an error. `known` is what storage knows of each symbol, in the provider's spelling. Raises before its
+        first request as OneRequest.build does, and later a ProviderError if the whole call failed.
+        """
+
+
+def dialogue_of(
+    provider: Provider,
+    fetcher: Fetcher,
+    symbols: Sequence[str],
+    window: Window | None,
+    known: Known,
+    *,
+    now: datetime,
+) -> Dialogue:
+    """How a provider is asked for symbols, whether that takes one request or several."""
+    if isinstance(provider, SeveralRequests):
+        return provider.ask(fetcher, symbols, window, known, now=now)
+    if isinstance(provider, OneRequest):
+        return _one_request(provider, fetcher, symbols, window, now)
+    raise TypeError(f"{provider.name} can neither build a request nor ask; see docs/adding-a-provider.md")
+
+
+def _one_request(
+    provider: OneRequest, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, now: datetime
+) -> Dialogue:
+    response = yield provider.build(fetcher, symbols, window, now=now)
+    return provider.parse(fetcher, symbols, window, response, now=now)
