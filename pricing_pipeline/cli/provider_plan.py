@@ -192,7 +192,7 @@ def _count(connection: Connection, provider: str, key_name: str, plan: Plan, fet
         "data_type": plan.check.type,
         "symbol": plan.check.symbol,
         "fetcher": _fetcher(plan).value,
-        "wire_bytes": fetched.wire_bytes,
+        "wire_bytes": [fetched.wire_bytes, *fetched.page_bytes],
         "http_status": fetched.http_status,
     }
     connection.execute(query("plans.count_check"), parameters)

@@ -24,6 +24,7 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Provider, Request, key_setting
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
 from pricing_pipeline.queue import limits
+from pricing_pipeline.queue.pages import BY_HAND_SECONDS, ClaimedPages, HandMade
 from pricing_pipeline.registry import data_type_registry, plans, spellings
 from pricing_pipeline.settings import Settings, load_settings
 
@@ -90,7 +91,10 @@ def record(
 
 
 def _tell(provider: str, facts: Mapping[str, object]) -> None:
-    typer.echo(f"{provider} answered HTTP {facts['http_status']}, {facts['bytes']} bytes: {facts['file']}")
+    requests = f" to {facts['requests']} requests" if facts["requests"] != 1 else ""
+    typer.echo(
+        f"{provider} answered HTTP {facts['http_status']}, {facts['bytes']} bytes{requests}: {facts['file']}"
+    )
     if facts["error"]:
         typer.echo(f"It reads as a failure: {facts['error']}")
 
@@ -150,6 +154,7 @@ def _record(engine: Engine, settings: Settings, client: ProviderClient, wanted: 
             now=at,
             key_name=key_name,
             witness=lambda request, response: seen.append((request, response)),
+            pages=ClaimedPages(engine, HandMade(call_id, client.provider.name), seconds=BY_HAND_SECONDS),
         )
         with engine.begin() as connection:
             limits.settle(connection, call_id, fetched.receipt)
@@ -161,26 +166,28 @@ def _record(engine: Engine, settings: Settings, client: ProviderClient, wanted: 
             limits.settle_failed(connection, call_id, client.provider.name, key_name, error, message)
     if not seen:
         raise PricingError(f"{message.rstrip('. ')}. Nothing was recorded.") from error
-    ((request, response),) = seen
-    wanted.recording.write(
-        client.base_url,
-        request,
-        response,
-        asked={
-            "data_type": wanted.data_type,
-            "fetcher": wanted.fetcher.value,
-            "symbols": wanted.symbols,
-            "at": at.isoformat(),
-        },
-        kind="sandbox" if settings.sandbox else "recorded",
-        hide=client.hide_keys,
-    )
+    for number, (request, response) in enumerate(seen, 1):
+        wanted.recording.page(number).write(
+            client.base_url,
+            request,
+            response,
+            asked={
+                "data_type": wanted.data_type,
+                "fetcher": wanted.fetcher.value,
+                "symbols": wanted.symbols,
+                "at": at.isoformat(),
+            },
+            kind="sandbox" if settings.sandbox else "recorded",
+            hide=client.hide_keys,
+        )
+    _, response = seen[0]
     return {
         "data_type": wanted.data_type,
         "file": str(wanted.recording.body_of(response)),
         "meta": str(wanted.recording.meta),
-        "http_status": response.status,
-        "bytes": len(response.body),
+        "http_status": seen[-1][1].status,
+        "bytes": sum(len(response.body) for _, response in seen),
+        "requests": len(seen),
         "error": message or None,
     }
 

@@ -44,6 +44,10 @@ class Recording:
         # No dot: a body must not look like the facts of another one.
         return cls(folder / provider, re.sub("[^A-Za-z0-9-]+", "_", words)[:_MOST_OF_A_NAME])
 
+    def page(self, number: int) -> Recording:
+        """The place of the answer to the call's request of this number, from 1; the first one is the call's own."""
+        return self if number == 1 else Recording(self.folder, f"{self.name}_page{number}")
+
     @property
     def meta(self) -> Path:
         return self.folder / f"{self.name}.meta.json"
@@ -93,6 +97,7 @@ class Recording:
             "kind": kind,
             "url_requested": hide(f"{url}?{urlencode(request.params)}" if request.params else url),
             "asked_path": hide(request.path),
+            **_posted(request, hide),
             "http_status": response.status,
             "headers": _kept(response.headers),
             "body_file": self.body_of(response).name,
@@ -110,6 +115,13 @@ class Recording:
 
     def _bodies(self) -> list[Path]:
         return [self.folder / f"{self.name}{suffix}" for suffix in _SUFFIXES]
+
+
+def _posted(request: Request, hide: Callable[[str], str]) -> dict[str, object]:
+    """What a POST has sent; of a GET its path and query say all."""
+    if request.method == "GET":
+        return {}
+    return {"method": request.method, "json": hide(json.dumps(request.json, ensure_ascii=False))}
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:

@@ -29,6 +29,14 @@ _LOCKED_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
+class HandMade:
+    """A call that a person makes: it has no task."""
+
+    id: int
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Claimed:
     call_id: int | None
     wait_seconds: float | None
@@ -45,7 +53,7 @@ class ClaimedPages:
     def __init__(
         self,
         engine: Engine,
-        call: Call,
+        call: Call | HandMade,
         *,
         seconds: float = LONGEST_CALL_SECONDS,
         stopping: threading.Event | None = None,
@@ -95,8 +103,8 @@ class ClaimedPages:
         call = self._call
         parameters = {
             "first_call": call.id,
-            "ids": call.task_ids if call.tasks else None,
-            "token": call.claim_token,
+            "ids": call.task_ids if isinstance(call, Call) and call.tasks else None,
+            "token": call.claim_token if isinstance(call, Call) else None,
             "first_bytes": spent[0],
             "page_bytes": max(spent),
             "most_seconds": self._seconds,

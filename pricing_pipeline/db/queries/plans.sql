@@ -54,13 +54,17 @@ WHERE data_type = :data_type
   AND (default_ttl_minutes, staleness_function, is_active) IS DISTINCT FROM (:ttl_minutes, :staleness_function, :is_active);
 
 -- name: count_check
--- Count the one call that has tried a key.
+-- Count the call that has tried a key, and its pages.
+WITH made AS (
+    SELECT b.bytes, b.number, nextval('pricing.call_id_seq') AS call_id
+    FROM unnest(CAST(:wire_bytes AS bigint[])) WITH ORDINALITY AS b (bytes, number))
 INSERT INTO pricing.collector_call_log
-    (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, wire_bytes, worker, started_at,
-     finished_at, outcome, http_status)
-SELECT c.provider, :key_name, :data_type, ARRAY[CAST(:symbol AS text)], '-infinity', 'infinity', c.units_per_call + c.units_per_symbol,
-       :wire_bytes, :wire_bytes, 'provider use', pricing.clock(), pricing.clock(), 'ok', :http_status
-FROM pricing.provider_capabilities c WHERE (c.provider, c.fetcher) = (:provider, :fetcher);
+    (call_id, provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, wire_bytes, worker, started_at,
+     finished_at, outcome, http_status, page_of)
+SELECT m.call_id, c.provider, :key_name, :data_type, ARRAY[CAST(:symbol AS text)], '-infinity', 'infinity', c.units_per_call + c.units_per_symbol,
+       m.bytes, m.bytes, 'provider use', pricing.clock(), pricing.clock(), 'ok', :http_status,
+       CASE WHEN m.number > 1 THEN (SELECT f.call_id FROM made f WHERE f.number = 1) END
+FROM made m CROSS JOIN pricing.provider_capabilities c WHERE (c.provider, c.fetcher) = (:provider, :fetcher);
 
 -- name: routes_of_symbols
 -- The routes of single symbols to a provider, whoever has added them.

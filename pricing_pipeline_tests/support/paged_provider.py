@@ -1,0 +1,194 @@
+"""A provider whose prices come on several pages, asked for by POST, and a real server of it.
+
+Page by page it answers about each symbol in the order asked, `per_page` of them. What a page does instead is said by
+`PagedServer.instead`: page -> status, headers and body.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pricing_pipeline.domain.answers import Answer, SymbolFailure
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.observations import Observation, Rows
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.providers.base import (
+    Dialogue,
+    Known,
+    Request,
+    Schema,
+    decode_json,
+    refusal,
+    validate,
+    words_of,
+)
+
+NAME = "paged"
+
+
+class _Row(Schema):
+    symbol: str
+    close: str
+    at: str
+
+
+class _Page(Schema):
+    rows: list[_Row]
+    next: int | None = None
+
+
+class Paged:
+    """Quotes in pages. `known` may say under "currency" what a symbol is quoted in."""
+
+    name = NAME
+    base_url = "https://paged.example"
+    needs_key = True
+    fetchers = frozenset({Fetcher.QUOTE})
+
+    def accepts(self, symbol: str) -> bool:
+        return symbol.isalnum()
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        return symbol.lower()
+
+    def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
+        return 100
+
+    def max_window_days(self, fetcher: Fetcher) -> int | None:
+        return None
+
+    def authorize(self, key: str) -> Mapping[str, str]:
+        return {"X-Key": key}
+
+    def ask(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        known: Known,
+        *,
+        now: datetime,
+    ) -> Dialogue:
+        if fetcher is not Fetcher.QUOTE:
+            raise SettingsError(f"{self.name} cannot fetch {fetcher}")
+        if not 0 < len(symbols) <= 100:
+            raise ValueError(f"{len(symbols)} symbols are not 1 to 100")
+        rows: list[_Row] = []
+        page: int | None = 1
+        while page is not None:
+            response = yield Request("/prices", method="POST", json={"symbols": list(symbols), "page": page})
+            answered = self._page(response, now)
+            rows += answered.rows
+            page = answered.next
+        return _answer(symbols, rows, known)
+
+    def _page(self, response: Response, now: datetime) -> _Page:
+        error = refusal(self.name, response, now=now, detail=words_of(response))
+        if error is not None:
+            raise error
+        return validate(_Page, decode_json(self.name, response), "a page of prices")
+
+
+def _answer(symbols: Sequence[str], rows: Sequence[_Row], known: Known) -> Answer:
+    found = {row.symbol: row for row in rows if row.symbol in symbols}
+    return Answer(
+        observations=Rows(_observation(row, known) for row in found.values()),
+        failures=tuple(
+            SymbolFailure(symbol, "unknown_symbol", "it is on no page")  # type: ignore[arg-type]
+            for symbol in symbols
+            if symbol not in found
+        ),
+    )
+
+
+def _observation(row: _Row, known: Known) -> Observation:
+    currency = str(known.get(row.symbol, {}).get("currency", "USD"))
+    return Observation(row.symbol, datetime.fromisoformat(row.at), Decimal(row.close), row.close, currency)
+
+
+@dataclass
+class Asked:
+    """A request as the server has seen it."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+
+Instead = Callable[[], tuple[int, Mapping[str, str], bytes]]
+
+
+@dataclass
+class PagedServer:
+    """The server: its address, what it was asked, and what some pages do instead of answering."""
+
+    per_page: int
+    url: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    sent: int = 0
+    instead: dict[int, Instead] = field(default_factory=dict)
+    at: datetime = datetime(2026, 11, 20, 15, tzinfo=UTC)
+
+    @property
+    def pages(self) -> list[int]:
+        """The numbers of the pages that it was asked for."""
+        return [one.body["page"] for one in self.asked]
+
+    def answer(self, body: Any) -> tuple[int, Mapping[str, str], bytes]:
+        page, symbols = body["page"], body["symbols"]
+        if page in self.instead:
+            return self.instead[page]()
+        mine = symbols[(page - 1) * self.per_page : page * self.per_page]
+        rows = [{"symbol": symbol, "close": "10.50", "at": self.at.isoformat()} for symbol in mine]
+        more = page + 1 if page * self.per_page < len(symbols) else None
+        return 200, {}, json.dumps({"rows": rows, "next": more}).encode()
+
+
+def status(code: int, **headers: str) -> Instead:
+    """A refusal."""
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda: (code, fields, b"no")
+
+
+@contextmanager
+def paged_server(per_page: int = 1) -> Iterator[PagedServer]:
+    """A server on a free port of 127.0.0.1 until the end of the block."""
+    state = PagedServer(per_page)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            state.asked.append(Asked("POST", self.path, dict(self.headers), body))
+            code, fields, answer = state.answer(body)
+            lines = {"Content-Length": str(len(answer)), **fields}
+            head = f"HTTP/1.1 {code} -\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+            sent = f"{head}\r\n".encode() + answer
+            state.sent += len(sent)
+            self.wfile.write(sent)
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing goes to stderr."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        state.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield state
+        finally:
+            server.shutdown()
+            thread.join()
