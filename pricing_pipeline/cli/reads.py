@@ -26,6 +26,15 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A symbol of which everything was last confirmed by a provider at `fetched_at` (UTC)."""
+
+    symbol: str
+    fetched_at: datetime
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     """One trouble of the last 24 hours: how often it was met at least, when last, and what was said then."""
 
@@ -55,6 +64,12 @@ def any_data_type(connection: Connection, name: str) -> Mapping[str, Any]:
 def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
     """Have the database refuse, in a sentence, symbols that are no instruments that the data type applies to."""
     instruments.symbols_by_type(connection, [kind.data_type], symbols)
+
+
+def confirmed(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Confirmed]:
+    """Which of the symbols were ever confirmed, for a type without prices and documents, such as slots."""
+    rows = connection.execute(query("cli.confirmed"), {"data_type": data_type, "symbols": list(symbols)})
+    return [Confirmed(**row) for row in rows.mappings()]
 
 
 def faults(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Fault]:

@@ -109,6 +109,7 @@ class Watch:
         self._poll_seconds = poll_seconds
         self._seen: dict[str, LatestPrice] = {}
         self._documents: dict[str, documents.Stock] = {}
+        self._confirmed: dict[str, reads.Confirmed] = {}
         self._failed: dict[str, str] = {}
         self._console = console()
 
@@ -169,6 +170,7 @@ class Watch:
         with self._engine.connect() as connection:
             latest = price_reader.latest(connection, *self._symbols, data_type=self._data_type)
             stocks = documents.newest(connection, self._data_type, self._symbols)
+            confirmed = reads.confirmed(connection, self._data_type, self._symbols)
             failures = reads.faults(connection, self._data_type, self._symbols)
         for price in latest:
             before = self._seen.get(price.symbol)
@@ -180,6 +182,11 @@ class Watch:
             if self._documents.get(stock.symbol) != stock:
                 self._documents[stock.symbol] = stock
                 self._tell_documents(stock)
+
+        for row in confirmed:
+            if self._confirmed.get(row.symbol) != row:
+                self._confirmed[row.symbol] = row
+                self._tell_confirmed(row)
 
         for failure in failures:
             if self._failed.get(failure.symbol) != failure.reason:
@@ -200,6 +207,13 @@ class Watch:
         self._tell(
             content | {"documents": stock.documents, "recorded_at": iso(stock.recorded_at)},
             f"{moment(stock.recorded_at)}  {stock.symbol:<8} {count}",
+        )
+
+    def _tell_confirmed(self, row: reads.Confirmed) -> None:
+        content = {"event": "confirmed", "data_type": self._data_type, "symbol": row.symbol}
+        self._tell(
+            content | {"fetched_at": iso(row.fetched_at), "provider": row.provider},
+            f"{moment(row.fetched_at)}  {row.symbol:<8} confirmed by {row.provider}",
         )
 
     def _tell_price(self, price: LatestPrice, before: LatestPrice | None) -> None:

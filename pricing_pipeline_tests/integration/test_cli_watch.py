@@ -332,3 +332,19 @@ def test_b5_a_symbol_that_fits_no_such_type_is_refused_with_what_is_meant(cli: C
     said = cli("subscription", "watch", "EURUSD", "--type", "fx_rate", "--user", "ann", "--minutes", "0.001")
     assert "EURUSD is no symbol of fx_rate: that is two known currencies" in said.error
     assert said.error.endswith("Did you mean EUR/USD?")
+
+
+def test_d1_slots_that_were_confirmed_are_told(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, asset_class, default_ttl_minutes, days_ahead)"
+        " VALUES ('tours_today', 'slots', 'inventory', 15, 1)"
+    )
+    confirm = "SELECT pricing.confirm_pairs('tours_today', ARRAY['TOUR'], 'octo', 7)"
+    with Screen() as screen, watching(core.engine, "TOUR", data_type="tours_today"):
+        core.rows(confirm)
+        wait_until(lambda: len(screen.told("confirmed")) == 1)
+        core.rows(confirm)
+        wait_until(lambda: len(screen.told("confirmed")) == 2)
+    (first, *_) = screen.told("confirmed")
+    assert first.keys() == {"event", "data_type", "symbol", "fetched_at", "provider"}
+    assert (first["symbol"], first["provider"]) == ("TOUR", "octo")

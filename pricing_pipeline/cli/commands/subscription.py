@@ -36,7 +36,7 @@ def watch(
     """Watch prices, which keeps them fresh: one heartbeat a minute until you leave.
 
     A symbol that is new here is added to the instruments, unverified until a provider's first valid
-    answer. With --json, one line per event: subscribed, price, documents, heartbeat, warning,
+    answer. With --json, one line per event: subscribed, price, documents, confirmed, heartbeat, warning,
     unsubscribed.
 
     \b

@@ -20,6 +20,12 @@ WHERE v.data_type = :data_type AND v.symbol = :symbol
   AND v.observed_at BETWEEN CAST(:first AS timestamptz) AND CAST(:last AS timestamptz)
   AND (CAST(:as_of AS timestamptz) IS NULL OR v.revised_at <= CAST(:as_of AS timestamptz));
 
+-- name: confirmed
+-- When the pairs of a data type without prices and documents were last confirmed, by whom.
+SELECT p.symbol, p.fetched_at, p.provider FROM pricing.confirmed_pairs p JOIN pricing.data_type_registry r USING (data_type)
+WHERE p.data_type = :data_type AND p.symbol = ANY (CAST(:symbols AS text[])) AND r.contents NOT IN ('prices', 'documents')
+ORDER BY p.symbol;
+
 -- name: faults
 -- Symbols of a data type that back off because their last task failed, and why.
 SELECT d.symbol, coalesce(d.last_failure, 'no reason is kept') AS reason, d.backoff_until FROM pricing.demand d
