@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
@@ -168,7 +168,7 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
     read_env_file(complain)
     _look_for_unknown(os.environ, complain)
     try:
-        settings = Settings()
+        settings = _settings_of(frozenset(os.environ.items()))
     except ValidationError as error:
         faults = "; ".join(
             f"PRICING_{str(e['loc'][0]).upper()}={e.get('input')!r}: {e['msg']}"
@@ -184,6 +184,12 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
     if "sandbox" in settings.model_fields_set:
         _require_kind(settings, kept)
     return settings.model_copy(update={"sandbox": kept == "sandbox"})
+
+
+@lru_cache(maxsize=2)
+def _settings_of(environment: frozenset[tuple[str, str]]) -> Settings:
+    """The settings of an environment. Reading them takes ten milliseconds, and each tick of a sensor asks often."""
+    return Settings()
 
 
 def load_settings_as_guest() -> Settings:

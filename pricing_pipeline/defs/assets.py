@@ -23,7 +23,7 @@ from pricing_pipeline.defs.draining import drain
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline.defs.ours import DRAIN_TAG, SUBSCRIPTIONS, latest_key, provider_key, stored_key
-from pricing_pipeline.defs.page_links import page_link
+from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -56,6 +56,7 @@ def freshness_policy(data_type: DataType) -> dg.FreshnessPolicy:
 
 def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
     """The sources of lineage: each provider, and the subscriptions."""
+    page = page_address()
     providers = [
         dg.AssetSpec(
             provider_key(name),
@@ -67,7 +68,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             metadata={
                 "dagster/table_name": "pricing.collector_call_log",
                 **url_metadata(name, base_url),
-                **page_link(f"provider-{name}"),
+                **page_link(page, f"provider-{name}"),
                 **_code(f"providers/{name}.py"),
             },
         )
@@ -80,7 +81,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
         description="The pairs that people watch now, kept alive by heartbeats. They decide what is refreshed.",
         metadata={
             "dagster/table_name": "pricing.active_subscriptions",
-            **page_link("watched"),
+            **page_link(page, "watched"),
             **_code("db/functions/demand/demand.sql"),
         },
     )
@@ -92,6 +93,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
 
     `unscheduled` has the reasons why types have no schedule although their row asks for one.
     """
+    page = page_address()
     return [
         dg.AssetSpec(
             latest_key(kind.data_type),
@@ -108,7 +110,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
             metadata={
                 "dagster/table_name": f"pricing.{kind.table_name}",
                 "ttl_minutes": kind.default_ttl_minutes,
-                **page_link(f"type-{kind.data_type}"),
+                **page_link(page, f"type-{kind.data_type}"),
                 **_code(SHOWN[kind.contents].file),
                 **_latest_columns(kind),
             },
@@ -121,11 +123,11 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
 
 def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     """All histories and documents as one multi-asset: one process, one pool, one order of priority over all types."""
-    partitions = months(snapshot)
+    partitions, page = months(snapshot), page_address()
 
     @dg.multi_asset(
         name="refresh_prices",
-        specs=[_stored_spec(kind, snapshot, partitions) for kind in snapshot.data_types],
+        specs=[_stored_spec(kind, snapshot, partitions, page) for kind in snapshot.data_types],
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
@@ -166,7 +168,10 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
 
 
 def _stored_spec(
-    kind: DataType, snapshot: RegistrySnapshot, partitions: dg.PartitionsDefinition[str]
+    kind: DataType,
+    snapshot: RegistrySnapshot,
+    partitions: dg.PartitionsDefinition[str],
+    page: str | None,
 ) -> dg.AssetSpec:
     return dg.AssetSpec(
         stored_key(kind),
@@ -177,7 +182,7 @@ def _stored_spec(
         metadata={
             "dagster/table_name": SHOWN[kind.contents].table.format(kind.data_type),
             **_columns(SHOWN[kind.contents].stored_columns),
-            **page_link("backfills"),
+            **page_link(page, "backfills"),
             **_code("refresh/refresher.py", "refresh/settling.py"),
         },
         tags={"strategy": kind.refresh_strategy},

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.markdown import escaped, section
 from pricing_pipeline.defs.ours import CHECKS_JOB, latest_key
-from pricing_pipeline.defs.page_links import page_link
+from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, describe_service, named_table, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
@@ -216,7 +216,7 @@ def _alerts_of_type(concerns: Sequence[alerts.Concern]) -> _Verdict:
         "since": dg.MetadataValue.timestamp(worst.since),
         "look_after_it": dg.MetadataValue.text(f"pricing-pipeline alert acknowledge {worst.alert_id}"),
         "what_to_do": what_to_do(worst.rule, alerts.RUNBOOK),
-        **page_link(f"alert-{worst.alert_id}"),
+        **page_link(page_address(), f"alert-{worst.alert_id}"),
     }
     numbers |= named_table(
         "open_alerts",

@@ -7,10 +7,14 @@ from pricing_pipeline.processes import home
 from pricing_pipeline.settings import load_settings
 
 
-def page_link(place: str) -> Metadata:
-    """A link to a place of the page, by the id of its element. Looks into files of the home only."""
+def page_address() -> str | None:
+    """Where people open the page; None if nobody knows. Looks into files of the home only."""
     settings = load_settings()
-    address = settings.page_url or home.urls(settings.home).get("api")
+    return settings.page_url or home.urls(settings.home).get("api")
+
+
+def page_link(address: str | None, place: str) -> Metadata:
+    """A link to a place of the page at an address, by the id of its element."""
     if address is None:
         return {}
     return {"operations_page": dg.MetadataValue.url(f"{address.rstrip('/')}/#{place}")}
