@@ -35,6 +35,7 @@ LEDGERS = (
 # Functions with the owner's rights that write or lock ledgers, and those that touch none.
 WRITERS = {
     "claim_calls",
+    "claim_page",
     "claim_opinions",
     "claim_search",
     "lock_call",
