@@ -73,7 +73,8 @@ class PageMachine(RuleBasedStateMachine):
             "DELETE FROM pricing.provider_keys WHERE provider = 'alpha'",
             "UPDATE pricing.data_collectors SET quota_bytes = 1000000, request_delay_ms = 0 WHERE provider = 'alpha'",
             "UPDATE pricing.provider_state SET claims = 0, breaker = 'closed', breaker_since = NULL,"
-            " breaker_until = NULL, breaker_openings = 0, probe_call = NULL, last_call_at = NULL, page_call = NULL, page_until = NULL",
+            " breaker_until = NULL, breaker_openings = 0, probe_call = NULL, last_call_at = NULL,"
+            " page_call = NULL, page_until = NULL",
         ):
             self.connection.execute(statement)
         self._set_clock()
@@ -89,6 +90,20 @@ class PageMachine(RuleBasedStateMachine):
                 " VALUES (%s, %s, '-infinity', 'infinity', 'alpha', 1, 100, %s) ON CONFLICT DO NOTHING",
                 [QUOTE, symbol, self.now],
             )
+
+    @rule(symbols=st.sampled_from(["B", "CD", "D", "E"]), pages=st.integers(0, 3))
+    def begin(self, symbols: str, pages: int) -> None:
+        """As mostly: what is queued is claimed, and some of its requests are made."""
+        self.enqueue(list(symbols))
+        self.claim()
+        for work in list(self.works):
+            for _ in range(pages):
+                if work.open_request:
+                    self._answer(work, "ok")
+                if work in self.works and work.wants_page:
+                    self._ask_page(work)
+            if work.open_request:
+                self._answer(work, "ok")
 
     @rule()
     def claim(self) -> None:
@@ -115,9 +130,13 @@ class PageMachine(RuleBasedStateMachine):
             self._needed(work),
             self._most(work),
         )
+        is_paused = work.requests == 1 and self.now < self._again_at(work)
+        is_late = self.now >= work.began + timedelta(seconds=MOST_SECONDS)
         (said,) = self._rows(PAGE, [work.call_id, work.ids, work.token])
         if said.call_id is not None:
             assert is_owned
+            assert not is_late
+            assert not is_paused
             assert obstacle is None, "only what may be asked is asked"
             work.open_request, work.requests = said.call_id, work.requests + 1
             self._check_windows()
@@ -129,7 +148,9 @@ class PageMachine(RuleBasedStateMachine):
         else:
             assert said.refusal
             is_over = obstacle is not None and obstacle >= work.began + timedelta(seconds=MOST_SECONDS)
-            assert not is_owned or is_over or most < needed, "a call is ended only if nothing else helps"
+            assert not is_owned or is_late or is_over or is_paused or most < needed, (
+                "a call is ended only if nothing else helps"
+            )
             self._fail(work, "unfinished", said.retry_after)
 
     @precondition(lambda self: any(work.open_request for work in self.works))
@@ -190,7 +211,7 @@ class PageMachine(RuleBasedStateMachine):
                 "SELECT pricing.recover_tasks(), pricing.expire_calls(), pricing.promote_tasks()"
             )
 
-    @rule(mode=st.sampled_from(["free", "free", "delayed", "open", "probing"]))
+    @rule(mode=st.sampled_from(["free", "delayed", "open", "probing"]))
     def set_mode(self, mode: str) -> None:
         self.connection.execute(
             "UPDATE pricing.data_collectors SET request_delay_ms = %s WHERE provider = 'alpha'",
@@ -238,7 +259,7 @@ class PageMachine(RuleBasedStateMachine):
         """Workers are honest again: within some hours nothing is left but what no hour allows."""
         self.set_mode("free")
         self.works = []
-        for _ in range(900):
+        for _ in range(1800):
             self.now += timedelta(seconds=20)
             self._set_clock()
             for work in self.works:
@@ -326,6 +347,18 @@ class PageMachine(RuleBasedStateMachine):
         )
         furthest = max((row.requests for row in before), default=0)
         return int(max(furthest, work.requests)) + 1 - work.requests
+
+    def _again_at(self, work: Work) -> datetime:
+        """Until when pages for the same pause: five minutes, doubling with each unfinished call that has made some."""
+        ended = self._rows(
+            "SELECT c.finished_at FROM pricing.collector_call_log c WHERE c.failure_kind = 'unfinished'"
+            " AND c.symbols <@ %s AND c.started_at > %s"
+            " AND EXISTS (SELECT FROM pricing.collector_call_log p WHERE p.page_of = c.call_id) ORDER BY 1",
+            [work.symbols, self.now - timedelta(days=7)],
+        )
+        if not ended:
+            return self.now
+        return ended[-1].finished_at + min(timedelta(minutes=5 * 2 ** (len(ended) - 1)), timedelta(days=1))  # type: ignore[no-any-return]
 
     def _most(self, work: Work) -> int:
         """How many more requests the limits let a call make in its time, if it alone makes some."""

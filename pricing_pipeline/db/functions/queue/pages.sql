@@ -4,8 +4,8 @@
 --
 -- A call that has begun goes before new calls, because its units are lost if it does not end. So while a page waits, no new
 -- call is made with its key, and no page of a younger call. It waits as long as its call may last; if it cannot be made within
--- that time, the call ends as unfinished. What such a call has used is remembered: the next one for its symbols makes no second request unless it can
--- make more of them than that one.
+-- that time, the call ends as unfinished. What such a call has used is remembered: the next one for its symbols makes no
+-- second request unless it can make more than that one, and some time has passed, twice as long after each.
 
 CREATE OR REPLACE FUNCTION pricing.claim_page(
     first_call bigint, ids bigint[], token uuid, first_bytes bigint, page_bytes bigint, most_seconds float8, most_requests integer,
@@ -36,13 +36,13 @@ BEGIN
         -- Not exactly then: others may end sooner, and be quicker.
         wait_seconds := least(greatest(extract(epoch FROM obstacle.next_at - now_), 0.05), 1);
         UPDATE pricing.provider_state s
-        SET page_call = first_call, page_key = call.key_name, page_until = now_ + interval '3 seconds'
+        SET page_call = first_call, page_key = call.key_name, page_until = now_ + interval '5 seconds'
         WHERE s.provider = call.provider AND NOT (s.page_call < first_call AND pricing.is_kept_for_page(s, s.page_key, now_));
         UPDATE pricing.provider_state s SET breaker_until = greatest(s.breaker_until, now_ + interval '60 seconds')
         WHERE s.provider = call.provider AND s.probe_call = first_call;
     ELSE
         refusal := obstacle.refusal;
-        retry_after := least(extract(epoch FROM greatest(nullif(obstacle.next_at, 'infinity'), now_ + interval '1 minute') - now_), 86400);
+        retry_after := least(extract(epoch FROM greatest(nullif(obstacle.next_at, 'infinity'), obstacle.again_at, now_ + interval '1 minute') - now_), 86400);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.claim_page(bigint, bigint[], uuid, bigint, bigint, float8, integer) IS
@@ -64,7 +64,7 @@ CREATE OR REPLACE FUNCTION pricing.is_kept_for_page(state pricing.provider_state
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
     -- Further ahead it is of a clock that was set back since.
-    RETURN coalesce(state.page_key = wanted_key AND state.page_until > now_ AND state.page_until <= now_ + interval '3 seconds', false);
+    RETURN coalesce(state.page_key = wanted_key AND state.page_until > now_ AND state.page_until <= now_ + interval '5 seconds', false);
 END $$;
 COMMENT ON FUNCTION pricing.is_kept_for_page(pricing.provider_state, text, timestamptz) IS
     'Whether the next call with a key is that of a page which waits for it. Whoever waits says so each second.';
@@ -94,7 +94,7 @@ COMMENT ON FUNCTION pricing.open_page(pricing.collector_call_log, bigint, timest
 
 CREATE OR REPLACE FUNCTION pricing.page_obstacle(
     call pricing.collector_call_log, state pricing.provider_state, ids bigint[], first_bytes bigint, page_bytes bigint, most_requests integer,
-    until timestamptz, now_ timestamptz, OUT refusal text, OUT next_at timestamptz)
+    until timestamptz, now_ timestamptz, OUT refusal text, OUT next_at timestamptz, OUT again_at timestamptz)
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     before record;
@@ -103,6 +103,14 @@ DECLARE
     used bigint;
     quota bigint;
 BEGIN
+    SELECT * INTO before FROM pricing.used_in_vain(call, now_);
+    -- If it ends now, it has been in vain once more.
+    again_at := CASE WHEN before.own > call.units THEN now_ + pricing.pause_after(before.tries + 1) ELSE before.again_at END;
+    IF until <= now_ THEN
+        refusal := pg_catalog.format('it has lasted for %s, as long as a call may', pricing.format_span(date_trunc('second', now_ - call.started_at)));
+        next_at := now_ + interval '1 hour';
+        RETURN;
+    END IF;
     SELECT o.refusal, o.next_at INTO refusal, next_at FROM pricing.provider_obstacle(call, state, now_) o;
     IF refusal IS NOT NULL THEN
         RETURN;
@@ -116,12 +124,15 @@ BEGIN
         next_at := now_ + interval '1 hour';
         RETURN;
     END IF;
-    SELECT * INTO before FROM pricing.used_in_vain(call, now_);
     needed := greatest(before.units, before.own) + call.units;
     SELECT * INTO reach FROM pricing.units_within_reach(call, until, now_);
     IF before.requests >= most_requests THEN
         refusal := pg_catalog.format('a call for the same has made %s requests, as many as one may, and was not done', before.requests);
         next_at := now_ + interval '1 hour';
+    ELSIF before.own = call.units AND before.again_at > now_ THEN
+        refusal := pg_catalog.format('a call for the same has made %s requests in vain, and the next one is made at %s',
+                                     before.requests, pricing.format_time(before.again_at));
+        next_at := 'infinity';
     ELSIF reach.units < needed - before.own THEN
         refusal := pg_catalog.format('it needs at least %s units of %s, has used %s, and the limit "%s" brings %s more at most while it lasts',
                                      needed, call.provider, before.own, reach.name, greatest(reach.units, 0));
@@ -132,7 +143,16 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.page_obstacle(pricing.collector_call_log, pricing.provider_state, bigint[], bigint, bigint, integer, timestamptz, timestamptz) IS
-    'Why the next request of a call may not be made now, and when to ask again; from until on, that is too late. NULL = it may be made.';
+    'Why the next request of a call may not be made now, and when to ask again; from until on, that is too late, and its symbols may be asked for from again_at on. NULL = it may be made.';
+
+
+CREATE OR REPLACE FUNCTION pricing.pause_after(tries bigint) RETURNS interval
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    RETURN CASE WHEN tries > 0 THEN least(interval '5 minutes' * 2 ^ least(tries - 1, 10), interval '24 hours') END;
+END $$;
+COMMENT ON FUNCTION pricing.pause_after(bigint) IS
+    'How long after so many unfinished calls for the same within a week the next one may make pages: 5 min, doubling to a day. NULL = at once.';
 
 
 CREATE OR REPLACE FUNCTION pricing.provider_obstacle(
@@ -184,21 +204,24 @@ COMMENT ON FUNCTION pricing.is_before_page(pricing.collector_call_log, timestamp
     'Whether another open call with the key of this one goes before its next request: an older one, or one whose own next request is under way.';
 
 
-CREATE OR REPLACE FUNCTION pricing.used_in_vain(call pricing.collector_call_log, now_ timestamptz, OUT requests bigint, OUT units bigint, OUT own bigint)
+CREATE OR REPLACE FUNCTION pricing.used_in_vain(call pricing.collector_call_log, now_ timestamptz,
+    OUT requests bigint, OUT units bigint, OUT tries bigint, OUT again_at timestamptz, OUT own bigint)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     -- A call for more symbols needs no less.
-    SELECT coalesce(max(c.requests), 0), coalesce(max(c.units), 0) INTO requests, units
-    FROM (SELECT f.units + coalesce(sum(p.units), 0) AS units, 1 + count(p.call_id) AS requests
+    SELECT coalesce(max(c.requests), 0), coalesce(max(c.units), 0), count(*) FILTER (WHERE c.requests > 1),
+           max(c.finished_at) FILTER (WHERE c.requests > 1) + pricing.pause_after(count(*) FILTER (WHERE c.requests > 1))
+    INTO requests, units, tries, again_at
+    FROM (SELECT f.units + coalesce(sum(p.units), 0) AS units, 1 + count(p.call_id) AS requests, f.finished_at
           FROM pricing.collector_call_log f LEFT JOIN pricing.collector_call_log p ON p.page_of = f.call_id
           WHERE f.provider = call.provider AND f.failure_kind IS NOT NULL AND f.started_at > now_ - interval '7 days'
             AND f.failure_kind = 'unfinished' AND f.data_type = call.data_type
             AND (f.window_start, f.window_end) = (call.window_start, call.window_end) AND f.symbols <@ call.symbols
-          GROUP BY f.call_id, f.units) c;
+          GROUP BY f.call_id, f.units, f.finished_at) c;
     own := call.units + coalesce((SELECT sum(p.units) FROM pricing.collector_call_log p WHERE p.page_of = call.call_id), 0);
 END $$;
 COMMENT ON FUNCTION pricing.used_in_vain(pricing.collector_call_log, timestamptz) IS
-    'The most requests and units that a call for these symbols, or for some of them, has used within a week without being done; and the units that this one has used itself (own).';
+    'The most requests and units that a call for these symbols, or for some of them, has used within a week without being done; how many there were that made pages (tries), and from when on the next may (again_at); and the units that this one has used itself (own).';
 
 
 CREATE OR REPLACE FUNCTION pricing.units_within_reach(
