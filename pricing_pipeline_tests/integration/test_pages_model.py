@@ -376,17 +376,19 @@ class PageMachine(RuleBasedStateMachine):
 
     def _free(self, charges: list[datetime], at: datetime) -> int:
         return min(
-            4 - sum(charge > at - MINUTE for charge in charges) - (self._late() if at == self.now else 0),
-            20 - sum(charge > at - HOUR for charge in charges),
+            units
+            - sum(charge > at - window for charge in charges)
+            - (self._late(window) if at == self.now else 0)
+            for units, window in ((4, MINUTE), (20, HOUR))
         )
 
-    def _late(self) -> int:
-        """Calls that began before the minute and ended in it: they may have reached the provider in it."""
+    def _late(self, window: timedelta) -> int:
+        """Calls that began before a window and ended in it: they may have reached the provider in it."""
         return len(
             self._rows(
                 "SELECT FROM pricing.collector_call_log WHERE started_at > %s AND started_at <= %s"
                 " AND coalesce(finished_at, 'infinity') > %s",
-                [self.now - MINUTE - timedelta(seconds=1), self.now - MINUTE, self.now - MINUTE],
+                [self.now - window - timedelta(seconds=1), self.now - window, self.now - window],
             )
         )
 
@@ -453,7 +455,7 @@ def test_a6_pages_keep_to_limits_and_none_stands_still(world: Connection[Any]) -
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=25,
+            max_examples=10,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=[
