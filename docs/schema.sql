@@ -2947,8 +2947,8 @@ GRANT EXECUTE ON FUNCTION pricing.paced_share(tstzmultirange,timestamp with time
 CREATE FUNCTION pricing.paced_units(wanted pricing.provider_limits, key text, units bigint, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.paced_units(pricing.provider_limits,text,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Why the next request of a call may not be made now, and when to ask again; from until on, that is too late. NULL = it may be made.
-CREATE FUNCTION pricing.page_obstacle(call pricing.collector_call_log, state pricing.provider_state, ids bigint[], first_bytes bigint, page_bytes bigint, most_requests integer, until timestamp with time zone, now_ timestamp with time zone, OUT refusal text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+-- Why the next request of a call may not be made now, and when to ask again; from until on, that is too late, and its symbols may be asked for from again_at on. NULL = it may be made.
+CREATE FUNCTION pricing.page_obstacle(call pricing.collector_call_log, state pricing.provider_state, ids bigint[], first_bytes bigint, page_bytes bigint, most_requests integer, until timestamp with time zone, now_ timestamp with time zone, OUT refusal text, OUT next_at timestamp with time zone, OUT again_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.page_obstacle(pricing.collector_call_log,pricing.provider_state,bigint[],bigint,bigint,integer,timestamp with time zone,timestamp with time zone) TO pricing_worker;
 
 -- Pairs of a data type that back off because their last task died at a provider of trouble that others may have, too: of what, when it failed first, and when it was asked for last.
@@ -2958,6 +2958,10 @@ GRANT EXECUTE ON FUNCTION pricing.pairs_waiting_for(text,text) TO pricing_reader
 -- Notes that pairs were passed over because another session has locked them, or because finding those that it has took too long.
 CREATE FUNCTION pricing.pass_over(from_source text, data_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pass_over(text,text,text[]) TO pricing_worker;
+
+-- How long after so many unfinished calls for the same within a week the next one may make pages: 5 min, doubling to a day. NULL = at once.
+CREATE FUNCTION pricing.pause_after(tries bigint) RETURNS interval LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.pause_after(bigint) TO pricing_reader, pricing_worker;
 
 -- Pauses instruments (update_mode manual: nothing of them is fetched, what waits is cancelled) or resumes them (active, update_mode api: what is watched is due at once). Returns those that exist, and which of them changed.
 CREATE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, changed boolean) LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3560,8 +3564,8 @@ GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text[],text[]) TO pricing_client, 
 CREATE FUNCTION pricing.untold_splits(wanted_type text, wanted_symbol text, first_day date, last_day date) RETURNS TABLE(ex_on date, new_shares integer, old_shares integer) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.untold_splits(text,text,date,date) TO pricing_reader, pricing_worker;
 
--- The most requests and units that a call for these symbols, or for some of them, has used within a week without being done; and the units that this one has used itself (own).
-CREATE FUNCTION pricing.used_in_vain(call pricing.collector_call_log, now_ timestamp with time zone, OUT requests bigint, OUT units bigint, OUT own bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+-- The most requests and units that a call for these symbols, or for some of them, has used within a week without being done; how many there were that made pages (tries), and from when on the next may (again_at); and the units that this one has used itself (own).
+CREATE FUNCTION pricing.used_in_vain(call pricing.collector_call_log, now_ timestamp with time zone, OUT requests bigint, OUT units bigint, OUT tries bigint, OUT again_at timestamp with time zone, OUT own bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.used_in_vain(pricing.collector_call_log,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- The units that a key has used since a time, and when the last of them was.

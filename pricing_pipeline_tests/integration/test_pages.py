@@ -172,7 +172,7 @@ def test_b12_a_page_missing_in_the_middle_stores_nothing_and_books_all(
     assert len(core.rows("SELECT FROM pricing.price_history")) == 3
 
 
-def test_a7_a_refusal_on_a_later_page_stops_the_key_as_long_as_it_says(
+def test_c1_a_refusal_on_a_later_page_stops_the_key_as_long_as_it_says(
     core: Core, clock: Clock, paged: PagedServer
 ) -> None:
     paged.instead[2] = status(429, Retry_After="40")

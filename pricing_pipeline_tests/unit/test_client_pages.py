@@ -64,7 +64,7 @@ def failed(server: PagedServer, pages: Counted, **limits: int) -> ProviderError:
     return caught.value
 
 
-def test_c1_one_call_asks_page_after_page_by_post() -> None:
+def test_b18_one_call_asks_page_after_page_by_post() -> None:
     pages = Counted()
     with paged_server() as server, client_of(server) as client:
         fetched = client.fetch(
