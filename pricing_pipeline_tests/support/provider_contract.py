@@ -11,9 +11,11 @@ import pytest
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Contents, Fetcher
-from pricing_pipeline.errors import ProviderError
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import ProviderError, Unfinished
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import Provider, check_answer
+from pricing_pipeline.providers.base import NOTHING_KNOWN, Provider, check_answer
+from pricing_pipeline.providers.dialogue import MAX_REQUESTS, OneRequest, dialogue_of
 from pricing_pipeline_tests.support.provider_samples import (
     NOW,
     SAMPLES,
@@ -52,8 +54,25 @@ def parse(
     headers: dict[str, str] | None = None,
 ) -> Answer:
     response = Response(status, headers or {}, body, len(body))
-    answer = provider_of(sample).parse(sample.fetcher, asked, sample.window, response, now=NOW)
+    answer = read(provider_of(sample), sample.fetcher, asked, sample.window, response)
     return check_answer(sample.provider, asked, answer)
+
+
+def read(
+    provider: Provider, fetcher: Fetcher, asked: Sequence[str], window: Window | None, response: Response
+) -> Answer:
+    """The answer of a call each of whose requests is answered by this response."""
+    if isinstance(provider, OneRequest):
+        return provider.parse(fetcher, asked, window, response, now=NOW)
+    dialogue = dialogue_of(provider, fetcher, asked, window, NOTHING_KNOWN, now=NOW)
+    next(dialogue)
+    for _ in range(MAX_REQUESTS):
+        try:
+            dialogue.send(response)
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer
+    raise Unfinished(f"{provider.name} asks without end")
 
 
 def outcome(sample: Sample, body: bytes, asked: Sequence[str], status: int = 200) -> Answer | ProviderError:
