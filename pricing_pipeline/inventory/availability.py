@@ -1,0 +1,193 @@
+"""Read the slots of a product: which days, at what price, for whom, and what can be booked. Never waits for a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from itertools import groupby
+from typing import Any
+
+from psycopg import errors
+from sqlalchemy import Connection, Row
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.windows import Window, span
+from pricing_pipeline.errors import InvalidRange, ReadReplica
+
+MOST_DAYS = 366
+"""Local days of one read."""
+_DEFAULT_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which slots are read: of `symbol` on the local days of `window`, for `pax` people.
+
+    With a `currency`, only what has prices in it; `sellable`: only what can be booked; with `as_of` (aware), as it was
+    believed then.
+    """
+
+    symbol: str
+    window: Window
+    pax: int = 1
+    currency: str | None = None
+    sellable: bool = False
+    as_of: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a slot costs for one category, and how many of it can be booked. None = not said, or no bound."""
+
+    category_id: str
+    category: str
+    is_primary: bool
+    minimum: int | None
+    maximum: int | None
+    remaining: int | None
+    final: Decimal | None
+    original: Decimal | None
+    discount: Decimal | None
+    currency: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSlot:
+    """A slot, believed since `recorded_at`. Local times are naive, all others are UTC."""
+
+    slot_id: str
+    option_id: str
+    option: str | None
+    local_start: datetime
+    local_end: datetime
+    starts_at: datetime
+    ends_at: datetime
+    time_zone: str | None
+    """Of the product, where it has placed the slot; None if the slot has its own offset."""
+    status: str
+    remaining: int | None
+    capacity: int | None
+    sellable: bool
+    """Whether so many people as were asked for can book it."""
+    provider: str
+    recorded_at: datetime
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A local day of a product with its slots. Times are UTC.
+
+    `fetched_at` is None if no answer has listed the day yet, and for a time in the past. `fresh` is None if no data type
+    asks for this day.
+    """
+
+    day: date
+    fetched_at: datetime | None
+    age_seconds: float | None
+    fresh: bool | None
+    slots: tuple[StoredSlot, ...]
+
+
+def days_of(
+    connection: Connection, symbol: str, first: date | None, last: date | None, as_of: datetime | None = None
+) -> Window:
+    """The local days between two, both included: a week from today where the product is, unless they are given.
+
+    Raises InvalidRange if they are upside down, or too many.
+    """
+    if first is None:
+        first = connection.execute(query("inventory.today"), {"symbol": symbol, "at": as_of}).scalar_one()
+    if last is None:
+        last = min(first, date.max - timedelta(days=_DEFAULT_DAYS)) + timedelta(days=_DEFAULT_DAYS - 1)
+    days = span(first, last)
+    if (last - first).days >= MOST_DAYS:
+        raise InvalidRange(f"{first} to {last} is more than {MOST_DAYS} days. Ask for fewer.")
+    return days
+
+
+def read(connection: Connection, question: Question) -> list[Day]:
+    """The days of a product with their slots, in order of their local times."""
+    days = {"symbol": question.symbol, "first_day": question.window.start, "last_day": question.window.end}
+    which = {
+        "pax": question.pax,
+        "currency": question.currency,
+        "sellable": question.sellable,
+        "as_of": question.as_of,
+    }
+    rows = connection.execute(query("inventory.slots"), {**days, **which})
+    slots_by_day = {day: _slots(of_day) for day, of_day in groupby(rows, lambda row: row.local_day)}
+    is_now = question.as_of is None
+    return [
+        Day(
+            row.day,
+            row.fetched_at if is_now else None,
+            row.age_seconds if is_now else None,
+            row.fresh if is_now else None,
+            slots_by_day.get(row.day, ()),
+        )
+        for row in connection.execute(query("inventory.days"), days)
+    ]
+
+
+def request(connection: Connection, symbol: str, last: date, user_id: str | None = None) -> bool:
+    """Queue what is missing or stale of a product's slots up to a local day. Says whether anything is queued.
+
+    It is for one viewer, or within the caps of a user. It is part of the connection's transaction, which the caller
+    commits. Where it is not possible (on a read replica, by a role that only reads), nothing is queued.
+    """
+    name = "inventory.request" if user_id is None else "inventory.request_for"
+    try:
+        with connection.begin_nested():
+            parameters = {"symbol": symbol, "last_day": last, "user_id": user_id}
+            return bool(connection.execute(query(name), parameters).scalar())
+    except DBAPIError as error:
+        if not isinstance(error.orig, errors.InsufficientPrivilege):
+            raise
+    except ReadReplica:
+        pass
+    return False
+
+
+def _slots(rows: Iterable[Row[Any]]) -> tuple[StoredSlot, ...]:
+    grouped = groupby(rows, lambda row: (row.provider, row.option_id, row.slot_id))
+    return tuple(_slot([*of_slot]) for _, of_slot in grouped)
+
+
+def _slot(rows: list[Row[Any]]) -> StoredSlot:
+    row = rows[0]
+    return StoredSlot(
+        row.slot_id,
+        row.option_id,
+        row.option_name,
+        row.local_start,
+        row.local_end,
+        row.starts_at,
+        row.ends_at,
+        row.time_zone,
+        row.status,
+        row.remaining,
+        row.capacity,
+        row.sellable,
+        row.provider,
+        row.recorded_at,
+        tuple(_offer(one) for one in rows if one.category_id is not None),
+    )
+
+
+def _offer(row: Row[Any]) -> Offer:
+    return Offer(
+        row.category_id,
+        row.category,
+        row.is_primary,
+        row.minimum,
+        row.maximum,
+        row.pax_remaining,
+        row.final,
+        row.original,
+        row.discount,
+        row.currency,
+    )
