@@ -60,7 +60,10 @@ def add_partner(core: Core, *products: str) -> None:
         " VALUES ('partner_product', 'product', 'inventory', 1440, NULL), ('slots_today', 'slots', 'inventory', 15, 1),"
         " ('slots_week', 'slots', 'inventory', 240, 7), ('slots_month', 'slots', 'inventory', 1440, 30)"
     )
-    core.rows("UPDATE pricing.provider_routing SET provider = :name WHERE data_type ~ '^(slots|partner)_'", name=PARTNER)
+    core.rows(
+        "UPDATE pricing.provider_routing SET provider = :name WHERE data_type ~ '^(slots|partner)_'",
+        name=PARTNER,
+    )
     for product in products or (TOUR,):
         add_product(core, product)
 
@@ -73,7 +76,13 @@ def add_product(core: Core, symbol: str) -> None:
 
 def offer(category: str = "ADULT", final: int | None = 2500, **more: Any) -> PaxOffer:
     """What a category pays; its name is its id in small letters."""
-    given: dict[str, Any] = {"name": category.lower(), "original": final, "minimum": 1, "maximum": 9, "remaining": 9}
+    given: dict[str, Any] = {
+        "name": category.lower(),
+        "original": final,
+        "minimum": 1,
+        "maximum": 9,
+        "remaining": 9,
+    }
     return PaxOffer(category, final=final, **(given | more))
 
 
@@ -130,9 +139,7 @@ def store(
         return storage.store(connection, call, Answer(records=records, **more))
 
 
-def read(
-    core: Core, symbol: str = TOUR, first: date = MONDAY, length: int = 1, **question: Any
-) -> list[Day]:
+def read(core: Core, symbol: str = TOUR, first: date = MONDAY, length: int = 1, **question: Any) -> list[Day]:
     window = Window(first, first + timedelta(days=length - 1))
     with core.engine.begin() as connection:
         return availability.read(connection, Question(symbol, window, **question))

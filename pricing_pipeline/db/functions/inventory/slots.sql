@@ -210,7 +210,7 @@ BEGIN
         WHERE s.has_price
           AND NOT EXISTS (SELECT FROM prices p WHERE (p.slot_key, p.category_key) = (s.slot_key, s.category_key)) ORDER BY 1, 2
         RETURNING a.slot_key)
-    SELECT array_agg(w.slot_key) INTO changed_slots
+    SELECT coalesce(array_agg(w.slot_key), '{}') INTO changed_slots
     FROM (SELECT c.slot_key FROM changed_places c UNION SELECT a.slot_key FROM added_places a
           UNION SELECT c.slot_key FROM changed_prices c UNION SELECT a.slot_key FROM added_prices a) w;
     RETURN changed_slots;
