@@ -47,8 +47,8 @@ class SlotStatus(StrEnum):
 class PaxCategory:
     """Whom a product is sold to: adults, children, a group of four. The id is unique within the product.
 
-    `kind` is the provider's own word for the category, such as ADULT. Ages are in years, both ends included. `pax_count`
-    is how many people one unit is for.
+    `kind` is the provider's own word for the category, such as ADULT. Ages are in years, both ends included.
+    `pax_count` is how many people one unit is for.
     """
 
     category_id: str
@@ -63,7 +63,9 @@ class PaxCategory:
         _check_name("category", self.name)
         _check_order(f"category {self.category_id}", "age_from", self.age_from, "age_to", self.age_to)
         if not 1 <= self.pax_count <= MAX_PLACES:
-            raise ValueError(f"category {self.category_id}: pax_count is {self.pax_count}, at least 1 is expected")
+            raise ValueError(
+                f"category {self.category_id}: pax_count is {self.pax_count}, at least 1 is expected"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,9 @@ class Product:
         _check_id("product", self.symbol)
         _check_name("product", self.name)
         if self.time_zone is not None and not is_time_zone(self.time_zone):
-            raise ValueError(f"product {self.symbol}: {self.time_zone!r} is no time zone, such as Europe/London")
+            raise ValueError(
+                f"product {self.symbol}: {self.time_zone!r} is no time zone, such as Europe/London"
+            )
         _check_once(f"product {self.symbol}", "option", (option.option_id for option in self.options))
         _check_once(f"product {self.symbol}", "category", (one.category_id for one in self.categories))
 
@@ -124,7 +128,9 @@ class PaxOffer:
         of = f"category {self.category_id}"
         for name, amount in (("final", self.final), ("original", self.original)):
             if amount is not None and not 0 <= amount < 10**MAX_DIGITS:
-                raise ValueError(f"{of}: the {name} price is {amount}, from 0 to {MAX_DIGITS} digits are expected")
+                raise ValueError(
+                    f"{of}: the {name} price is {amount}, from 0 to {MAX_DIGITS} digits are expected"
+                )
         _check_order(of, "minimum", self.minimum, "maximum", self.maximum)
         _check_places(of, "remaining", self.remaining)
 
@@ -208,7 +214,9 @@ class ProductDays:
         _check_id("product", self.symbol)
         of = f"product {self.symbol}"
         if self.window.end < self.window.start:
-            raise ValueError(f"{of}: its days end on {self.window.end}, before they start on {self.window.start}")
+            raise ValueError(
+                f"{of}: its days end on {self.window.end}, before they start on {self.window.start}"
+            )
         for slot in self.slots:
             if not self.window.start <= slot.local_start.date() <= self.window.end:
                 raise ValueError(
@@ -240,7 +248,9 @@ def _is_currency(text: str) -> bool:
 
 def _check_id(noun: str, text: str) -> None:
     if not 1 <= len(text) <= MAX_ID or not text.isprintable():
-        raise ValueError(f"a {noun} has the id {text[:60]!r}: 1 to {MAX_ID} printable characters are expected")
+        raise ValueError(
+            f"a {noun} has the id {text[:60]!r}: 1 to {MAX_ID} printable characters are expected"
+        )
 
 
 def _check_name(noun: str, text: str) -> None:

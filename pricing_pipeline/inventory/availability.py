@@ -1,4 +1,4 @@
-"""Read the slots of a product: which days, at what price, for whom, and what can be booked. Never waits for a provider."""
+"""Read the slots of a product: when, for whom, at what price, and what can be booked. Never waits for a provider."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class StoredSlot:
 class Day:
     """A local day of a product with its slots. Times are UTC.
 
-    `fetched_at` is None if no answer has listed the day yet, and for a time in the past. `fresh` is None if no data type
-    asks for this day.
+    `fetched_at` is None if no answer has listed the day yet, and for a time in the past. `fresh` is None if no data
+    type asks for this day.
     """
 
     day: date

@@ -1,4 +1,4 @@
-"""Store products and slots, and say what a request needs to know of them. Reads are in availability.py and products.py."""
+"""Store products and slots, and say what a request needs to know of them. Reads: availability.py and products.py."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _Row = Mapping[str, object]
 def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | SymbolFailure]:
     """Store the products or slots of an answer within the caller's transaction, and confirm their pairs.
 
-    What is the same writes nothing; of what changes, the old belief is kept as a revision. A local day is stored whole:
-    slots that an answer no longer lists have vanished. A product whose slots nothing can place is a failure, and nothing
-    of it is stored. A product in `empty` has no slots on the call's days.
+    What is the same writes nothing; of what changes, the old belief is kept as a revision. A local day is stored
+    whole: slots that an answer no longer lists have vanished. A product whose slots nothing can place is a failure,
+    and nothing of it is stored. A product in `empty` has no slots on the call's days.
     """
     if call.fetcher is Fetcher.PRODUCT:
         return [*_store_products(connection, call, answer)]

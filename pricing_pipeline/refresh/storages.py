@@ -25,8 +25,8 @@ class Storage(Protocol):
         """Store the records of an answer in the caller's transaction, and confirm its pairs (`pricing.confirm_pairs`).
 
         What is unchanged writes nothing; a change leaves a revision. Every symbol of the answer that has records, or
-        none by the provider's valid answer, is in the result: its records added and revised, or why they cannot be stored
-        as things are set up. The caller has locked the tasks of these symbols.
+        none by the provider's valid answer, is in the result: its records added and revised, or why they cannot be
+        stored as things are set up. The caller has locked the tasks of these symbols.
         """
 
 
