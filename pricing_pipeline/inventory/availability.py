@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
@@ -102,7 +102,7 @@ def days_of(
     if first is None:
         first = connection.execute(query("inventory.today"), {"symbol": symbol, "at": as_of}).scalar_one()
     if last is None:
-        last = min(first, date.max - timedelta(days=_DEFAULT_DAYS)) + timedelta(days=_DEFAULT_DAYS - 1)
+        last = date.fromordinal(min(first.toordinal() + _DEFAULT_DAYS - 1, date.max.toordinal()))
     days = span(first, last)
     if (last - first).days >= MOST_DAYS:
         raise InvalidRange(f"{first} to {last} is more than {MOST_DAYS} days. Ask for fewer.")

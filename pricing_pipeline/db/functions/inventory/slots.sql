@@ -27,7 +27,7 @@ CREATE OR REPLACE FUNCTION pricing.placeless(answered text[], slots jsonb) RETUR
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(pg_catalog.array_agg(DISTINCT s.symbol), '{}') FROM pricing.said_slots(slots) s
     WHERE s.utc_offset IS NULL AND s.symbol = ANY (answered)
-      AND NOT EXISTS (SELECT FROM pricing.products p WHERE p.symbol = s.symbol AND pricing.zone_of(p) IS NOT NULL)
+      AND NOT EXISTS (SELECT FROM pricing.products p WHERE p.symbol = s.symbol AND pricing.zone_of(p) IS NOT NULL OFFSET 0)
 $$;
 COMMENT ON FUNCTION pricing.placeless(text[], jsonb) IS
     'Those of the products whose slots cannot be placed: they have no offset from UTC, and the product no time zone.';
@@ -62,13 +62,14 @@ BEGIN
 
     WITH said AS MATERIALIZED (
         SELECT s.*, s.local_start::date AS local_day, x.slot_key, x.ctid AS place,
-               CASE WHEN s.utc_offset IS NULL THEN pricing.zone_of(p) END AS time_zone,
-               CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_start, pricing.zone_of(p))
+               CASE WHEN s.utc_offset IS NULL THEN pricing.zone_of(p.product) END AS time_zone,
+               CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_start, pricing.zone_of(p.product))
                     ELSE (s.local_start - make_interval(secs => s.utc_offset)) AT TIME ZONE 'UTC' END AS starts_at,
-               CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_end, pricing.zone_of(p))
+               CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_end, pricing.zone_of(p.product))
                     ELSE (s.local_end - make_interval(secs => coalesce(s.end_utc_offset, s.utc_offset))) AT TIME ZONE 'UTC' END AS ends_at
-        FROM pricing.said_slots(slots) s JOIN pricing.products p USING (symbol)
+        FROM pricing.said_slots(slots) s
         -- OFFSET: looked up one by one, never joined.
+        CROSS JOIN LATERAL (SELECT y AS product FROM pricing.products y WHERE y.symbol = s.symbol OFFSET 0) p
         LEFT JOIN LATERAL (SELECT y.slot_key, y.ctid FROM pricing.slots y
                            WHERE (y.symbol, y.provider, y.option_id, y.slot_id) = (s.symbol, from_provider, s.option_id, s.slot_id) OFFSET 0) x ON true),
     stored_days AS MATERIALIZED (
@@ -133,15 +134,15 @@ BEGIN
     WITH said AS MATERIALIZED (
         SELECT s.symbol, u.category_id, min(u.name) AS name
         FROM jsonb_to_recordset(offers) AS u (n integer, category_id text, name text) JOIN pricing.said_slots(slots) s USING (n) GROUP BY 1, 2),
+    found AS MATERIALIZED (
+        SELECT s.*, x.ctid AS place, x.is_described, x.name AS old_name FROM said s
+        LEFT JOIN LATERAL (SELECT c.ctid, c.is_described, c.name FROM pricing.pax_categories c
+                           WHERE (c.symbol, c.provider, c.category_id) = (s.symbol, from_provider, s.category_id) OFFSET 0) x ON true),
     renamed AS (
-        UPDATE pricing.pax_categories c SET name = s.name, call_id = from_call, recorded_at = now_
-        FROM said s WHERE (c.symbol, c.provider, c.category_id) = (s.symbol, from_provider, s.category_id)
-                      AND NOT c.is_described AND c.name <> s.name)
+        UPDATE pricing.pax_categories c SET name = f.name, call_id = from_call, recorded_at = now_
+        FROM found f WHERE c.ctid = f.place AND NOT f.is_described AND f.old_name <> f.name)
     INSERT INTO pricing.pax_categories (symbol, provider, category_id, name, is_described, call_id, recorded_at)
-    SELECT s.symbol, from_provider, s.category_id, s.name, false, from_call, now_ FROM said s
-    WHERE NOT EXISTS (SELECT FROM pricing.pax_categories c
-                      WHERE (c.symbol, c.provider, c.category_id) = (s.symbol, from_provider, s.category_id) OFFSET 0)
-    ORDER BY 1, 3;
+    SELECT f.symbol, from_provider, f.category_id, f.name, false, from_call, now_ FROM found f WHERE f.place IS NULL ORDER BY 1, 3;
 END $$;
 COMMENT ON FUNCTION pricing.name_by_slots(text, bigint, timestamptz, jsonb, jsonb) IS
     'Makes options and categories known that only slots have named so far, and renames such categories.';
