@@ -106,7 +106,7 @@ def availability(
         connection.commit()
     if as_json:
         past = {} if as_of is None else {"as_of": iso(as_of)}
-        print_json({"symbol": symbol, "pax": pax, **past, "days": [asdict(day) for day in days]})
+        print_json({"symbol": symbol, "pax": pax, **past, "days": [_content(day) for day in days]})
         return
     _tell(days)
     _hint_at(days, product.paused, is_requested, as_of)
@@ -122,6 +122,12 @@ def set_zone(symbol: str, time_zone: str | None, *, as_json: bool) -> None:
         return
     outcome = f"is in {time_zone}" if time_zone else "is where its provider says"
     typer.echo(f"{symbol} {outcome}; {moved} coming slots were placed anew.")
+
+
+def _content(day: Day) -> dict[str, Any]:
+    """A day as JSON tells it."""
+    slots = [slot._asdict() | {"offers": [offer._asdict() for offer in slot.offers]} for slot in day.slots]
+    return {"day": day.day, "fetched_at": day.fetched_at, "fresh": day.fresh, "slots": slots}
 
 
 def _listed(is_listed: bool) -> str:

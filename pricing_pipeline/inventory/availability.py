@@ -7,19 +7,24 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import groupby
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from psycopg import errors
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.windows import Window, span
 from pricing_pipeline.errors import InvalidRange, ReadReplica
 
 MOST_DAYS = 366
 """Local days of one read."""
 _DEFAULT_DAYS = 7
+_SlotRow = tuple[Any, ...]
+_SLOT, _OFFER, _KEY = slice(1, 15), slice(15, None), (1, 2, 13)
+"""Where the query `inventory.slots` has the fields of StoredSlot and Offer, and what a slot is known by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +43,11 @@ class Question:
     as_of: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What a slot costs for one category, and how many of it can be booked. None = not said, or no bound."""
+class Offer(NamedTuple):
+    """What a slot costs for one category, and how many of it can be booked. None = not said, or no bound.
+
+    A tuple, because a month has hundreds.
+    """
 
     category_id: str
     category: str
@@ -54,8 +61,7 @@ class Offer:
     currency: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSlot:
+class StoredSlot(NamedTuple):
     """A slot, believed since `recorded_at`. Local times are naive, all others are UTC."""
 
     slot_id: str
@@ -118,8 +124,9 @@ def read(connection: Connection, question: Question) -> list[Day]:
         "sellable": question.sellable,
         "as_of": question.as_of,
     }
-    rows = connection.execute(query("inventory.slots"), {**days, **which})
-    slots_by_day = {day: _slots(of_day) for day, of_day in groupby(rows, lambda row: row.local_day)}
+    # A row of the driver's is a plain tuple: a month has hundreds, and named rows would take longer than the query.
+    rows = driver_rows(connection, driver_query("inventory.slots"), {**days, **which})
+    slots_by_day = {day: _slots(of_day) for day, of_day in groupby(rows, itemgetter(0))}
     is_now = question.as_of is None
     return [
         Day(
@@ -152,42 +159,11 @@ def request(connection: Connection, symbol: str, last: date, user_id: str | None
     return False
 
 
-def _slots(rows: Iterable[Row[Any]]) -> tuple[StoredSlot, ...]:
-    grouped = groupby(rows, lambda row: (row.provider, row.option_id, row.slot_id))
+def _slots(rows: Iterable[_SlotRow]) -> tuple[StoredSlot, ...]:
+    grouped = groupby(rows, itemgetter(*_KEY))
     return tuple(_slot([*of_slot]) for _, of_slot in grouped)
 
 
-def _slot(rows: list[Row[Any]]) -> StoredSlot:
-    row = rows[0]
-    return StoredSlot(
-        row.slot_id,
-        row.option_id,
-        row.option_name,
-        row.local_start,
-        row.local_end,
-        row.starts_at,
-        row.ends_at,
-        row.time_zone,
-        row.status,
-        row.remaining,
-        row.capacity,
-        row.sellable,
-        row.provider,
-        row.recorded_at,
-        tuple(_offer(one) for one in rows if one.category_id is not None),
-    )
-
-
-def _offer(row: Row[Any]) -> Offer:
-    return Offer(
-        row.category_id,
-        row.category,
-        row.is_primary,
-        row.minimum,
-        row.maximum,
-        row.pax_remaining,
-        row.final,
-        row.original,
-        row.discount,
-        row.currency,
-    )
+def _slot(rows: list[_SlotRow]) -> StoredSlot:
+    offers = tuple(Offer._make(row[_OFFER]) for row in rows if row[_OFFER.start] is not None)
+    return StoredSlot._make((*rows[0][_SLOT], offers))

@@ -142,7 +142,7 @@ BEGIN
     options AS MATERIALIZED (SELECT o.* FROM pricing.options_as_of(wanted_symbol, as_of) o),
     found AS (
         SELECT s.*, o.category_key, o.is_primary, o.minimum, o.maximum, o.remaining AS pax_remaining, o.final_price, o.original_price, o.discount,
-               o.currency, o.scale, c.category_id, c.name AS category, bool_or(o.is_primary) OVER slot AS has_primary,
+               o.currency, ('1e-' || o.scale)::numeric AS unit, c.category_id, c.name AS category, bool_or(o.is_primary) OVER slot AS has_primary,
                pricing.takes(pax, coalesce(c.pax_count, 1), o.minimum, o.maximum, o.remaining) AS does_take
         FROM pricing.slots_as_of(wanted_symbol, first_day, last_day, as_of) s
         LEFT JOIN LATERAL (SELECT x.* FROM pricing.offers_as_of(s.slot_key, as_of) x
@@ -160,7 +160,7 @@ BEGIN
         FROM found f)
     SELECT j.local_day, j.option_id, o.name, j.slot_id, j.local_start, j.local_end, j.starts_at, j.ends_at, j.utc_offset, j.time_zone, j.status,
            j.remaining, j.capacity, j.sellable, j.category_id, j.category, j.is_primary, j.minimum, j.maximum, j.pax_remaining,
-           j.final_price * ('1e-' || j.scale)::numeric, j.original_price * ('1e-' || j.scale)::numeric, j.discount * ('1e-' || j.scale)::numeric,
+           j.final_price * j.unit, j.original_price * j.unit, j.discount * j.unit,
            CASE WHEN coalesce(j.final_price, j.original_price) IS NOT NULL THEN j.currency END, j.provider, j.recorded_at
     FROM judged j LEFT JOIN options o ON (o.provider, o.option_id) = (j.provider, j.option_id)
     WHERE j.sellable OR NOT only_sellable
