@@ -230,7 +230,7 @@ def test_d5_an_answer_under_way_when_its_product_is_paused_is_stored_and_nothing
     answer = Answer(records=(days(slot(MONDAY, 9, remaining=2)),))
     tally = settling.settle_answer(core.engine, call, Fetched(answer, 200, 700))
     assert tally.symbols == {TOUR}
-    core.enqueue(TODAY, TOUR)
+    core.heartbeat("ann", (TODAY, TOUR))
     clock.advance(86_400)
     core.enqueue_due()
     assert core.claim(PARTNER, max_calls=9) == []
