@@ -159,8 +159,17 @@ def _slot(day: date, hour: int, left: int) -> Slot:
         PaxOffer("CHILD", "Child", 2500, 3000, 1, 9, 9),
     )
     return Slot(
-        *(start.isoformat(), "DEFAULT", start, start + timedelta(hours=1), timedelta(0)),
-        *(SlotStatus.AVAILABLE, left, _PLACES, "EUR", 2, offers),
+        slot_id=start.isoformat(),
+        option_id="DEFAULT",
+        local_start=start,
+        local_end=start + timedelta(hours=1),
+        utc_offset=timedelta(0),
+        status=SlotStatus.AVAILABLE,
+        remaining=left,
+        capacity=_PLACES,
+        currency="EUR",
+        currency_scale=2,
+        offers=offers,
     )
 
 

@@ -72,7 +72,6 @@ COMMENT ON COLUMN pricing.pax_categories.call_id IS 'The call that brought it.';
 COMMENT ON COLUMN pricing.pax_categories.recorded_at IS 'Since when we believe it.';
 
 -- Local times are what a clock on the wall shows, so they have no zone.
--- squawk-ignore prefer-timestamp-tz
 CREATE TABLE pricing.slots (
     slot_key       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     symbol         text NOT NULL REFERENCES pricing.products (symbol),
@@ -80,7 +79,9 @@ CREATE TABLE pricing.slots (
     option_id      text NOT NULL,
     slot_id        text NOT NULL,
     local_day      date GENERATED ALWAYS AS (local_start::date) STORED,
+    -- squawk-ignore prefer-timestamp-tz
     local_start    timestamp NOT NULL,
+    -- squawk-ignore prefer-timestamp-tz
     local_end      timestamp NOT NULL,
     utc_offset     interval,
     time_zone      text,
@@ -284,8 +285,6 @@ COMMENT ON COLUMN pricing.pax_category_revisions.recorded_at IS 'Since when we b
 CREATE TRIGGER keep_revision AFTER UPDATE ON pricing.pax_categories REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
     FOR EACH STATEMENT EXECUTE FUNCTION pricing.keep_revision('pax_category_revisions', 'category_key');
 
--- Local times, as above.
--- squawk-ignore prefer-timestamp-tz
 CREATE TABLE pricing.slot_revisions (
     revised_at     timestamptz NOT NULL,
     revised_by     bigint,
@@ -295,7 +294,9 @@ CREATE TABLE pricing.slot_revisions (
     option_id      text NOT NULL,
     slot_id        text NOT NULL,
     local_day      date NOT NULL,
+    -- squawk-ignore prefer-timestamp-tz
     local_start    timestamp NOT NULL,
+    -- squawk-ignore prefer-timestamp-tz
     local_end      timestamp NOT NULL,
     utc_offset     interval,
     time_zone      text,
