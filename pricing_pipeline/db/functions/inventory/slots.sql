@@ -24,8 +24,8 @@ COMMENT ON FUNCTION pricing.said_days(bigint, jsonb) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.placeless(answered text[], slots jsonb) RETURNS text[]
-LANGUAGE sql STABLE AS $$
-    SELECT coalesce(pg_catalog.array_agg(DISTINCT s.symbol), '{}') FROM pricing.said_slots(slots) s
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT coalesce(array_agg(DISTINCT s.symbol), '{}') FROM pricing.said_slots(slots) s
     WHERE s.utc_offset IS NULL AND s.symbol = ANY (answered)
       AND NOT EXISTS (SELECT FROM pricing.products p WHERE p.symbol = s.symbol AND pricing.zone_of(p) IS NOT NULL OFFSET 0)
 $$;
