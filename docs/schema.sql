@@ -3322,7 +3322,7 @@ CREATE FUNCTION pricing.place_slots(wanted_symbol text, from_call bigint, now_ t
 GRANT EXECUTE ON FUNCTION pricing.place_slots(text,bigint,timestamp with time zone) TO pricing_worker;
 
 -- Those of the products whose slots cannot be placed: they have no offset from UTC, and the product no time zone.
-CREATE FUNCTION pricing.placeless(answered text[], slots jsonb) RETURNS text[] LANGUAGE sql STABLE;
+CREATE FUNCTION pricing.placeless(answered text[], slots jsonb) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.placeless(text[],jsonb) TO pricing_reader, pricing_worker;
 
 -- Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not; a symbol that is none is refused. Counts what was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; history_standing says why.

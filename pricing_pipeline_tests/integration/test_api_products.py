@@ -238,7 +238,10 @@ def test_d5_an_answer_under_way_when_its_product_is_paused_is_stored_and_nothing
 
 def test_d4_a_product_with_slots_is_retired_and_not_removed(cli: CommandLine, caller: Caller) -> None:
     said = cli("instrument", "remove", TOUR, "TOUR-2", "--asset-class", "inventory", "--json").json
-    assert {one["symbol"]: one["outcome"] for one in said["instruments"]} == {TOUR: "retired", "TOUR-2": "removed"}
+    assert {one["symbol"]: one["outcome"] for one in said["instruments"]} == {
+        TOUR: "retired",
+        "TOUR-2": "removed",
+    }
     assert len(caller.get(f"products/{TOUR}/availability", **DAY)["days"][0]["slots"]) == 2
 
 
