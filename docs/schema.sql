@@ -3890,6 +3890,10 @@ GRANT EXECUTE ON FUNCTION pricing.types_alike(text) TO pricing_reader, pricing_w
 CREATE FUNCTION pricing.types_of_a_day(wanted_type text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.types_of_a_day(text) TO pricing_reader, pricing_worker;
 
+-- The last decimal of an amount with so many decimals, 0 to 18.
+CREATE FUNCTION pricing.unit_of(scale smallint) RETURNS numeric LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.unit_of(smallint) TO pricing_reader, pricing_worker;
+
 -- Units a minute that the limits of a provider's keys allow while what is watched trades; NULL = no limit, or none that is known.
 CREATE FUNCTION pricing.units_a_minute(wanted_provider text, now_ timestamp with time zone) RETURNS double precision LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.units_a_minute(text,timestamp with time zone) TO pricing_reader, pricing_worker;

@@ -199,6 +199,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "categories_as_of",
             "options_as_of",
             "takes",
+            "unit_of",
             "is_unreadable",
             "backfilled",
             "believable_actions",
