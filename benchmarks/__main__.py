@@ -20,6 +20,7 @@ from benchmarks import (
     refresh,
     report,
     server,
+    slots,
     staleness,
     stream,
 )
@@ -35,6 +36,7 @@ _QUESTIONS: dict[str, Any] = {
     "history_write": history_write,
     "backfill": backfill,
     "api": api,
+    "slots": slots,
 }
 
 

@@ -56,6 +56,10 @@ CREATE SEQUENCE pricing.pair_requests_request_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.pair_requests_request_id_seq TO pricing_worker;
 
 -- 
+CREATE SEQUENCE pricing.pax_categories_category_key_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.pax_categories_category_key_seq TO pricing_worker;
+
+-- 
 CREATE SEQUENCE pricing.price_alerts_price_alert_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.price_alerts_price_alert_id_seq TO pricing_worker;
 
@@ -70,6 +74,10 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.quarantined_values_value_id_seq TO prici
 -- 
 CREATE SEQUENCE pricing.restatements_restatement_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.restatements_restatement_id_seq TO pricing_worker;
+
+-- 
+CREATE SEQUENCE pricing.slots_slot_key_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.slots_slot_key_seq TO pricing_worker;
 
 -- Numbers tasks.
 CREATE SEQUENCE pricing.task_id_seq;
@@ -988,6 +996,93 @@ CREATE TABLE pricing.past_calls (
 GRANT SELECT ON TABLE pricing.past_calls TO pricing_reader;
 GRANT SELECT ON TABLE pricing.past_calls TO pricing_worker;
 
+-- How many of a category a slot takes: current belief.
+CREATE TABLE pricing.pax_availability (
+    slot_key bigint NOT NULL  -- The slot.
+    category_key bigint NOT NULL  -- Who.
+    minimum integer  -- Fewest units of one booking; NULL = no bound.
+    maximum integer  -- Most units of one booking; NULL = no bound.
+    remaining integer  -- Units left; NULL = not said, or without a bound.
+    is_primary boolean NOT NULL DEFAULT false  -- Whether the product is made for it: others come along.
+    is_offered boolean NOT NULL DEFAULT true  -- False = the slot no longer takes it.
+    call_id bigint NOT NULL  -- The call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    CONSTRAINT pax_availability_pkey PRIMARY KEY (slot_key, category_key)
+    CONSTRAINT pax_availability_category_key_fkey FOREIGN KEY (category_key) REFERENCES pricing.pax_categories(category_key)
+    CONSTRAINT pax_availability_slot_key_fkey FOREIGN KEY (slot_key) REFERENCES pricing.slots(slot_key)
+    CONSTRAINT maximum_is_sane CHECK ((maximum >= 0))
+    CONSTRAINT minimum_is_sane CHECK (((minimum >= 0) AND (minimum <= maximum)))
+    CONSTRAINT pax_remaining_is_sane CHECK ((remaining >= 0))
+) WITH (fillfactor=85);
+CREATE TRIGGER keep_revision AFTER UPDATE ON pricing.pax_availability REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION pricing.keep_revision('pax_availability_revisions', 'slot_key, category_key');
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.pax_availability TO pricing_worker;
+GRANT SELECT ON TABLE pricing.pax_availability TO pricing_reader;
+
+-- What was believed of availability before, from recorded_at until revised_at. Its other columns are those of pax_availability.
+CREATE TABLE pricing.pax_availability_revisions (
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint  -- The call that brought something else; NULL = a person did.
+    slot_key bigint NOT NULL  -- The slot.
+    category_key bigint NOT NULL  -- Who.
+    minimum integer  -- Fewest units of one booking; NULL = no bound.
+    maximum integer  -- Most units of one booking; NULL = no bound.
+    remaining integer  -- Units left; NULL = not said, or without a bound.
+    is_primary boolean NOT NULL  -- Whether the product is made for it: others come along.
+    is_offered boolean NOT NULL  -- False = the slot no longer takes it.
+    call_id bigint NOT NULL  -- The call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+);
+CREATE INDEX pax_availability_revisions_by_slot ON pricing.pax_availability_revisions USING btree (slot_key, revised_at);
+GRANT INSERT, SELECT ON TABLE pricing.pax_availability_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.pax_availability_revisions TO pricing_reader;
+
+-- Whom products are sold to, such as adults or a group of four.
+CREATE TABLE pricing.pax_categories (
+    category_key bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Our number of it.
+    symbol text NOT NULL  -- The product.
+    provider text NOT NULL  -- Whose id it is.
+    category_id text NOT NULL  -- Its id at the provider, unique within the product.
+    name text NOT NULL  -- For people.
+    kind text  -- The provider's word for it, such as ADULT; NULL = it has none.
+    age_from integer  -- Youngest age, included; NULL = no bound.
+    age_to integer  -- Oldest age, included; NULL = no bound.
+    pax_count integer NOT NULL DEFAULT 1  -- How many people one unit is for.
+    is_described boolean NOT NULL  -- Whether the product itself describes it: then its slots do not rename it.
+    is_listed boolean NOT NULL DEFAULT true  -- False = the product no longer has it.
+    call_id bigint NOT NULL  -- The call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    CONSTRAINT pax_categories_pkey PRIMARY KEY (category_key)
+    CONSTRAINT pax_categories_symbol_provider_category_id_key UNIQUE (symbol, provider, category_id)
+    CONSTRAINT pax_categories_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.products(symbol)
+    CONSTRAINT ages_are_upright CHECK ((age_to >= age_from))
+    CONSTRAINT pax_count_is_positive CHECK ((pax_count > 0))
+);
+CREATE TRIGGER keep_revision AFTER UPDATE ON pricing.pax_categories REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION pricing.keep_revision('pax_category_revisions', 'category_key');
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.pax_categories TO pricing_worker;
+GRANT SELECT ON TABLE pricing.pax_categories TO pricing_reader;
+
+-- What was believed of categories before, from recorded_at until revised_at. Its other columns are those of pax_categories.
+CREATE TABLE pricing.pax_category_revisions (
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint  -- The call that brought something else; NULL = a person did.
+    category_key bigint NOT NULL  -- Our number of it.
+    symbol text NOT NULL  -- The product.
+    provider text NOT NULL  -- Whose id it is.
+    category_id text NOT NULL  -- Its id at the provider, unique within the product.
+    name text NOT NULL  -- For people.
+    kind text  -- The provider's word for it, such as ADULT; NULL = it has none.
+    age_from integer  -- Youngest age, included; NULL = no bound.
+    age_to integer  -- Oldest age, included; NULL = no bound.
+    pax_count integer NOT NULL  -- How many people one unit is for.
+    is_described boolean NOT NULL  -- Whether the product itself describes it: then its slots do not rename it.
+    is_listed boolean NOT NULL  -- False = the product no longer has it.
+    call_id bigint NOT NULL  -- The call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+);
+CREATE INDEX pax_category_revisions_by_product ON pricing.pax_category_revisions USING btree (symbol, revised_at);
+GRANT INSERT, SELECT ON TABLE pricing.pax_category_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.pax_category_revisions TO pricing_reader;
+
 -- What people know of a symbol's prices, or of all of a data type (symbol NULL). A symbol's own row replaces the broad one. No row = no bounds.
 CREATE TABLE pricing.plausibility_bounds (
     data_type text NOT NULL  -- Whose values they bound.
@@ -1111,6 +1206,71 @@ CREATE TABLE pricing.price_revisions (
 CREATE INDEX price_revisions_recent ON pricing.price_revisions USING btree (data_type, revised_at);
 GRANT INSERT, SELECT ON TABLE pricing.price_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.price_revisions TO pricing_reader;
+
+-- What was believed of options before, from recorded_at until revised_at. Its other columns are those of product_options.
+CREATE TABLE pricing.product_option_revisions (
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint  -- The call that brought something else; NULL = a person did.
+    symbol text NOT NULL  -- The product.
+    provider text NOT NULL  -- Whose id it is.
+    option_id text NOT NULL  -- Its id at the provider, unique within the product.
+    name text  -- For people; NULL = only slots have named it so far.
+    is_default boolean NOT NULL  -- Whether the provider books it where none is chosen.
+    is_listed boolean NOT NULL  -- False = the product no longer has it.
+    call_id bigint NOT NULL  -- The call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+);
+CREATE INDEX product_option_revisions_by_product ON pricing.product_option_revisions USING btree (symbol, revised_at);
+GRANT INSERT, SELECT ON TABLE pricing.product_option_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.product_option_revisions TO pricing_reader;
+
+-- Variants of products, such as a language or a meeting point.
+CREATE TABLE pricing.product_options (
+    symbol text NOT NULL  -- The product.
+    provider text NOT NULL  -- Whose id it is.
+    option_id text NOT NULL  -- Its id at the provider, unique within the product.
+    name text  -- For people; NULL = only slots have named it so far.
+    is_default boolean NOT NULL DEFAULT false  -- Whether the provider books it where none is chosen.
+    is_listed boolean NOT NULL DEFAULT true  -- False = the product no longer has it.
+    call_id bigint NOT NULL  -- The call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    CONSTRAINT product_options_pkey PRIMARY KEY (symbol, provider, option_id)
+    CONSTRAINT product_options_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.products(symbol)
+);
+CREATE TRIGGER keep_revision AFTER UPDATE ON pricing.product_options REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION pricing.keep_revision('product_option_revisions', 'symbol, provider, option_id');
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.product_options TO pricing_worker;
+GRANT SELECT ON TABLE pricing.product_options TO pricing_reader;
+
+-- What was believed of products before, from recorded_at until revised_at. Its other columns are those of products.
+CREATE TABLE pricing.product_revisions (
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint  -- The call that brought something else; NULL = a person did.
+    symbol text NOT NULL  -- Its instrument.
+    provider text NOT NULL  -- Who told of it last.
+    name text  -- For people; NULL = only its slots are known.
+    time_zone text  -- IANA zone of its place, as the provider says; NULL = it says none.
+    set_time_zone text  -- The zone that a person has set, which counts instead; NULL = none.
+    call_id bigint  -- The call that brought it; NULL = a person has changed it since.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+);
+CREATE INDEX product_revisions_by_product ON pricing.product_revisions USING btree (symbol, revised_at);
+GRANT INSERT, SELECT ON TABLE pricing.product_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.product_revisions TO pricing_reader;
+
+-- What is sold in slots, by the symbol of its instrument (asset class inventory).
+CREATE TABLE pricing.products (
+    symbol text NOT NULL  -- Its instrument.
+    provider text NOT NULL  -- Who told of it last.
+    name text  -- For people; NULL = only its slots are known.
+    time_zone text  -- IANA zone of its place, as the provider says; NULL = it says none.
+    set_time_zone text  -- The zone that a person has set, which counts instead; NULL = none.
+    call_id bigint  -- The call that brought it; NULL = a person has changed it since.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    CONSTRAINT products_pkey PRIMARY KEY (symbol)
+);
+CREATE TRIGGER keep_revision AFTER UPDATE ON pricing.products REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION pricing.keep_revision('product_revisions', 'symbol');
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.products TO pricing_worker;
+GRANT SELECT ON TABLE pricing.products TO pricing_reader;
 
 -- What a provider can fetch, in which batches, at what cost in its own units. Claims plan calls from it.
 CREATE TABLE pricing.provider_capabilities (
@@ -1568,6 +1728,125 @@ CREATE TABLE pricing.size_estimates (
 GRANT SELECT ON TABLE pricing.size_estimates TO pricing_reader;
 GRANT SELECT ON TABLE pricing.size_estimates TO pricing_worker;
 
+-- What was believed of prices of slots before, from recorded_at until revised_at. Its other columns are those of slot_prices.
+CREATE TABLE pricing.slot_price_revisions (
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint  -- The call that brought something else; NULL = a person did.
+    slot_key bigint NOT NULL  -- The slot.
+    category_key bigint NOT NULL  -- For whom.
+    final_price bigint  -- What is paid; NULL = the provider names no price, or no longer.
+    original_price bigint  -- Before discounts; NULL = not named.
+    discount bigint  -- original_price less final_price; below zero it is a surcharge.
+    currency text  -- ISO 4217; NULL only without prices.
+    scale smallint NOT NULL  -- How many decimals the three have.
+    call_id bigint NOT NULL  -- The call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+);
+CREATE INDEX slot_price_revisions_by_slot ON pricing.slot_price_revisions USING btree (slot_key, revised_at);
+GRANT INSERT, SELECT ON TABLE pricing.slot_price_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.slot_price_revisions TO pricing_reader;
+
+-- What a slot costs for a category: current belief, in units of the last decimal of its currency.
+CREATE TABLE pricing.slot_prices (
+    slot_key bigint NOT NULL  -- The slot.
+    category_key bigint NOT NULL  -- For whom.
+    final_price bigint  -- What is paid; NULL = the provider names no price, or no longer.
+    original_price bigint  -- Before discounts; NULL = not named.
+    discount bigint GENERATED ALWAYS AS ((original_price - final_price)) STORED  -- original_price less final_price; below zero it is a surcharge.
+    currency text  -- ISO 4217; NULL only without prices.
+    scale smallint NOT NULL  -- How many decimals the three have.
+    call_id bigint NOT NULL  -- The call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    CONSTRAINT slot_prices_pkey PRIMARY KEY (slot_key, category_key)
+    CONSTRAINT slot_prices_category_key_fkey FOREIGN KEY (category_key) REFERENCES pricing.pax_categories(category_key)
+    CONSTRAINT slot_prices_slot_key_fkey FOREIGN KEY (slot_key) REFERENCES pricing.slots(slot_key)
+    CONSTRAINT final_price_is_no_debt CHECK ((final_price >= 0))
+    CONSTRAINT original_price_is_no_debt CHECK ((original_price >= 0))
+    CONSTRAINT prices_have_a_currency CHECK (((currency IS NOT NULL) OR ((final_price IS NULL) AND (original_price IS NULL))))
+    CONSTRAINT slot_currency_is_code CHECK ((currency ~ '^[A-Z]{3}$'::text))
+    CONSTRAINT slot_scale_is_sane CHECK (((scale >= 0) AND (scale <= 18)))
+) WITH (fillfactor=90);
+CREATE TRIGGER keep_revision AFTER UPDATE ON pricing.slot_prices REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION pricing.keep_revision('slot_price_revisions', 'slot_key, category_key');
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.slot_prices TO pricing_worker;
+GRANT SELECT ON TABLE pricing.slot_prices TO pricing_reader;
+
+-- What was believed of slots before, from recorded_at until revised_at. Its other columns are those of slots.
+CREATE TABLE pricing.slot_revisions (
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint  -- The call that brought something else; NULL = a person did.
+    slot_key bigint NOT NULL  -- Our number of it.
+    symbol text NOT NULL  -- The product.
+    provider text NOT NULL  -- Whose ids these are.
+    option_id text NOT NULL  -- The option's id at the provider.
+    slot_id text NOT NULL  -- Its id at the provider, unique within product and option.
+    local_day date NOT NULL  -- The day on which it starts where it takes place.
+    local_start timestamp without time zone NOT NULL  -- When it starts by the clock of its place.
+    local_end timestamp without time zone NOT NULL  -- When it ends by the clock of its place.
+    utc_offset interval  -- What the provider says local_start is ahead of UTC; NULL = nothing, so time_zone places it.
+    time_zone text  -- The product's zone by which its times were placed; NULL = utc_offset places them.
+    starts_at timestamp with time zone NOT NULL  -- When it starts.
+    ends_at timestamp with time zone NOT NULL  -- When it ends.
+    bookable_until timestamp with time zone  -- Until when the provider takes bookings; NULL = it does not say.
+    status text NOT NULL  -- available, freesale (without a bound), limited, sold_out or closed as the provider says; vanished = it no longer lists it.
+    remaining integer  -- Places left; NULL = not said, or without a bound.
+    capacity integer  -- Places in all; NULL = not said.
+    call_id bigint NOT NULL  -- The call that brought this.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+);
+CREATE INDEX slot_revisions_by_product ON pricing.slot_revisions USING btree (symbol, local_day, revised_at);
+GRANT INSERT, SELECT ON TABLE pricing.slot_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.slot_revisions TO pricing_reader;
+
+-- The local days that the last answer of each pair listed whole: since when each day is confirmed.
+CREATE TABLE pricing.slot_windows (
+    data_type text NOT NULL  -- Which slots were asked for.
+    symbol text NOT NULL  -- Of which product.
+    first_day date NOT NULL  -- First local day of the answer.
+    last_day date NOT NULL  -- Last local day of the answer, included.
+    fetched_at timestamp with time zone NOT NULL  -- When it was stored.
+    provider text NOT NULL  -- Who answered.
+    call_id bigint NOT NULL  -- The call; an answer to an earlier one says nothing about these days.
+    CONSTRAINT slot_windows_pkey PRIMARY KEY (data_type, symbol)
+    CONSTRAINT slot_windows_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.products(symbol)
+    CONSTRAINT slot_window_is_upright CHECK ((last_day >= first_day))
+) WITH (fillfactor=70);
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.slot_windows TO pricing_worker;
+GRANT SELECT ON TABLE pricing.slot_windows TO pricing_reader;
+
+-- A time at which an option of a product takes place: current belief.
+CREATE TABLE pricing.slots (
+    slot_key bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Our number of it.
+    symbol text NOT NULL  -- The product.
+    provider text NOT NULL  -- Whose ids these are.
+    option_id text NOT NULL  -- The option's id at the provider.
+    slot_id text NOT NULL  -- Its id at the provider, unique within product and option.
+    local_day date GENERATED ALWAYS AS ((local_start)::date) STORED  -- The day on which it starts where it takes place.
+    local_start timestamp without time zone NOT NULL  -- When it starts by the clock of its place.
+    local_end timestamp without time zone NOT NULL  -- When it ends by the clock of its place.
+    utc_offset interval  -- What the provider says local_start is ahead of UTC; NULL = nothing, so time_zone places it.
+    time_zone text  -- The product's zone by which its times were placed; NULL = utc_offset places them.
+    starts_at timestamp with time zone NOT NULL  -- When it starts.
+    ends_at timestamp with time zone NOT NULL  -- When it ends.
+    bookable_until timestamp with time zone  -- Until when the provider takes bookings; NULL = it does not say.
+    status text NOT NULL  -- available, freesale (without a bound), limited, sold_out or closed as the provider says; vanished = it no longer lists it.
+    remaining integer  -- Places left; NULL = not said, or without a bound.
+    capacity integer  -- Places in all; NULL = not said.
+    call_id bigint NOT NULL  -- The call that brought this.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    CONSTRAINT slots_pkey PRIMARY KEY (slot_key)
+    CONSTRAINT slots_symbol_provider_option_id_slot_id_key UNIQUE (symbol, provider, option_id, slot_id)
+    CONSTRAINT slots_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.products(symbol)
+    CONSTRAINT capacity_is_sane CHECK ((capacity >= 0))
+    CONSTRAINT slot_ends_after_it_starts CHECK ((ends_at >= starts_at))
+    CONSTRAINT slot_is_placed_once CHECK (((utc_offset IS NULL) <> (time_zone IS NULL)))
+    CONSTRAINT slot_remaining_is_sane CHECK (((remaining >= 0) AND (remaining <= capacity)))
+    CONSTRAINT slot_status_is_known CHECK ((status = ANY (ARRAY['available'::text, 'freesale'::text, 'limited'::text, 'sold_out'::text, 'closed'::text, 'vanished'::text])))
+) WITH (fillfactor=85);
+CREATE INDEX slots_by_day ON pricing.slots USING btree (symbol, local_day);
+CREATE TRIGGER keep_revision AFTER UPDATE ON pricing.slots REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION pricing.keep_revision('slot_revisions', 'slot_key');
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.slots TO pricing_worker;
+GRANT SELECT ON TABLE pricing.slots TO pricing_reader;
+
 -- What changed about streamed pairs, kept ten minutes (100,000 events at most): a live stream that was cut off goes on from here.
 CREATE TABLE pricing.stream_events (
     "position" bigint NOT NULL  -- Rises in the order of commits; of a pair in the order of its prices.
@@ -1828,6 +2107,10 @@ GRANT EXECUTE ON FUNCTION pricing.asked_by_schedule(text,text[]) TO pricing_work
 CREATE FUNCTION pricing.asked_together(chosen pricing.quarantined_values, wanted_provider text, day date, most integer, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.asked_together(pricing.quarantined_values,text,date,integer) TO pricing_worker;
 
+-- The slots of a product on local days (a week from today), a row for each category: times, places, exact prices, whether so many people can be booked (sellable), since when we believe it, when its day was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed it then.
+CREATE FUNCTION pricing.availability(wanted_symbol text, first_day date DEFAULT NULL::date, last_day date DEFAULT NULL::date, pax integer DEFAULT 1, only_currency text DEFAULT NULL::text, only_sellable boolean DEFAULT false, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(local_day date, option_id text, option_name text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, starts_at timestamp with time zone, status text, remaining integer, capacity integer, sellable boolean, category_id text, category text, is_primary boolean, minimum integer, maximum integer, pax_remaining integer, final numeric, original numeric, discount numeric, currency text, provider text, recorded_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.availability(text,date,date,integer,text,boolean,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
+
 -- Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others' calls. Waits a quarter of a second at most.
 CREATE FUNCTION pricing.await_claims() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.await_claims() TO pricing_worker;
@@ -1927,6 +2210,10 @@ GRANT EXECUTE ON FUNCTION pricing.cancel_operations(bigint[]) TO pricing_worker;
 -- Cancels live tasks by hand and leaves their pairs alone for an hour. A running one's finish is refused; its call still settles. Says of each: cancelled, finished (it was so before), unknown.
 CREATE FUNCTION pricing.cancel_tasks(wanted bigint[], reason text DEFAULT 'cancelled by hand'::text) RETURNS TABLE(task_id bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cancel_tasks(bigint[],text) TO pricing_worker;
+
+-- The categories of a product, as they were believed at a time; NULL = as they are now.
+CREATE FUNCTION pricing.categories_as_of(wanted_symbol text, as_of timestamp with time zone) RETURNS TABLE(category_key bigint, provider text, category_id text, name text, kind text, age_from integer, age_to integer, pax_count integer, is_listed boolean) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.categories_as_of(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions, and values that are quarantined on the old one are forgotten. Where it brings not all of them, and none may leave, false, with nothing done.
 CREATE FUNCTION pricing.change_basis(wanted_type text, wanted_symbol text, from_call bigint, basis text, brought timestamp with time zone[], may_leave boolean) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
@@ -2392,6 +2679,10 @@ GRANT EXECUTE ON FUNCTION pricing.impossible_tasks() TO pricing_reader, pricing_
 CREATE FUNCTION pricing.insert_tasks(data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid, are_new boolean, OUT added integer, OUT is_news boolean, OUT are_unrouted boolean, OUT live_ids bigint[], OUT live_priorities integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.insert_tasks(text[],text[],integer[],date[],date[],uuid,boolean) TO pricing_worker;
 
+-- The instant of a local time, by the rule of RFC 5545: of a time that comes twice the first, of a time that clocks skip the one so long after the jump.
+CREATE FUNCTION pricing.instant_of(local timestamp without time zone, zone text) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.instant_of(timestamp without time zone,text) TO pricing_reader, pricing_worker;
+
 -- Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.
 TRIGGER FUNCTION pricing.instrument_paused() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -2501,6 +2792,9 @@ GRANT EXECUTE ON FUNCTION pricing.keep_actions(pricing.corporate_actions[],times
 
 -- Refuses another class or symbol for an instrument that is watched, held or priced: its pairs would go on without an instrument.
 TRIGGER FUNCTION pricing.keep_class() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Trigger: keeps what a statement has changed in the table of revisions (its first argument), matched by the key (its second).
+TRIGGER FUNCTION pricing.keep_revision() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Keeps values that a call has changed, or taken out of a history.
 CREATE FUNCTION pricing.keep_revisions(were pricing.price_history[], until timestamp with time zone, by_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
@@ -2696,9 +2990,29 @@ GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,tim
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[],text[],date[],jsonb[]) TO pricing_worker;
 
+-- Stores for whom an answer's slots are and what they cost, as merge_slots does; the slots are stored already. Returns those with a change.
+CREATE FUNCTION pricing.merge_offers(from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb, slots jsonb, offers jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.merge_offers(text,bigint,timestamp with time zone,jsonb,jsonb,jsonb) TO pricing_worker;
+
+-- Stores categories as products list them; those that a product no longer lists stay, and say so. A product that lists none says nothing about its categories. Returns the products of what has changed.
+CREATE FUNCTION pricing.merge_pax_categories(from_provider text, from_call bigint, now_ timestamp with time zone, categories jsonb) RETURNS text[] LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.merge_pax_categories(text,bigint,timestamp with time zone,jsonb) TO pricing_worker;
+
 -- Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions, also where another session has stored them in the same moment; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.
 CREATE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[], qualities text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, added bigint, revised bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.merge_prices(text,text,bigint,boolean,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[],text[]) TO pricing_worker;
+
+-- Stores options as products list them; those that a product no longer lists stay, and say so. A product that lists none says nothing about its options. Returns the products of what has changed.
+CREATE FUNCTION pricing.merge_product_options(from_provider text, from_call bigint, now_ timestamp with time zone, options jsonb) RETURNS text[] LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.merge_product_options(text,bigint,timestamp with time zone,jsonb) TO pricing_worker;
+
+-- Stores what one call has said of products: name, zone, options, categories. What is the same writes nothing; of what changes, the old belief goes to the revisions. A new zone places the coming slots anew. All answered symbols count as confirmed now. Per symbol: 1 if it is new, 1 if something of it has changed.
+CREATE FUNCTION pricing.merge_products(wanted_type text, from_provider text, from_call bigint, answered text[], products jsonb, options jsonb, categories jsonb) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.merge_products(text,text,bigint,text[],jsonb,jsonb,jsonb) TO pricing_worker;
+
+-- Stores what one call has said of the slots of whole local days. What is the same writes nothing; of what changes, the old belief goes to the revisions; stored slots of these days that are not listed have vanished. Days that the answer to a later call has listed stay. Refuses slots that cannot be placed. Per symbol: slots added, slots with a change.
+CREATE FUNCTION pricing.merge_slots(wanted_type text, from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.merge_slots(text,text,bigint,jsonb,jsonb,jsonb) TO pricing_worker;
 
 -- Those of the pairs whose prices a read finds missing or stale, and which nobody has queued. Instruments that are unknown or paused, and pairs that back off, are left out.
 CREATE FUNCTION pricing.missing_prices(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -2779,6 +3093,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_times(timestamp with time zone,interval) 
 -- A time that was stored before the clock was set back, on the clock as it is now. What does not lie more than a minute ahead stays.
 CREATE FUNCTION pricing.moved_back(at timestamp with time zone, now_ timestamp with time zone, step interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- Makes options and categories known that only slots have named so far, and renames such categories.
+CREATE FUNCTION pricing.name_by_slots(from_provider text, from_call bigint, now_ timestamp with time zone, slots jsonb, offers jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.name_by_slots(text,bigint,timestamp with time zone,jsonb,jsonb) TO pricing_worker;
 
 -- What is asked of each provider at TTLs: of what is watched or held, pairs, units and bytes a minute while markets trade; bytes an hour over the trading hours of the next week, of what is watched and of the rest (held only, or scheduled); whether all sizes are measured.
 CREATE FUNCTION pricing.needs() RETURNS TABLE(provider text, pairs bigint, units double precision, bytes double precision, watched_bytes double precision, background_bytes double precision, is_measured boolean) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp, jit=off;
@@ -2864,6 +3182,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[],text
 CREATE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 
+-- Notes which days an answer listed, and confirms its pairs and those of every type of slots that asks for no more days.
+CREATE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_slot_windows(text,text,bigint,timestamp with time zone,jsonb) TO pricing_worker;
+
 -- Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.
 CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;
@@ -2896,6 +3218,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_views(text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.note_watched_calendars() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_watched_calendars() TO pricing_worker;
 
+-- For whom a slot is and what it costs, as it was believed at a time; NULL = as it is now.
+CREATE FUNCTION pricing.offers_as_of(wanted_slot bigint, as_of timestamp with time zone) RETURNS TABLE(category_key bigint, minimum integer, maximum integer, remaining integer, is_primary boolean, final_price bigint, original_price bigint, discount bigint, currency text, scale smallint) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.offers_as_of(bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe; while a viewer waits, may_probe_early lets the next probe through sooner. Does nothing if somebody else was quicker.
 CREATE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL::bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.open_breaker(text,text,bigint) TO pricing_worker;
@@ -2907,6 +3233,10 @@ GRANT EXECUTE ON FUNCTION pricing.open_page(pricing.collector_call_log,bigint,ti
 -- Providers that are to be asked about quarantined values now. Values whose pair has no second provider (any more) are asked about no more.
 CREATE FUNCTION pricing.opinions_due() RETURNS TABLE(provider text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.opinions_due() TO pricing_worker;
+
+-- The options of a product, as they were believed at a time; NULL = as they are now.
+CREATE FUNCTION pricing.options_as_of(wanted_symbol text, as_of timestamp with time zone) RETURNS TABLE(provider text, option_id text, name text, is_default boolean, is_listed boolean) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.options_as_of(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Of tasks whose call has just failed: whether each had failed before, and the provider has answered for the data type since. Then it is their own fault.
 CREATE FUNCTION pricing.others_were_answered(ids bigint[]) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -2991,6 +3321,14 @@ GRANT EXECUTE ON FUNCTION pricing.pick_probe(text,pricing.call_allowance) TO pri
 CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_allowance, at_most integer, after_urgency integer, after_cadence integer, after_id bigint) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.pick_tasks(text,pricing.call_allowance,integer,integer,integer,bigint) TO pricing_worker;
 
+-- Places the slots of a product that came without an offset by its zone, from today on; each is a revision. Returns how many were placed anew.
+CREATE FUNCTION pricing.place_slots(wanted_symbol text, from_call bigint, now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.place_slots(text,bigint,timestamp with time zone) TO pricing_worker;
+
+-- Those of the products whose slots cannot be placed: they have no offset from UTC, and the product no time zone.
+CREATE FUNCTION pricing.placeless(answered text[], slots jsonb) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.placeless(text[],jsonb) TO pricing_reader, pricing_worker;
+
 -- Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not; a symbol that is none is refused. Counts what was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; history_standing says why.
 CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer, OUT left_out jsonb) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO pricing_worker;
@@ -3022,6 +3360,10 @@ GRANT EXECUTE ON FUNCTION pricing.probe_outage(pricing.outages) TO pricing_worke
 -- How many sessions that queue as much as one does must fit into a quota beside each other, for one not to look what the others do.
 CREATE FUNCTION pricing.producers_beside_each_other() RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.producers_beside_each_other() TO pricing_reader, pricing_worker;
+
+-- The local day of a product at a time, or now: of a product without a known zone the UTC day.
+CREATE FUNCTION pricing.product_day(wanted_symbol text, at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS date LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.product_day(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Makes pending what has waited long enough.
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3280,6 +3622,14 @@ GRANT EXECUTE ON FUNCTION pricing.routed_pairs(text[],text[],integer[],date[],da
 CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
 
+-- The local days that an answer lists whole, without those that the answer to a later call has listed already: it knows better.
+CREATE FUNCTION pricing.said_days(from_call bigint, days jsonb) RETURNS TABLE(symbol text, day date) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.said_days(bigint,jsonb) TO pricing_reader, pricing_worker;
+
+-- The slots of an answer, numbered; offsets from UTC are in seconds.
+CREATE FUNCTION pricing.said_slots(slots jsonb) RETURNS TABLE(n integer, symbol text, option_id text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, utc_offset integer, end_utc_offset integer, bookable_until timestamp with time zone, status text, remaining integer, capacity integer, currency text, scale smallint) LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.said_slots(jsonb) TO pricing_reader, pricing_worker;
+
 -- Compares by value: 12.30 is 12.300.
 CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.same_amount(bigint,smallint,bigint,smallint) TO pricing_reader, pricing_worker;
@@ -3339,6 +3689,10 @@ GRANT EXECUTE ON FUNCTION pricing.sessions_to_ask(text,text,text,date,date,times
 CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], units integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.set_key_limits(text,text,text[],integer[]) TO pricing_worker;
 
+-- Sets the time zone of a product by hand, which counts instead of what its provider says; NULL takes it back. Places its coming slots anew that have no offset. Returns how many, NULL if there is no such product.
+CREATE FUNCTION pricing.set_product_zone(wanted_symbol text, zone text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.set_product_zone(text,text) TO pricing_worker;
+
 -- Closes a call and books its wire bytes, once; false when it was closed before. A page of it that is still open is closed with it.
 CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
@@ -3374,6 +3728,22 @@ GRANT EXECUTE ON FUNCTION pricing.shown_units(pricing.provider_limits,text,times
 -- A row while no notifier has looked for trouble, or for messages to send, for two minutes: the older of its last signs, and what that means in a sentence.
 CREATE FUNCTION pricing.silent_notifier(started timestamp with time zone) RETURNS TABLE(since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.silent_notifier(timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Local days of a product: when the slots of each were last confirmed, whether that is within the TTL of the data type that asks for it most often, and which type that is; NULL = none does, as of the past.
+CREATE FUNCTION pricing.slot_days(wanted_symbol text, first_day date, last_day date) RETURNS TABLE(day date, fetched_at timestamp with time zone, fresh boolean, data_type text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.slot_days(text,date,date) TO pricing_reader, pricing_worker;
+
+-- The data types that a reader of a product's slots up to a day is to ask for: what is stale of those that reach so far.
+CREATE FUNCTION pricing.slot_types_to_request(wanted_symbol text, last_day date) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.slot_types_to_request(text,date) TO pricing_reader, pricing_worker;
+
+-- The slots of a product on local days, as they were believed at a time; NULL = as they are now.
+CREATE FUNCTION pricing.slots_as_of(wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone) RETURNS SETOF pricing.slots LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.slots_as_of(text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- The slots of a product on local days, a row for each category (one without, if a slot has none): exact prices, places, and whether so many people can be booked. With a currency, only what has prices in it.
+CREATE FUNCTION pricing.slots_to_read(wanted_symbol text, first_day date, last_day date, pax integer, only_currency text, only_sellable boolean, as_of timestamp with time zone) RETURNS TABLE(local_day date, option_id text, option_name text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, starts_at timestamp with time zone, ends_at timestamp with time zone, utc_offset interval, time_zone text, status text, remaining integer, capacity integer, sellable boolean, category_id text, category text, is_primary boolean, minimum integer, maximum integer, pax_remaining integer, final numeric, original numeric, discount numeric, currency text, provider text, recorded_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.slots_to_read(text,date,date,integer,text,boolean,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- A symbol as its instruments are spelled, in whatever class they are.
 CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3486,6 +3856,10 @@ GRANT EXECUTE ON FUNCTION pricing.take_turn(text) TO pricing_worker;
 CREATE FUNCTION pricing.taken_symbols(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.taken_symbols(text[],text[]) TO pricing_worker;
 
+-- Whether so many people can be booked in a category: its units, their bounds and what is left; NULL = no bound.
+CREATE FUNCTION pricing.takes(pax integer, pax_count integer, minimum integer, maximum integer, remaining integer) RETURNS boolean LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.takes(integer,integer,integer,integer,integer) TO pricing_reader, pricing_worker;
+
 -- Seconds up to which task_times.buckets count. More may be added at the end only.
 CREATE FUNCTION pricing.task_time_bounds() RETURNS double precision[] LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.task_time_bounds() TO pricing_reader, pricing_worker;
@@ -3519,6 +3893,10 @@ GRANT EXECUTE ON FUNCTION pricing.types_alike(text) TO pricing_reader, pricing_w
 -- Of quotes the data types that hold daily bars of the same instruments, and the other way round; NULL = none.
 CREATE FUNCTION pricing.types_of_a_day(wanted_type text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.types_of_a_day(text) TO pricing_reader, pricing_worker;
+
+-- The last decimal of an amount with so many decimals, 0 to 18.
+CREATE FUNCTION pricing.unit_of(scale smallint) RETURNS numeric LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.unit_of(smallint) TO pricing_reader, pricing_worker;
 
 -- Units a minute that the limits of a provider's keys allow while what is watched trades; NULL = no limit, or none that is known.
 CREATE FUNCTION pricing.units_a_minute(wanted_provider text, now_ timestamp with time zone) RETURNS double precision LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3711,3 +4089,7 @@ GRANT EXECUTE ON FUNCTION pricing.within_units(bigint[],text[],text,bigint,integ
 -- A message as a part of another sentence: without its own full stop.
 CREATE FUNCTION pricing.without_full_stop(message text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.without_full_stop(text) TO pricing_reader, pricing_worker;
+
+-- The time zone that counts for a product; NULL = none is known.
+CREATE FUNCTION pricing.zone_of(product pricing.products) RETURNS text LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.zone_of(pricing.products) TO pricing_reader, pricing_worker;

@@ -46,16 +46,18 @@ def _store_records(
 ) -> StoredAnswer:
     """Store what is no price, and the corporate actions that a provider tells with its documents."""
     answer = fetched.answer.of(symbols)
-    stored = {row.symbol: row for row in STORAGES[call.fetcher.contents].store(connection, call, answer)}
+    results = STORAGES[call.fetcher.contents].store(connection, call, answer)
+    stored = {row.symbol: row for row in results if isinstance(row, Stored)}
+    failures = [*answer.failures, *(row for row in results if isinstance(row, SymbolFailure))]
     wrong = actions.doubted(connection, call, answer, set(symbols))
     actions.store(connection, call, answer, set(symbols), without=wrong)
     doubts = judgement.doubts(answer, {}, wrong.values())
     _quarantine(connection, call, doubts, fetched)
-    served = (stored.keys() | answer.empty) - {failure.symbol for failure in answer.failures}
-    tally = _tally(call, stored, answer.failures, doubts)
+    served = (stored.keys() | answer.empty) - {failure.symbol for failure in failures}
+    tally = _tally(call, stored, failures, doubts)
     tally.records = sum(record.symbol in stored for record in answer.records)
     tally.symbols = served
-    return StoredAnswer(served, [*answer.failures], tally)
+    return StoredAnswer(served, failures, tally)
 
 
 def _store_prices(

@@ -49,6 +49,11 @@ METRICS = {
         "late_delay_ms": set(),
         "drained_per_second": {"without_streams"},
     },
+    "slots": {
+        "availability_ms": {"bare_query"},
+        "changed_day_ms": {"upsert_everything"},
+        "unchanged_day_ms": set(),
+    },
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 

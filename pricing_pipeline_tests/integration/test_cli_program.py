@@ -69,6 +69,7 @@ def test_every_promised_command_is_there() -> None:
         "operation-type": "add list show change remove",
         "price": "show why history gaps",
         "document": "show",
+        "product": "list show availability set-zone",
         "backfill": "start list show cancel",
         "instrument": "list show find add change spell pause resume remove",
         "type": "list show add change set-ttl refresh retire revive",

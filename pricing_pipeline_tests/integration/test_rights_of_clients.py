@@ -13,6 +13,7 @@ from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.fixtures.logins import Login, refuses, relations
 
 CLIENTS_FUNCTIONS = [
+    "pricing.availability(text,date,date,integer,text,boolean,timestamp with time zone)",
     "pricing.document(text,text,timestamp with time zone)",
     "pricing.heartbeat(text[],text[])",
     "pricing.history(text,text,date,date,timestamp with time zone,text)",
@@ -189,6 +190,16 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "stretches_in_force",
             "is_document",
             "is_of_level",
+            "instant_of",
+            "zone_of",
+            "said_slots",
+            "said_days",
+            "slots_as_of",
+            "offers_as_of",
+            "categories_as_of",
+            "options_as_of",
+            "takes",
+            "unit_of",
             "is_unreadable",
             "backfilled",
             "believable_actions",

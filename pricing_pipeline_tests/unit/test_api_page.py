@@ -69,6 +69,11 @@ OVER_HTTP = {
         "gaps": "GET gaps/{data_type}/{symbol}",
     },
     "document": {"show": "GET documents/{data_type}/{symbol}"},
+    "product": {
+        "list": "GET products",
+        "show": "GET products/{symbol}",
+        "availability": "GET products/{symbol}/availability",
+    },
     "backfill": {
         "start": "POST backfills",
         "list": "GET backfills",

@@ -187,6 +187,9 @@ BEGIN
         DELETE FROM pricing.demand d WHERE d.data_type = ANY (types) AND d.symbol = thing.symbol;
         IF EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = ANY (types) AND h.symbol = thing.symbol)
            OR EXISTS (SELECT FROM pricing.documents d WHERE d.data_type = ANY (types) AND d.symbol = thing.symbol)
+           -- What is stored of other contents has been confirmed; of a company that may have brought no document.
+           OR EXISTS (SELECT FROM pricing.confirmed_pairs c JOIN pricing.data_type_registry r USING (data_type)
+                      WHERE c.data_type = ANY (types) AND c.symbol = thing.symbol AND r.contents <> 'documents')
            OR EXISTS (SELECT FROM pricing.corporate_actions c WHERE (c.asset_class, c.symbol) = (thing.asset_class, thing.symbol))
         THEN
             outcome := CASE WHEN thing.is_active THEN 'retired' ELSE 'retired_already' END;

@@ -1,0 +1,14 @@
+"""Slots of products."""
+
+from pathlib import Path
+
+from alembic import op
+
+from pricing_pipeline.db.migrate import run_script
+
+revision = "0070"
+down_revision = "0069"
+
+
+def upgrade() -> None:
+    run_script(op.get_bind(), Path(__file__).with_name("0070_inventory.sql").read_text())

@@ -1,0 +1,174 @@
+"""`product list|show|availability|set-zone`: what is sold in slots. Nothing here waits for a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import date, datetime
+from typing import Any
+
+import typer
+
+from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.output import decimal, duration, iso, moment, print_json, print_lines, print_table
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.inventory import availability as slots
+from pricing_pipeline.inventory import products
+from pricing_pipeline.inventory.availability import Day, Offer, Question, StoredSlot
+from pricing_pipeline.settings import load_settings
+
+
+def list_(at_most: int, *, as_json: bool) -> None:
+    """Tell which products there are, by symbol."""
+    with open_connection(load_settings()) as connection:
+        known = products.products(connection, at_most + 1)
+    shown = known[:at_most]
+    if as_json:
+        print_json({"products": [asdict(product) for product in shown]})
+        return
+    print_table(
+        ["symbol", "name", "state", "time zone", in_zone("slots confirmed"), "up to", "provider"],
+        [
+            (
+                product.symbol,
+                product.name,
+                "paused" if product.paused else "active",
+                product.time_zone,
+                moment(product.fetched_at),
+                product.last_day,
+                product.provider,
+            )
+            for product in shown
+        ],
+        spare=["provider", "up to"],
+        long="name",
+    )
+    if len(known) > at_most:
+        hint("there are more; --limit shows them.")
+    if not known:
+        hint(
+            "no product is known yet. `pricing-pipeline instrument add SYMBOL --asset-class inventory` adds one."
+        )
+
+
+def show(symbol: str, *, as_json: bool) -> None:
+    """Tell everything about a product but its slots. Raises UnknownSymbol."""
+    with open_connection(load_settings()) as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        product = products.product(connection, symbol)
+        options = products.options(connection, symbol)
+        categories = products.categories(connection, symbol)
+    if as_json:
+        named = {"options": [asdict(o) for o in options], "categories": [asdict(c) for c in categories]}
+        print_json(asdict(product) | named)
+        return
+    zone = f"{product.time_zone}{', set by hand' if product.is_set_by_hand else ''}"
+    print_lines(
+        {
+            "product": symbol,
+            "name": product.name,
+            "state": "paused" if product.paused else "active",
+            "provider": product.provider,
+            "time zone": zone if product.time_zone else "not known",
+            "known since": moment(product.recorded_at),
+            "slots confirmed": moment(product.fetched_at),
+            "options": ", ".join(
+                f"{o.option_id} ({o.name or 'unnamed'}){_listed(o.is_listed)}" for o in options
+            ),
+            "categories": ", ".join(f"{c.category_id} ({c.name}){_listed(c.is_listed)}" for c in categories),
+        }
+    )
+
+
+def availability(
+    symbol: str,
+    first: date | None,
+    last: date | None,
+    pax: int,
+    currency: str | None,
+    *,
+    sellable: bool,
+    as_of: datetime | None,
+    as_json: bool,
+) -> None:
+    """Tell the slots of a product; of now, with a request for what is missing or stale, or of a moment in the past.
+
+    Raises UnknownSymbol and InvalidRange.
+    """
+    with open_connection(load_settings()) as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        product = products.product(connection, symbol)
+        window = slots.days_of(connection, symbol, first, last, as_of)
+        days = slots.read(connection, Question(symbol, window, pax, currency, sellable, as_of))
+        is_requested = as_of is None and slots.request(connection, symbol, window.end)
+        connection.commit()
+    if as_json:
+        past = {} if as_of is None else {"as_of": iso(as_of)}
+        print_json({"symbol": symbol, "pax": pax, **past, "days": [_content(day) for day in days]})
+        return
+    _tell(days)
+    _hint_at(days, product.paused, is_requested, as_of)
+
+
+def set_zone(symbol: str, time_zone: str | None, *, as_json: bool) -> None:
+    """Set the time zone of a product by hand, or take it back. Raises UnknownSymbol."""
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        moved = products.set_zone(connection, symbol, time_zone)
+    if as_json:
+        print_json({"symbol": symbol, "time_zone": time_zone, "moved": moved})
+        return
+    outcome = f"is in {time_zone}" if time_zone else "is where its provider says"
+    typer.echo(f"{symbol} {outcome}; {moved} coming slots were placed anew.")
+
+
+def _content(day: Day) -> dict[str, Any]:
+    """A day as JSON tells it."""
+    slots = [slot._asdict() | {"offers": [offer._asdict() for offer in slot.offers]} for slot in day.slots]
+    return {"day": day.day, "fetched_at": day.fetched_at, "fresh": day.fresh, "slots": slots}
+
+
+def _listed(is_listed: bool) -> str:
+    return "" if is_listed else ", no longer listed"
+
+
+def _tell(days: Sequence[Day]) -> None:
+    """A line for each slot and category."""
+    rows = [_line(slot, offer) for day in days for slot in day.slots for offer in slot.offers or (None,)]
+    print_table(
+        ["local start", "option", "status", "left", "category", "price", "instead of", "currency", "book"],
+        rows,
+        right=["left", "price", "instead of"],
+        spare=["instead of", "option"],
+    )
+
+
+def _line(slot: StoredSlot, offer: Offer | None) -> tuple[Any, ...]:
+    about = (f"{slot.local_start:%Y-%m-%d %H:%M}", slot.option or slot.option_id, slot.status, slot.remaining)
+    book = "yes" if slot.sellable else "no"
+    if offer is None:
+        return (*about, "", "", "", "", book)
+    price, original = ("" if amount is None else decimal(amount) for amount in (offer.final, offer.original))
+    return (*about, offer.category, price, original if original != price else "", offer.currency, book)
+
+
+def _hint_at(days: Sequence[Day], paused: bool, is_requested: bool, as_of: datetime | None) -> None:
+    """Say how old this is, and what will come."""
+    if as_of is not None:
+        return
+    ages = [day.age_seconds for day in days if day.age_seconds is not None]
+    missing = len(days) - len(ages)
+    if ages:
+        hint(
+            f"Confirmed {duration(min(ages))} to {duration(max(ages))} ago."
+            if len(set(ages)) > 1
+            else f"Confirmed {duration(ages[0])} ago."
+        )
+    if missing:
+        hint(f"nothing is known yet of {missing} of {len(days)} days.")
+    if paused:
+        hint("nothing newer comes: the product is paused. `pricing-pipeline instrument resume` ends that.")
+    elif is_requested:
+        hint("A newer answer is asked for; a running pipeline fetches it in a moment.")

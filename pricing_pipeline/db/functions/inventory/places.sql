@@ -1,0 +1,65 @@
+-- When slots take place: local times, the zone of a product, and instants.
+
+CREATE OR REPLACE FUNCTION pricing.instant_of(local timestamp, zone text) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- without a path of its own, so that it becomes part of its query
+    -- PostgreSQL takes the second of two equal local times, and moves a missing one on by the gap, as RFC 5545 wants it.
+    SELECT CASE WHEN (t.at - interval '1 hour') AT TIME ZONE zone = local THEN t.at - interval '1 hour'
+                WHEN (t.at - interval '30 minutes') AT TIME ZONE zone = local THEN t.at - interval '30 minutes'
+                ELSE t.at END
+    FROM (SELECT local AT TIME ZONE zone AS at) t
+$$;
+COMMENT ON FUNCTION pricing.instant_of(timestamp, text) IS
+    'The instant of a local time, by the rule of RFC 5545: of a time that comes twice the first, of a time that clocks skip the one so long after the jump.';
+
+
+CREATE OR REPLACE FUNCTION pricing.zone_of(product pricing.products) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT coalesce((product).set_time_zone, (product).time_zone) $$;
+COMMENT ON FUNCTION pricing.zone_of(pricing.products) IS 'The time zone that counts for a product; NULL = none is known.';
+
+
+CREATE OR REPLACE FUNCTION pricing.place_slots(wanted_symbol text, from_call bigint, now_ timestamptz) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    zone text := (SELECT pricing.zone_of(p) FROM pricing.products p WHERE p.symbol = wanted_symbol);
+    placed integer;
+BEGIN
+    -- A new zone corrects a wrong one far more often than a product moves. What is over was sold as it was.
+    UPDATE pricing.slots s
+    SET time_zone = zone, starts_at = pricing.instant_of(s.local_start, zone),
+        ends_at = greatest(pricing.instant_of(s.local_start, zone), pricing.instant_of(s.local_end, zone)),
+        call_id = coalesce(from_call, s.call_id), recorded_at = now_
+    WHERE s.symbol = wanted_symbol AND s.local_day >= (now_ AT TIME ZONE zone)::date AND s.time_zone <> zone;
+    GET DIAGNOSTICS placed = ROW_COUNT;
+    RETURN placed;
+END $$;
+COMMENT ON FUNCTION pricing.place_slots(text, bigint, timestamptz) IS
+    'Places the slots of a product that came without an offset by its zone, from today on; each is a revision. Returns how many were placed anew.';
+
+
+CREATE OR REPLACE FUNCTION pricing.set_product_zone(wanted_symbol text, zone text) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz;
+    route text;
+BEGIN
+    IF zone IS NOT NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_timezone_names z WHERE z.name = zone) THEN
+        RAISE EXCEPTION '% is no time zone', left(zone, 60)
+            USING HINT = 'Give a name of the IANA database, such as Europe/London.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT r.provider INTO route FROM pricing.data_type_registry t
+    JOIN pricing.instruments i USING (asset_class) LEFT JOIN pricing.provider_routing r ON r.data_type = t.data_type
+    WHERE t.contents = 'inventory' AND i.symbol = wanted_symbol
+    ORDER BY r.symbol IS NULL, r.rank LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO pricing.products (symbol, provider, recorded_at)
+    VALUES (wanted_symbol, coalesce(route, ''), pricing.clock()) ON CONFLICT DO NOTHING;
+    PERFORM FROM pricing.products p WHERE p.symbol = wanted_symbol FOR NO KEY UPDATE;
+    now_ := pricing.clock();
+    UPDATE pricing.products p SET set_time_zone = zone, call_id = NULL, recorded_at = now_
+    WHERE p.symbol = wanted_symbol AND p.set_time_zone IS DISTINCT FROM zone;
+    RETURN pricing.place_slots(wanted_symbol, NULL, now_);
+END $$;
+COMMENT ON FUNCTION pricing.set_product_zone(text, text) IS
+    'Sets the time zone of a product by hand, which counts instead of what its provider says; NULL takes it back. Places its coming slots anew that have no offset. Returns how many, NULL if there is no such product.';

@@ -1,0 +1,85 @@
+-- name: merge_slots
+-- Store the slots of whole days, and confirm their pairs.
+SELECT symbol, added, revised FROM pricing.merge_slots(
+    :data_type, :provider, :call_id, CAST(:days AS jsonb), CAST(:slots AS jsonb), CAST(:offers AS jsonb));
+
+-- name: merge_products
+-- Store products, and confirm their pairs.
+SELECT symbol, added, revised FROM pricing.merge_products(
+    :data_type, :provider, :call_id, CAST(:answered AS text[]), CAST(:products AS jsonb), CAST(:options AS jsonb), CAST(:categories AS jsonb));
+
+-- name: placeless
+-- Those of some products whose zone is not known.
+SELECT u.symbol FROM unnest(CAST(:symbols AS text[])) AS u (symbol)
+WHERE NOT EXISTS (SELECT FROM pricing.products p WHERE p.symbol = u.symbol AND pricing.zone_of(p) IS NOT NULL);
+
+-- name: confirm
+-- Confirm pairs whose answer brings nothing to store.
+SELECT pricing.confirm_pairs(:data_type, CAST(:symbols AS text[]), :provider, :call_id);
+
+-- name: known
+-- What a request for some products needs to know of each: its zone, its day, its options and categories.
+SELECT u.symbol, pricing.zone_of(p) AS time_zone, pricing.product_day(u.symbol) AS today,
+       ARRAY(SELECT o.option_id FROM pricing.product_options o WHERE o.symbol = u.symbol AND o.provider = :provider AND o.is_listed
+             ORDER BY o.is_default DESC, o.option_id) AS options,
+       (SELECT coalesce(jsonb_object_agg(c.category_id, c.name), '{}') FROM pricing.pax_categories c
+        WHERE c.symbol = u.symbol AND c.provider = :provider AND c.is_listed) AS categories,
+       p.symbol IS NOT NULL AS is_stored
+FROM unnest(CAST(:symbols AS text[])) AS u (symbol) LEFT JOIN pricing.products p USING (symbol);
+
+-- name: days_ahead
+-- How many local days a data type asks for.
+SELECT days_ahead FROM pricing.data_type_registry WHERE data_type = :data_type;
+
+-- name: products
+-- Products by symbol, after one: what is known of them, and whether they are paused; those of one symbol, or all.
+SELECT i.symbol, coalesce(p.name, i.name) AS name, p.provider, pricing.zone_of(p) AS time_zone, p.set_time_zone IS NOT NULL AS is_set_by_hand,
+       i.update_mode <> 'api' OR NOT i.is_active AS paused, p.recorded_at, w.fetched_at, w.first_day, w.last_day
+FROM pricing.instruments i
+LEFT JOIN pricing.products p USING (symbol)
+LEFT JOIN LATERAL (SELECT max(x.fetched_at) AS fetched_at, min(x.first_day) AS first_day, max(x.last_day) AS last_day
+                   FROM pricing.slot_windows x WHERE x.symbol = i.symbol) w ON true
+WHERE i.asset_class IN (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.contents = 'inventory')
+  AND i.symbol > :after AND (CAST(:symbol AS text) IS NULL OR i.symbol = :symbol)
+ORDER BY i.symbol LIMIT :at_most;
+
+-- name: options
+-- The options of a product, the default first, as believed now or at a time.
+SELECT o.option_id, o.name, o.is_default, o.is_listed, o.provider FROM pricing.options_as_of(:symbol, CAST(:as_of AS timestamptz)) o
+ORDER BY o.is_listed DESC, o.is_default DESC, o.option_id;
+
+-- name: categories
+-- The categories of a product, as believed now or at a time.
+SELECT c.category_id, c.name, c.kind, c.age_from, c.age_to, c.pax_count, c.is_listed, c.provider
+FROM pricing.categories_as_of(:symbol, CAST(:as_of AS timestamptz)) c ORDER BY c.is_listed DESC, c.category_id;
+
+-- name: today
+-- The local day of a product, now or at a time.
+SELECT pricing.product_day(:symbol, CAST(:at AS timestamptz));
+
+-- name: slots
+-- The slots of a product on local days, a row for each category: the day, the fields of StoredSlot, those of Offer.
+SELECT s.local_day, s.slot_id, s.option_id, s.option_name, s.local_start, s.local_end, s.starts_at, s.ends_at, s.time_zone, s.status,
+       s.remaining, s.capacity, s.sellable, s.provider, s.recorded_at,
+       s.category_id, s.category, s.is_primary, s.minimum, s.maximum, s.pax_remaining, s.final, s.original, s.discount, s.currency
+FROM pricing.slots_to_read(:symbol, CAST(:first_day AS date), CAST(:last_day AS date), :pax, CAST(:currency AS text), :sellable,
+                           CAST(:as_of AS timestamptz)) s;
+
+-- name: days
+-- When the slots of each local day were last confirmed, with age in seconds and freshness.
+SELECT d.day, d.fetched_at, extract(epoch FROM pricing.clock() - d.fetched_at)::float8 AS age_seconds, d.fresh
+FROM pricing.slot_days(:symbol, CAST(:first_day AS date), CAST(:last_day AS date)) d ORDER BY 1;
+
+-- name: request
+-- A read asks for what is missing or stale; returns how many are queued.
+SELECT pricing.request_prices(w.types, array_fill(CAST(:symbol AS text), ARRAY[cardinality(w.types)]))
+FROM (SELECT pricing.slot_types_to_request(:symbol, CAST(:last_day AS date)) AS types) w WHERE cardinality(w.types) > 0;
+
+-- name: request_for
+-- The same for one user, within the caps of a user; a worker serves it.
+SELECT count(pricing.request_reads(:user_id, w.types, array_fill(CAST(:symbol AS text), ARRAY[cardinality(w.types)])))
+FROM (SELECT pricing.slot_types_to_request(:symbol, CAST(:last_day AS date)) AS types) w WHERE cardinality(w.types) > 0;
+
+-- name: set_zone
+-- Set the time zone of a product by hand, or take it back; returns how many slots it moves, nothing without such a product.
+SELECT pricing.set_product_zone(:symbol, CAST(:time_zone AS text));

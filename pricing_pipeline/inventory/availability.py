@@ -1,0 +1,169 @@
+"""Read the slots of a product: when, for whom, at what price, and what can be booked. Never waits for a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from psycopg import errors
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.domain.windows import Window, span
+from pricing_pipeline.errors import InvalidRange, ReadReplica
+
+MOST_DAYS = 366
+"""Local days of one read."""
+_DEFAULT_DAYS = 7
+_SlotRow = tuple[Any, ...]
+_SLOT, _OFFER, _KEY = slice(1, 15), slice(15, None), (1, 2, 13)
+"""Where the query `inventory.slots` has the fields of StoredSlot and Offer, and what a slot is known by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which slots are read: of `symbol` on the local days of `window`, for `pax` people.
+
+    With a `currency`, only what has prices in it; `sellable`: only what can be booked; with `as_of` (aware), as it was
+    believed then.
+    """
+
+    symbol: str
+    window: Window
+    pax: int = 1
+    currency: str | None = None
+    sellable: bool = False
+    as_of: datetime | None = None
+
+
+class Offer(NamedTuple):
+    """What a slot costs for one category, and how many of it can be booked. None = not said, or no bound.
+
+    A tuple, because a month has hundreds.
+    """
+
+    category_id: str
+    category: str
+    is_primary: bool
+    minimum: int | None
+    maximum: int | None
+    remaining: int | None
+    final: Decimal | None
+    original: Decimal | None
+    discount: Decimal | None
+    currency: str | None
+
+
+class StoredSlot(NamedTuple):
+    """A slot, believed since `recorded_at`. Local times are naive, all others are UTC."""
+
+    slot_id: str
+    option_id: str
+    option: str | None
+    local_start: datetime
+    local_end: datetime
+    starts_at: datetime
+    ends_at: datetime
+    time_zone: str | None
+    """Of the product, where it has placed the slot; None if the slot has its own offset."""
+    status: str
+    remaining: int | None
+    capacity: int | None
+    sellable: bool
+    """Whether so many people as were asked for can book it."""
+    provider: str
+    recorded_at: datetime
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A local day of a product with its slots. Times are UTC.
+
+    `fetched_at` is None if no answer has listed the day yet, and for a time in the past. `fresh` is None if no data
+    type asks for this day.
+    """
+
+    day: date
+    fetched_at: datetime | None
+    age_seconds: float | None
+    fresh: bool | None
+    slots: tuple[StoredSlot, ...]
+
+
+def days_of(
+    connection: Connection, symbol: str, first: date | None, last: date | None, as_of: datetime | None = None
+) -> Window:
+    """The local days between two, both included: a week from today where the product is, unless they are given.
+
+    Raises InvalidRange if they are upside down, or too many.
+    """
+    if first is None:
+        first = connection.execute(query("inventory.today"), {"symbol": symbol, "at": as_of}).scalar_one()
+    if last is None:
+        last = date.fromordinal(min(first.toordinal() + _DEFAULT_DAYS - 1, date.max.toordinal()))
+    days = span(first, last)
+    if (last - first).days >= MOST_DAYS:
+        raise InvalidRange(f"{first} to {last} is more than {MOST_DAYS} days. Ask for fewer.")
+    return days
+
+
+def read(connection: Connection, question: Question) -> list[Day]:
+    """The days of a product with their slots, in order of their local times."""
+    days = {"symbol": question.symbol, "first_day": question.window.start, "last_day": question.window.end}
+    which = {
+        "pax": question.pax,
+        "currency": question.currency,
+        "sellable": question.sellable,
+        "as_of": question.as_of,
+    }
+    # A row of the driver's is a plain tuple: a month has hundreds, and named rows would take longer than the query.
+    rows = driver_rows(connection, driver_query("inventory.slots"), {**days, **which})
+    slots_by_day = {day: _slots(of_day) for day, of_day in groupby(rows, itemgetter(0))}
+    is_now = question.as_of is None
+    return [
+        Day(
+            row.day,
+            row.fetched_at if is_now else None,
+            row.age_seconds if is_now else None,
+            row.fresh if is_now else None,
+            slots_by_day.get(row.day, ()),
+        )
+        for row in connection.execute(query("inventory.days"), days)
+    ]
+
+
+def request(connection: Connection, symbol: str, last: date, user_id: str | None = None) -> bool:
+    """Queue what is missing or stale of a product's slots up to a local day. Says whether anything is queued.
+
+    It is for one viewer, or within the caps of a user. It is part of the connection's transaction, which the caller
+    commits. Where it is not possible (on a read replica, by a role that only reads), nothing is queued.
+    """
+    name = "inventory.request" if user_id is None else "inventory.request_for"
+    try:
+        with connection.begin_nested():
+            parameters = {"symbol": symbol, "last_day": last, "user_id": user_id}
+            return bool(connection.execute(query(name), parameters).scalar())
+    except DBAPIError as error:
+        if not isinstance(error.orig, errors.InsufficientPrivilege):
+            raise
+    except ReadReplica:
+        pass
+    return False
+
+
+def _slots(rows: Iterable[_SlotRow]) -> tuple[StoredSlot, ...]:
+    grouped = groupby(rows, itemgetter(*_KEY))
+    return tuple(_slot([*of_slot]) for _, of_slot in grouped)
+
+
+def _slot(rows: list[_SlotRow]) -> StoredSlot:
+    offers = tuple(Offer._make(row[_OFFER]) for row in rows if row[_OFFER.start] is not None)
+    return StoredSlot._make((*rows[0][_SLOT], offers))

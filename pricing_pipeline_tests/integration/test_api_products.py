@@ -1,0 +1,259 @@
+"""Products and their availability over HTTP and by command (D6), and products that are paused (D5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.inventory import Option, PaxCategory, Product
+from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.providers.fetched import Fetched
+from pricing_pipeline.refresh import settling
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.database import Clock, bare_template
+from pricing_pipeline_tests.fixtures.logins import Login
+from pricing_pipeline_tests.support.api_server import Caller, RunningApi
+from pricing_pipeline_tests.support.inventory import (
+    DAYS,
+    MONDAY,
+    PARTNER,
+    PRODUCT,
+    TODAY,
+    TOUR,
+    WEEK,
+    add_partner,
+    days,
+    naive,
+    offer,
+    slot,
+    store,
+)
+
+template = bare_template
+pytestmark = pytest.mark.usefixtures("still")
+
+RIVER = Product(
+    TOUR,
+    "River tour",
+    "Europe/London",
+    (Option("DEFAULT", "Morning", True),),
+    (PaxCategory("ADULT", "Adult"),),
+)
+DAY = {"from": str(MONDAY), "to": str(MONDAY)}
+CLI_DAY = ("--from", str(MONDAY), "--to", str(MONDAY))
+
+
+@pytest.fixture(autouse=True)
+def partner(core: Core) -> None:
+    add_partner(core, TOUR, "TOUR-2")
+    store(core, RIVER, data_type=PRODUCT)
+    store(core, days(slot(MONDAY, 9, offer("ADULT", 2550, original=3000)), slot(MONDAY, 11, remaining=1)))
+
+
+@pytest.fixture
+def caller(api: RunningApi) -> Caller:
+    return api.caller(Scope.READ)
+
+
+# HTTP
+
+
+def test_d6_products_are_listed_in_pages_and_shown(caller: Caller, core: Core) -> None:
+    first = caller.get("products", limit=1)
+    assert [product["symbol"] for product in first["products"]] == [TOUR]
+    assert first["products"][0]["time_zone"] == "Europe/London"
+    rest = caller.get("products", limit=1, cursor=first["next"])
+    assert ([product["symbol"] for product in rest["products"]], rest["next"]) == (["TOUR-2"], None)
+    assert (rest["products"][0]["provider"], rest["products"][0]["fetched_at"]) == (None, None)
+    shown = caller.get("products/tour-1")
+    assert (shown["name"], shown["provider"], shown["paused"]) == ("River tour", PARTNER, False)
+    assert [option["name"] for option in shown["options"]] == ["Morning"]
+    assert [(one["category_id"], one["name"]) for one in shown["categories"]] == [("ADULT", "Adult")]
+    assert "product list" in caller.refusal("GET", "products/NOSUCH")["detail"]
+
+
+def test_d6_availability_is_exact_and_tells_what_can_be_booked(caller: Caller) -> None:
+    answer = caller.get("products/tour-1/availability", **DAY)
+    assert (answer["symbol"], answer["from"], answer["to"], answer["as_of"]) == (TOUR, *DAY.values(), None)
+    (day,) = answer["days"]
+    first, second = day["slots"]
+    assert (first["local_start"], first["starts_at"]) == ("2031-03-03T09:00:00", "2031-03-03T08:00:00Z")
+    assert (first["option"], first["status"], first["remaining"], first["sellable"]) == (
+        *("Morning", "available", 9, True),
+    )
+    (adult,) = first["offers"]
+    assert (adult["category"], adult["final"], adult["original"], adult["discount"], adult["currency"]) == (
+        *("Adult", "25.50", "30.00", "4.50", "EUR"),
+    )
+    two = caller.get(f"products/{TOUR}/availability", pax=2, sellable=True, **DAY)
+    assert [one["slot_id"] for one in two["days"][0]["slots"]] == [first["slot_id"]]
+    assert second["sellable"] is True
+    assert caller.get(f"products/{TOUR}/availability", currency="USD", **DAY)["days"][0]["slots"] == []
+
+
+def test_d6_who_has_the_answer_already_is_told_so(caller: Caller, core: Core) -> None:
+    path = f"products/{TOUR}/availability"
+    tag = caller.ask("GET", path, params=DAY).headers["etag"]
+    known = caller.ask("GET", path, params=DAY, headers={"If-None-Match": tag})
+    assert (known.status_code, known.content) == (304, b"")
+    store(core, days(slot(MONDAY, 9)))
+    assert caller.ask("GET", path, params=DAY, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_d6_the_past_is_read_as_it_was_believed_and_asks_for_nothing(
+    caller: Caller, core: Core, clock: Clock
+) -> None:
+    then = clock.now()
+    clock.advance(7200)
+    store(core, days(), data_type=TODAY)
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    past = caller.get(f"products/{TOUR}/availability", as_of=then.isoformat(), **DAY)
+    assert [one["status"] for one in past["days"][0]["slots"]] == ["available", "available"]
+    assert (past["days"][0]["fetched_at"], past["days"][0]["fresh"]) == (None, None)
+    assert core.tasks() == []
+    now = caller.get(f"products/{TOUR}/availability", **DAY)
+    assert [one["status"] for one in now["days"][0]["slots"]] == ["vanished", "vanished"]
+
+
+@pytest.mark.parametrize("user", [None, "ann"])
+def test_d6_what_is_missing_is_asked_for(api: RunningApi, core: Core, user: str | None) -> None:
+    answer = api.caller(Scope.READ, user=user).get("products/TOUR-2/availability")
+    assert [day["slots"] for day in answer["days"]] == [[]] * 7
+    asked = core.rows("SELECT data_type, symbol FROM pricing.pair_requests WHERE kind = 'read'")
+    found = {(row.data_type, row.symbol) for row in [*asked, *core.tasks()]}
+    assert found == {(PRODUCT, "TOUR-2"), (WEEK, "TOUR-2")}
+
+
+@pytest.mark.parametrize(
+    ("params", "status", "words"),
+    [
+        ({"from": "2031-03-04", "to": "2031-03-03"}, 422, "upside down"),
+        ({"from": "2031-03-04", "to": "2033-03-03"}, 422, "more than 366 days"),
+        ({"pax": "0"}, 422, "greater than or equal to 1"),
+        ({"currency": "eur"}, 422, "currency"),
+        ({"as_of": "yesterday"}, 422, "write a time like"),
+    ],
+)
+def test_d6_what_availability_refuses(
+    caller: Caller, params: dict[str, str], status: int, words: str
+) -> None:
+    problem = caller.refusal("GET", f"products/{TOUR}/availability", params=params)
+    assert (problem["status"], words in problem["detail"]) == (status, True), problem
+
+
+# By command
+
+
+def test_d6_the_same_by_command(cli: CommandLine, core: Core, clock: Clock) -> None:
+    listed = cli("product", "list", "--json").json["products"]
+    assert [product["symbol"] for product in listed] == [TOUR, "TOUR-2"]
+    assert "River tour" in cli("product", "list").stdout
+    assert "hint: there are more" in cli("product", "list", "--limit", "1").stderr
+    shown = cli("product", "show", "tour-1").stdout
+    assert "DEFAULT (Morning)" in shown
+    assert "ADULT (Adult)" in shown
+    assert cli("product", "show", TOUR, "--json").json["options"][0]["option_id"] == "DEFAULT"
+    said = cli("product", "availability", TOUR, *CLI_DAY)
+    assert "Confirmed " in said.stderr
+    lines = [line.split() for line in said.stdout.splitlines() if "2031-" in line]
+    assert [(line[1], line[-1]) for line in lines] == [("09:00", "yes"), ("11:00", "yes")]
+    assert "25.5" in said.stdout
+    two = cli("product", "availability", TOUR, *CLI_DAY, "--pax", "2", "--sellable", "--json").json
+    (day,) = two["days"]
+    assert [one["offers"][0]["final"] for one in day["slots"]] == ["25.50"]
+    then = clock.now()
+    clock.advance(60)
+    store(core, days(slot(MONDAY, 9), naive(slot(MONDAY, 15))))
+    past = cli("product", "availability", TOUR, *CLI_DAY, "--as-of", then.isoformat(), "--json").json
+    assert len(past["days"][0]["slots"]) == 2
+    assert "no product is called 'NOSUCH'" in cli("product", "show", "NOSUCH").error
+
+
+def test_d4_a_zone_is_set_by_command(cli: CommandLine, core: Core, clock: Clock) -> None:
+    store(core, days(naive(slot(MONDAY, 9))))
+    clock.advance(60)
+    said = cli("product", "set-zone", TOUR, "Asia/Tokyo")
+    assert said.stdout == "TOUR-1 is in Asia/Tokyo; 1 coming slots were placed anew.\n"
+    assert "Asia/Tokyo, set by hand" in cli("product", "show", TOUR).stdout
+    assert cli("product", "set-zone", TOUR, "none", "--json").json == {
+        "symbol": TOUR,
+        "time_zone": None,
+        "moved": 1,
+    }
+    assert "Nowhere is no time zone" in cli("product", "set-zone", TOUR, "Nowhere").error
+
+
+# Paused products
+
+
+def pause_by(way: str, paused: bool, request: pytest.FixtureRequest) -> None:
+    verb = "pause" if paused else "resume"
+    if way == "http":
+        operator: Caller = request.getfixturevalue("api").caller(Scope.OPERATE)
+        operator.post(f"instruments/{verb}", {"symbols": [TOUR], "asset_class": "inventory"})
+    elif way == "command":
+        assert request.getfixturevalue("cli")("instrument", verb, TOUR).exit_code == 0
+    else:
+        worker: Login = request.getfixturevalue("worker")
+        worker.execute("SELECT pricing.pause_instruments(ARRAY[%s], %s)", [TOUR, paused])
+
+
+@pytest.mark.parametrize("way", ["http", "command", "sql"])
+def test_d5_a_product_is_paused_and_resumed_at_once(
+    core: Core, clock: Clock, way: str, request: pytest.FixtureRequest
+) -> None:
+    clock.advance(86_400)
+    for data_type in DAYS:
+        core.heartbeat("ann", (data_type, TOUR), (data_type, "TOUR-2"))
+    core.enqueue_due()
+    waiting = {(task.data_type, task.symbol) for task in core.tasks() if task.status == "pending"}
+    assert waiting == {(data_type, symbol) for data_type in DAYS for symbol in (TOUR, "TOUR-2")}
+    pause_by(way, True, request)
+    left = {(task.data_type, task.symbol) for task in core.tasks() if task.status == "pending"}
+    assert left == {(data_type, "TOUR-2") for data_type in DAYS}, "what waits is cancelled, of it alone"
+    core.enqueue_due()
+    claimed = {task.symbol for call in core.claim(PARTNER, max_calls=9) for task in call.tasks}
+    assert claimed == {"TOUR-2"}, "no claim takes a paused product"
+    pause_by(way, False, request)
+    core.enqueue_due()
+    again = {(task.data_type, task.symbol) for task in core.tasks(TOUR) if task.status == "pending"}
+    assert again == {(data_type, TOUR) for data_type in DAYS}, "what is watched is due at once"
+
+
+def test_d5_an_answer_under_way_when_its_product_is_paused_is_stored_and_nothing_follows(
+    core: Core, clock: Clock
+) -> None:
+    core.enqueue(TODAY, TOUR)
+    call = core.claim_one(PARTNER)
+    core.pause(TOUR)
+    answer = Answer(records=(days(slot(MONDAY, 9, remaining=2)),))
+    tally = settling.settle_answer(core.engine, call, Fetched(answer, 200, 700))
+    assert tally.symbols == {TOUR}
+    core.heartbeat("ann", (TODAY, TOUR))
+    clock.advance(86_400)
+    core.enqueue_due()
+    assert core.claim(PARTNER, max_calls=9) == []
+
+
+def test_d4_a_product_with_slots_is_retired_and_not_removed(cli: CommandLine, caller: Caller) -> None:
+    said = cli("instrument", "remove", TOUR, "TOUR-2", "--asset-class", "inventory", "--json").json
+    assert {one["symbol"]: one["outcome"] for one in said["instruments"]} == {
+        TOUR: "retired",
+        "TOUR-2": "removed",
+    }
+    assert len(caller.get(f"products/{TOUR}/availability", **DAY)["days"][0]["slots"]) == 2
+
+
+def test_d5_a_paused_product_is_read_and_says_so(
+    caller: Caller, core: Core, clock: Clock, cli: CommandLine
+) -> None:
+    clock.advance(86_400)
+    core.pause(TOUR)
+    core.rows("DELETE FROM pricing.pair_requests")
+    answer = caller.get(f"products/{TOUR}/availability", **DAY)
+    assert len(answer["days"][0]["slots"]) == 2
+    assert core.tasks() == []
+    assert core.rows("SELECT FROM pricing.pair_requests WHERE kind = 'read'") == []
+    assert caller.get(f"products/{TOUR}")["paused"] is True
+    assert "the product is paused" in cli("product", "availability", TOUR, *CLI_DAY).stderr
