@@ -64,7 +64,7 @@ class Headout:
     def __init__(self, settings: SandboxSettings, tours: Tours) -> None:
         self._settings = settings
         self._tours = tours
-        self._windows = KeyWindows(settings.headout_calls_per_minute)
+        self._windows = KeyWindows(settings.partner_calls_per_minute)
 
     def read(
         self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
@@ -78,7 +78,7 @@ class Headout:
         return ProviderCall(endpoint, params, (asked,) if asked else (), headers.get("headout-auth"), now)
 
     def admit(self, call: ProviderCall) -> Admission:
-        name = key_name(call.key, self._settings.headout_key)
+        name = key_name(call.key, self._settings.partner_key)
         window = None if name is None else self._windows.of(name)
         if window is None:
             return Admission(0, _refusal(401, "E_UNAUTHORIZED", "The api key is missing or invalid."))
@@ -101,7 +101,7 @@ class Headout:
             return refused.reply
 
     def plan(self) -> dict[str, object]:
-        return {"calls_per_minute": self._settings.headout_calls_per_minute}
+        return {"calls_per_minute": self._settings.partner_calls_per_minute}
 
     def reset(self) -> None:
         self._windows.reset()

@@ -46,7 +46,7 @@ class Octo:
     def __init__(self, settings: SandboxSettings, tours: Tours) -> None:
         self._settings = settings
         self._tours = tours
-        self._windows = KeyWindows(settings.octo_calls_per_minute)
+        self._windows = KeyWindows(settings.partner_calls_per_minute)
 
     def read(
         self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
@@ -64,7 +64,7 @@ class Octo:
             return Admission(
                 0, _refusal(401, "UNAUTHORIZED", "No API key was sent in the Authorization header")
             )
-        name = key_name(call.key, self._settings.octo_key)
+        name = key_name(call.key, self._settings.partner_key)
         window = None if name is None else self._windows.of(name)
         if window is None:
             return Admission(0, _refusal(403, "FORBIDDEN", "The API key is invalid or was revoked"))
@@ -93,7 +93,7 @@ class Octo:
         return _refusal(404, "BAD_REQUEST", f"There is no {call.method} /{call.endpoint}")
 
     def plan(self) -> dict[str, object]:
-        return {"calls_per_minute": self._settings.octo_calls_per_minute}
+        return {"calls_per_minute": self._settings.partner_calls_per_minute}
 
     def reset(self) -> None:
         self._windows.reset()

@@ -28,7 +28,7 @@ PRODUCT, TODAY, WEEK, MONTH = "product_details", "slots_today", "slots_week", "s
 CADENCES = ((MONTH, 30), (WEEK, 7), (TODAY, 1))
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 COUNT = 100 if is_thorough() else 5
-UNLIMITED = {"octo_calls_per_minute": None, "headout_calls_per_minute": None}
+UNLIMITED = {"partner_calls_per_minute": None}
 TABLES = ("slots", "slot_prices", "pax_availability")
 
 Row = tuple[Any, ...]
@@ -89,9 +89,10 @@ def sell(core: Core, provider: str, numbers: Sequence[int]) -> list[str]:
 def sync(core: Core, sandbox: RunningSandbox, data_type: str, symbols: Sequence[str]) -> Reports:
     """Ask for these products once, as a schedule does, until nothing is left to do."""
     reports = Reports()
-    core.enqueue(data_type, *symbols, priority=-1)
     with refreshing(core.engine, sandbox.url, reports=reports) as refresher:
-        work_until(refresher, is_idle(core))
+        for first in range(0, len(symbols), 10):  # a hundred would take longer than the patience for one wait
+            core.enqueue(data_type, *symbols[first : first + 10], priority=-1)
+            work_until(refresher, is_idle(core))
     return reports
 
 

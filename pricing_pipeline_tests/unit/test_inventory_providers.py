@@ -31,7 +31,7 @@ from pricing_pipeline_tests.support.tours import (
 )
 
 NOW = datetime(2026, 11, 20, 15, 0, 30, tzinfo=UTC)
-UNLIMITED = {"octo_calls_per_minute": None, "headout_calls_per_minute": None}
+UNLIMITED = {"partner_calls_per_minute": None}
 both = pytest.mark.parametrize("provider", [OCTO, HEADOUT], ids=lambda provider: provider.name)
 
 

@@ -26,7 +26,7 @@ ASKED = {
     "localDateStart": "2026-11-21",
     "localDateEnd": "2026-11-22",
 }
-FREE = {"octo_calls_per_minute": None, "headout_calls_per_minute": None}
+FREE = {"partner_calls_per_minute": None}
 
 
 def octo(asked: Asked, endpoint: str, headers: dict[str, str] = PRICED, **fields: str) -> Reply:

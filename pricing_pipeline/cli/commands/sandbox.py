@@ -58,8 +58,6 @@ def sandbox(
         int, typer.Option(help="FMP's plan; 250 is the free one, 0 for no cap.")
     ] = 0,
     fmp_plan: Annotated[FmpPlan, typer.Option(help="Everything, or what the free plan has.")] = FmpPlan.FULL,
-    octo_calls_per_minute: Annotated[int, typer.Option(help="OCTO's plan; 0 for no cap.")] = 30,
-    headout_calls_per_minute: Annotated[int, typer.Option(help="Headout's plan; 0 for no cap.")] = 30,
     key: Annotated[
         str, typer.Option(help="The key that clients of Twelve Data, FMP, OCTO and Headout must send.")
     ] = "sandbox-key",
@@ -93,10 +91,7 @@ def sandbox(
         fmp_plan=fmp_plan.value,
         twelvedata_key=key,
         fmp_key=key,
-        octo_calls_per_minute=octo_calls_per_minute or None,
-        octo_key=key,
-        headout_calls_per_minute=headout_calls_per_minute or None,
-        headout_key=key,
+        partner_key=key,
         latency_ms=latency_ms,
         seed=seed,
         market_hours=market_hours.value,
