@@ -182,10 +182,10 @@ class Tours:
                 case 0:
                     slot = None
                 case 1:
-                    later = timedelta(minutes=7)
-                    added.append(
-                        replace(slot, key=f"{slot.key}+", start=slot.start + later, end=slot.end + later)
-                    )
+                    # Each change that adds one beside the same slot adds another one.
+                    later = timedelta(minutes=7 * (len(added) + 1))
+                    key, start, end = f"{slot.key}+{len(added) + 1}", slot.start + later, slot.end + later
+                    added.append(replace(slot, key=key, start=start, end=end))
                 case 2:
                     slot = replace(slot, is_closed=not slot.is_closed)
                 case kind if kind < 9 and slot.seats:

@@ -83,7 +83,7 @@ def test_so_many_percent_of_slots_change_on_request(percent: int) -> None:
     assert after == all_slots(tours, NOW), "and stay so"
     if percent == 100:
         same = {key for key in before.keys() & after.keys() if before[key] == after[key]}
-        assert {f"{key}+" for key in same} == after.keys() - before.keys(), "another one was added beside it"
+        assert {f"{key}+1" for key in same} == after.keys() - before.keys(), "another one was added beside it"
     tours.reset()
     assert all_slots(tours, NOW) == before
 
@@ -251,3 +251,14 @@ def test_every_tour_has_slots_of_ten_starts_a_day() -> None:
         tour = Tours(1).tour(number)
         assert tour is not None
         assert sum(len(option.starts) for option in tour.options) == SLOTS_A_DAY
+
+
+def test_changes_upon_changes_never_make_a_slot_twice() -> None:
+    tours = Tours(7)
+    tour = tours.tour(1)
+    assert tour is not None
+    for seed in range(12):
+        tours.change_slots(SlotChange(percent=100, seed=seed))
+    for option in tour.options:
+        starts = [slot.start for slot in tours.slots(tour, option, FIRST, LAST, NOW)]
+        assert len(starts) == len(set(starts)) > 0
