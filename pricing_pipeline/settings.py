@@ -140,6 +140,14 @@ class Settings(BaseSettings):
     """API key of Financial Modeling Prep, named `default`; needed without the sandbox once anything is routed to it."""
     fmp_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
     """Further keys of Financial Modeling Prep, `name=secret,name=secret`; each has rate limits of its own."""
+    octo_api_key: SecretStr | None = None
+    """API key of the partner that follows OCTO, named `default`; needed without the sandbox once it is routed to."""
+    octo_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    """Further keys of this partner, `name=secret,name=secret`; each has rate limits of its own."""
+    headout_api_key: SecretStr | None = None
+    """API key of Headout, named `default`; needed without the sandbox once anything is routed to it."""
+    headout_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    """Further keys of Headout, `name=secret,name=secret`; each has rate limits of its own."""
     user_agent: Annotated[str | None, BeforeValidator(_agent)] = None
     """User-Agent of the calls to providers; `pricing-pipeline/VERSION` when unset."""
     master_key: SecretStr | None = None

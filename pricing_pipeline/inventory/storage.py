@@ -25,8 +25,12 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | S
     whole: slots that an answer no longer lists have vanished. A product whose slots nothing can place is a failure,
     and nothing of it is stored. A product in `empty` has no slots on the call's days.
     """
+    products = [record for record in answer.records if isinstance(record, Product)]
     if call.fetcher is Fetcher.PRODUCT:
-        return [*_store_products(connection, call, answer)]
+        answered = {product.symbol for product in products} | answer.empty
+        return [*_store_products(connection, call, products, answered)]
+    # A provider that had to ask for the product first has told of it, too; the pair is one of slots all the same.
+    _store_products(connection, call, products, ())
     return _store_slots(connection, call, answer)
 
 
@@ -51,10 +55,11 @@ def prepare(connection: Connection, call: Call) -> Preparation:
     return Preparation(Window(min(today), max(today) + timedelta(days=days - 1)), known)
 
 
-def _store_products(connection: Connection, call: Call, answer: Answer) -> list[Stored]:
-    products = [record for record in answer.records if isinstance(record, Product)]
-    answered = sorted({product.symbol for product in products} | answer.empty)
-    if not answered:
+def _store_products(
+    connection: Connection, call: Call, products: Sequence[Product], answered: Collection[str]
+) -> list[Stored]:
+    """Store products, and confirm the pairs of those that are answered for."""
+    if not products and not answered:
         return []
     merged = connection.execute(
         query("inventory.merge_products"),
@@ -62,7 +67,7 @@ def _store_products(connection: Connection, call: Call, answer: Answer) -> list[
             "data_type": call.data_type,
             "provider": call.provider,
             "call_id": call.id,
-            "answered": answered,
+            "answered": sorted(answered),
             "products": _json(
                 {"symbol": one.symbol, "name": one.name, "time_zone": one.time_zone} for one in products
             ),

@@ -7,7 +7,9 @@ from types import MappingProxyType
 
 from pricing_pipeline.providers.base import Provider
 from pricing_pipeline.providers.fmp import Fmp
+from pricing_pipeline.providers.headout import Headout
 from pricing_pipeline.providers.mfapi import MfApi
+from pricing_pipeline.providers.octo import Octo
 from pricing_pipeline.providers.twelvedata import TwelveData
 from pricing_pipeline.providers.yahoo import Yahoo
 
@@ -17,6 +19,8 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
         "mfapi": MfApi(),
         "fmp": Fmp(),
         "yahoo": Yahoo(),
+        "octo": Octo(),
+        "headout": Headout(),
     }
 )
 """Provider by its name in `data_collectors`."""

@@ -51,13 +51,15 @@ MAX_DOCUMENTS = 2000
 class Request:
     """What a provider is asked: a path below its base URL, its query, and for a POST a body. It never has a key.
 
-    `json` is what JSON can say, and is sent with a POST; None sends no body.
+    `json` is what JSON can say, and is sent with a POST; None sends no body. `headers` are those that the API needs
+    beside the client's own.
     """
 
     path: str
     params: tuple[tuple[str, str], ...] = ()
     method: Literal["GET", "POST"] = "GET"
     json: object = None
+    headers: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.json is not None and self.method != "POST":

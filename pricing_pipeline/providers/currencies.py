@@ -33,3 +33,18 @@ PARTS = {
 
 Pence, cents of South Africa, agorot, cents of the United States (for grain and coffee), fils of Kuwait.
 """
+
+_WITHOUT_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"
+_THREE_DECIMALS = "BHD IQD JOD KWD LYD OMR TND"
+_FOUR_DECIMALS = "CLF UYW"
+_DIGITS = {
+    **dict.fromkeys(_WITHOUT_DECIMALS.split(), 0),
+    **dict.fromkeys(_THREE_DECIMALS.split(), 3),
+    **dict.fromkeys(_FOUR_DECIMALS.split(), 4),
+}
+"""Decimals of the currencies of ISO 4217 that do not have two. pycountry does not have them."""
+
+
+def digits_of(currency: str) -> int:
+    """How many decimals an amount of a currency has: 2 of USD, 0 of JPY, 3 of KWD."""
+    return _DIGITS.get(currency, 2)

@@ -74,6 +74,7 @@ class Wire:
         self, request: Request, headers: Mapping[str, str], exchange: Exchange, seen: list[int]
     ) -> tuple[Response, bool]:
         target = self._base_path + _target(request)
+        headers = {**dict(request.headers), **headers}
         if request.json is not None:
             headers = {**headers, "Content-Type": "application/json"}
         sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]

@@ -7,13 +7,18 @@ INSERT INTO pricing.data_collectors (provider, description, base_url, max_in_fli
     -- It names no limits and refuses without a word how long: few calls, and a long pause after a refusal.
     ('yahoo',      'Yahoo Finance: equities, funds, currencies, crypto', 'https://query1.finance.yahoo.com', 2, 60),
     ('fmp',        'Financial Modeling Prep: documents on companies; quotes and bars of shares',
-                   'https://financialmodelingprep.com/stable', 5, 60);
+                   'https://financialmodelingprep.com/stable', 5, 60),
+    -- OCTO is a standard: the address is that of the partner whose products are asked for.
+    ('octo',       'A partner that follows OCTO: tours and activities', 'https://api.ventrata.com/octo', 2, 60),
+    ('headout',    'Headout: tours and activities', 'https://www.headout.com/api/public/v1', 2, 60);
 
 INSERT INTO pricing.provider_limits (provider, name, units, window_seconds) VALUES
     ('twelvedata', 'minute', 2000, 60),
     ('mfapi',      'second', 4, 1),
     ('yahoo',      'minute', 60, 60),
-    ('fmp',        'minute', 300, 60);
+    ('fmp',        'minute', 300, 60),
+    ('octo',       'minute', 30, 60),
+    ('headout',    'minute', 30, 60);
 
 INSERT INTO pricing.provider_capabilities
     (provider, fetcher, batch_size, window_batch_size, units_per_call, units_per_symbol, max_window_days, bytes_per_day,
@@ -30,7 +35,12 @@ INSERT INTO pricing.provider_capabilities
     ('fmp',        'earnings',         1, 1, 1, 0, 1, 0, true),
     ('fmp',        'income_statement', 1, 1, 1, 0, 1, 0, true),
     ('fmp',        'dividends',        1, 1, 1, 0, 1, 0, true),
-    ('fmp',        'splits',           1, 1, 1, 0, 1, 0, true);
+    ('fmp',        'splits',           1, 1, 1, 0, 1, 0, true),
+    -- Each partner has products of its own: a symbol of Headout comes from it by a route of its own.
+    ('octo',       'product',          1, 1, 1, 0, 1, 0, true),
+    ('octo',       'slots',            1, 1, 1, 0, 366, 8000, true),
+    ('headout',    'product',          1, 1, 1, 0, 1, 0, false),
+    ('headout',    'slots',            1, 1, 1, 0, 366, 8000, false);
 
 -- mfapi has one list of the latest NAVs of all schemes, some 10 MB (1 MB packed). It is worth that from where single calls
 -- would take two minutes, at four a second.

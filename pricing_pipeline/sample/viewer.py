@@ -15,6 +15,7 @@ WATCHED = {
     "equity_daily": ("AAPL", "MSFT"),
     "fx_rate": ("EUR/USD", "GBP/USD"),
     "mf_nav": ("118632", "125497"),
+    "slots_today": ("OCT-1001",),
 }
 USER = "demo"
 

@@ -17,6 +17,7 @@ class ProviderCall:
     endpoint: str
     """Path under the provider's root, without the leading slash."""
     params: Mapping[str, str]
+    """Of the query, and of a JSON body that is an object: what is no text in it is here as JSON."""
     symbols: tuple[str, ...]
     """As the client spelt them, in its order."""
     key: str | None
@@ -25,6 +26,7 @@ class ProviderCall:
     """Symbols that are to be answered with another symbol's data: a fault somebody asked for."""
     agent: str = ""
     """The client's User-Agent."""
+    method: str = "GET"
 
 
 @dataclass(frozen=True, slots=True)

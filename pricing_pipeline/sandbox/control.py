@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -11,6 +12,7 @@ from starlette.routing import Route
 
 from pricing_pipeline.sandbox.faults import Behaviour
 from pricing_pipeline.sandbox.service import Sandbox
+from pricing_pipeline.sandbox.slots import SlotChange, TourChange
 
 
 def control_routes(sandbox: Sandbox) -> list[Route]:
@@ -24,6 +26,8 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
     GET    behaviour                       faults in force
     POST   behaviour                       add a fault or a list of them (`faults.Behaviour`)
     DELETE behaviour                       end all faults
+    POST   slots                           change some of the tours' slots (`slots.SlotChange`)
+    POST   tour                            change one tour (`slots.TourChange`)
     """
 
     async def health(request: Request) -> Response:
@@ -53,12 +57,20 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
     async def behaviour(request: Request) -> Response:
         return await _behaviour(sandbox, request)
 
+    async def slots(request: Request) -> Response:
+        return await _changed(request, SlotChange, sandbox.tours.change_slots)
+
+    async def tour(request: Request) -> Response:
+        return await _changed(request, TourChange, sandbox.tours.change_tour)
+
     return [
         Route("/health", health),
         Route("/calls", calls),
         Route("/stats", stats),
         Route("/reset", reset, methods=["POST"]),
         Route("/behaviour", behaviour, methods=["GET", "POST", "DELETE"]),
+        Route("/slots", slots, methods=["POST"]),
+        Route("/tour", tour, methods=["POST"]),
     ]
 
 
@@ -72,13 +84,29 @@ async def _behaviour(sandbox: Sandbox, request: Request) -> Response:
                 Behaviour.model_validate(behaviour)
                 for behaviour in (body if isinstance(body, list) else [body])
             ]
-        except ValidationError as error:
-            return JSONResponse({"error": error.errors(include_url=False, include_context=False)}, 400)
-        except ValueError as error:
-            return JSONResponse({"error": f"the body is not JSON: {error}"}, 400)
+        except (ValidationError, ValueError) as error:
+            return _refused(error)
         for behaviour in wanted:
             sandbox.behaviours.add(behaviour)
     return JSONResponse(sandbox.behaviours.listed())
+
+
+_Change = TypeVar("_Change", SlotChange, TourChange)
+
+
+async def _changed(request: Request, kind: type[_Change], change: Callable[[_Change], None]) -> Response:
+    try:
+        wanted = kind.model_validate(await request.json())
+    except (ValidationError, ValueError) as error:
+        return _refused(error)
+    change(wanted)
+    return JSONResponse(wanted.model_dump())
+
+
+def _refused(error: ValueError) -> Response:
+    if isinstance(error, ValidationError):
+        return JSONResponse({"error": error.errors(include_url=False, include_context=False)}, 400)
+    return JSONResponse({"error": f"the body is not JSON: {error}"}, 400)
 
 
 def _whole(params: Mapping[str, str], name: str, usual: int) -> int:

@@ -19,6 +19,7 @@ from pricing_pipeline.sandbox.calls import ProviderCall, Reply
 
 PRICE_FIELDS = frozenset(
     {"open", "high", "low", "close", "price", "rate", "nav", "previous_close", "regularMarketPrice"}
+    | {"original", "retail", "net", "originalPrice"}
 )
 _DAYS = frozenset({"date", "datetime"})
 _DAY_LENGTH = 10
@@ -31,6 +32,7 @@ _BROWSER = "Mozilla/5.0 ("
 FaultKind = Literal[
     "delay", "hang", "status", "throttle", "truncate", "html", "other_symbol", "stale", "price", "times",
     "ahead", "currency", "crossed", "duplicate", "split", "redirect", "bomb", "drip", "cut", "browsers_only",
+    "lost_rows",
 ]  # fmt: skip
 
 
@@ -47,7 +49,8 @@ class Behaviour(BaseModel):
     twice as high. split: prices of the older half of the days times `factor`, as if a split had not been applied.
     redirect: 302 to `location`. bomb: `factor` megabytes of nothing, packed by gzip. drip: the body byte by byte, one
     in `seconds`. cut: the body ends before the length that was announced. browsers_only: 429 in Yahoo's words to
-    clients whose User-Agent is not a browser's.
+    clients whose User-Agent is not a browser's. lost_rows: the
+    second half of the rows of a page is missing, and its total is as before.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -117,6 +120,7 @@ _FIELDS: dict[FaultKind, tuple[frozenset[str], frozenset[str]]] = {
     "drip": (frozenset({"seconds"}), _NONE),
     "cut": (_NONE, _NONE),
     "browsers_only": (_NONE, _NONE),
+    "lost_rows": (_NONE, _NONE),
 }
 _ALL_FIELDS = frozenset().union(*(needs | may for needs, may in _FIELDS.values()))
 
@@ -212,7 +216,17 @@ def distorted(reply: Reply, behaviours: Iterable[Behaviour], call: ProviderCall)
                     reply.content_type,
                     {"Content-Encoding": "gzip"},
                 )
-            case "stale" | "ahead" | "price" | "times" | "currency" | "crossed" | "duplicate" | "split":
+            case (
+                "stale"
+                | "ahead"
+                | "price"
+                | "times"
+                | "currency"
+                | "crossed"
+                | "duplicate"
+                | "split"
+                | "lost_rows"
+            ):
                 body_ = _changed_body(reply.body, behaviour, call).encode()
                 reply = Reply(reply.status, body_, reply.content_type, reply.headers)
             case "delay" | "hang" | "other_symbol" | "drip" | "cut":
@@ -263,6 +277,8 @@ def _restructured(value: object, behaviour: Behaviour) -> object:
     if isinstance(value, dict):
         if behaviour.kind == "crossed" and {"high", "low"} <= value.keys():
             return value | {"high": value["low"], "low": value["high"]}
+        if behaviour.kind == "lost_rows" and isinstance(rows := value.get("items"), list):
+            return value | {"items": rows[: len(rows) // 2]}
         if behaviour.kind == "split" and {"timestamp", "indicators"} <= value.keys():
             return value | {"indicators": _half_times(value["indicators"], behaviour.factor or 1)}
     if (

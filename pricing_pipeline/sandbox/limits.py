@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from pricing_pipeline.sandbox.settings import MOST_KEYS
+
 
 class UnitWindow:
     """Units used in the current window: a calendar one (aligned to the epoch, hence to UTC) or a sliding one.
@@ -44,6 +46,23 @@ class UnitWindow:
     def left(self, used: int) -> int | None:
         """Units that still fit, or None without a limit."""
         return None if self.limit is None else max(self.limit - used, 0)
+
+
+class KeyWindows:
+    """A sliding minute for each key, as of an account of its own. Too many keys are refused like wrong ones."""
+
+    def __init__(self, calls_per_minute: int | None) -> None:
+        self._limit = calls_per_minute
+        self._windows: dict[str, UnitWindow] = {}
+
+    def of(self, key_name: str) -> UnitWindow | None:
+        """The minute of a key; None when there are too many keys."""
+        if key_name not in self._windows and len(self._windows) < MOST_KEYS:
+            self._windows[key_name] = UnitWindow(self._limit, 60, sliding=True)
+        return self._windows.get(key_name)
+
+    def reset(self) -> None:
+        self._windows.clear()
 
 
 class WorstWindow:

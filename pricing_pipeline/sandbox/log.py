@@ -27,6 +27,8 @@ _DAYS = (
     ("startDate", "endDate"),
     ("from", "to"),
     ("period1", "period2"),
+    ("localDateStart", "localDateEnd"),
+    ("startDateTime", "endDateTime"),
 )
 """What the dialects call the first and the last day of a history."""
 

@@ -4,6 +4,8 @@
 /mfapi/...        as https://api.mfapi.in/...
 /yahoo/...        as https://query1.finance.yahoo.com/...
 /fmp/...          as https://financialmodelingprep.com/stable/..., also below /fmp/stable
+/octo/...         as a partner that follows OCTO
+/headout/...      as https://www.headout.com/api/public/v1/...
 /_sandbox/...     control and audit
 """
 
@@ -46,7 +48,7 @@ def create_app(settings: SandboxSettings, clock: Clock = system_clock) -> Starle
         async def answer(request: Request) -> Response:
             return await sandbox.call(provider, request)
 
-        return Route("/{endpoint:path}", answer)
+        return Route("/{endpoint:path}", answer, methods=["GET", "POST"])
 
     mounts = [
         Mount(f"/{name}", routes=[provider_route(provider)]) for name, provider in sandbox.providers.items()

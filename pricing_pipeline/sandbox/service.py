@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,11 +15,14 @@ from starlette.responses import Response, StreamingResponse
 from pricing_pipeline.sandbox.calls import Provider
 from pricing_pipeline.sandbox.faults import Behaviour, Behaviours, distorted, swapped
 from pricing_pipeline.sandbox.fmp import Fmp
+from pricing_pipeline.sandbox.headout import Headout
 from pricing_pipeline.sandbox.log import CallLog
 from pricing_pipeline.sandbox.mfapi import MfApi
+from pricing_pipeline.sandbox.octo import Octo
 from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.recordings import Recordings
 from pricing_pipeline.sandbox.settings import SandboxSettings
+from pricing_pipeline.sandbox.slots import Tours
 from pricing_pipeline.sandbox.twelvedata import TwelveData
 from pricing_pipeline.sandbox.yahoo import Yahoo
 
@@ -38,17 +42,20 @@ class Sandbox:
     def __init__(self, settings: SandboxSettings, clock: Clock = system_clock) -> None:
         market = Market(settings.seed, settings.market_hours)
         dialects = (TwelveData, MfApi, Yahoo, Fmp)
-        providers: tuple[Provider, ...] = tuple(dialect(settings, market) for dialect in dialects)
+        self.tours = Tours(settings.seed)
+        partners = (Octo(settings, self.tours), Headout(settings, self.tours))
+        providers: tuple[Provider, ...] = (*(dialect(settings, market) for dialect in dialects), *partners)
         self.settings = settings
         self.providers: Mapping[str, Provider] = {provider.name: provider for provider in providers}
         self.log = CallLog(settings.log_memory, settings.log_path)
         self.behaviours = Behaviours()
-        self._clock = clock
+        self.now = clock
         self._recordings = None if settings.recordings is None else Recordings(settings.recordings)
 
     def reset(self) -> None:
-        """As just started: no calls, no faults, nothing charged."""
+        """As just started: no calls, no faults, no changes on request, nothing charged."""
         self.log.reset()
+        self.tours.reset()
         self.behaviours.clear()
         for provider in self.providers.values():
             provider.reset()
@@ -56,7 +63,9 @@ class Sandbox:
     async def call(self, provider: Provider, request: Request) -> Response:
         """Charge, log, answer and distort one call."""
         endpoint = request.path_params["endpoint"]
-        call = provider.read(endpoint, _parameters(request), request.headers, self._clock())
+        parameters = {**_parameters(request), **await _fields(request)}
+        call = provider.read(endpoint, parameters, request.headers, self.now())
+        call = replace(call, method=request.method)
         admission = provider.admit(call)
         record = self.log.begin(
             provider.name,
@@ -80,7 +89,9 @@ class Sandbox:
                     if any(fault.kind == "hang" for fault in faults):
                         await _client_leaves(request)
                         return Response(status_code=_CLIENT_LEFT)
-                recorded = self._recordings.find(provider.name, call) if self._recordings else None
+                recorded = None
+                if self._recordings is not None and call.method == "GET":
+                    recorded = self._recordings.find(provider.name, call)
                 reply = distorted(recorded or provider.answer(call), faults, call)
             status, sent = reply.status, len(reply.body)
             headers = {
@@ -107,6 +118,19 @@ def _parameters(request: Request) -> dict[str, str]:
     for name, value in request.query_params.multi_items():
         parameters[f"{name} (given twice)" if name in parameters else name] = value
     return parameters
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """The fields of a POST's body. A body that is no JSON object is a field that no provider has."""
+    if request.method != "POST":
+        return {}
+    try:
+        body = json.loads(await request.body())
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        return {"(a body that is no JSON object)": ""}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in body.items()}
 
 
 async def _drops(body: bytes, seconds: float) -> AsyncIterator[bytes]:

@@ -10,3 +10,8 @@ _ALL = os.environ.get("PRICING_TEST_EXAMPLES") == "all"
 def examples(number: int) -> int:
     """All of them, or half where somebody waits for the result. Each run draws others, so few runs draw as many."""
     return number if _ALL else (number + 1) // 2
+
+
+def is_thorough() -> bool:
+    """Whether the largest cases are to be tried, too."""
+    return _ALL

@@ -8,13 +8,14 @@ from datetime import date
 
 import pytest
 
-from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.answers import Answer, Document, Record
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Contents, Fetcher
+from pricing_pipeline.domain.inventory import ProductDays
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderError, Unfinished
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import NOTHING_KNOWN, Provider, check_answer
+from pricing_pipeline.providers.base import NOTHING_KNOWN, Known, Provider, Request, check_answer
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS, OneRequest, dialogue_of
 from pricing_pipeline_tests.support.provider_samples import (
     NOW,
@@ -23,6 +24,8 @@ from pricing_pipeline_tests.support.provider_samples import (
     Value,
 )
 
+MOST_REQUESTS = 10
+"""Of one call here: a product, an option that is refused, the product again."""
 MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
 
 
@@ -39,6 +42,7 @@ priced = over(*(one for one in SAMPLES if one.fetcher.contents is Contents.PRICE
 daily = over(*(one for one in SAMPLES if one.is_daily))
 quotes = over(*(one for one in SAMPLES if one.fetcher is Fetcher.QUOTE))
 ranged = over(*(one for one in SAMPLES if one.says_range))
+naming = over(*(one for one in SAMPLES if one.names_symbol))
 in_currency = over(*(one for one in SAMPLES if one.names_currency))
 
 
@@ -53,18 +57,31 @@ def parse(
     status: int = 200,
     headers: dict[str, str] | None = None,
 ) -> Answer:
+    """The answer of a call whose every request gets this body; good ones end with the first."""
     response = Response(status, headers or {}, body, len(body))
-    answer = read(provider_of(sample), sample.fetcher, asked, sample.window, response)
+    answer = read(provider_of(sample), sample.fetcher, asked, sample.window, response, sample.known)
     return check_answer(sample.provider, asked, answer)
 
 
+def request(
+    provider: Provider, fetcher: Fetcher, asked: Sequence[str], window: Window | None, known: Known
+) -> Request:
+    """The first request of a call."""
+    return next(dialogue_of(provider, fetcher, asked, window, known, now=NOW))
+
+
 def read(
-    provider: Provider, fetcher: Fetcher, asked: Sequence[str], window: Window | None, response: Response
+    provider: Provider,
+    fetcher: Fetcher,
+    asked: Sequence[str],
+    window: Window | None,
+    response: Response,
+    known: Known = NOTHING_KNOWN,
 ) -> Answer:
     """The answer of a call each of whose requests is answered by this response."""
     if isinstance(provider, OneRequest):
         return provider.parse(fetcher, asked, window, response, now=NOW)
-    dialogue = dialogue_of(provider, fetcher, asked, window, NOTHING_KNOWN, now=NOW)
+    dialogue = dialogue_of(provider, fetcher, asked, window, known, now=NOW)
     next(dialogue)
     for _ in range(MAX_REQUESTS):
         try:
@@ -87,8 +104,20 @@ def values_of(result: Answer | ProviderError) -> list[tuple[str, object]]:
     """Symbol and day of all that would be stored."""
     if isinstance(result, ProviderError):
         return []
-    documents = [(one.symbol, one.period) for one in result.records]
-    return [(one.symbol, one.observed_at.date()) for one in result.observations] + documents
+    return [(one.symbol, one.observed_at.date()) for one in result.observations] + [
+        (record.symbol, day) for record in result.records for day in _days_of(record)
+    ]
+
+
+def _days_of(record: Record) -> list[date | None]:
+    """One for each value of a record; a product without slots has none, and what is about no day has None."""
+    match record:
+        case ProductDays():
+            return [slot.local_start.date() for slot in record.slots]
+        case Document():
+            return [record.period]
+        case _:
+            return [None]
 
 
 def good(sample: Sample, *symbols: str) -> list[Value]:

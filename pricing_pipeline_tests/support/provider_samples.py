@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from typing import Any
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.providers.base import Known
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 """A Friday. The samples' days lie in the two weeks before it."""
@@ -55,6 +56,10 @@ class Sample:
     """Its answers have a high and a low beside each price."""
     writes_text: bool = False
     """Its prices are JSON strings, never numbers."""
+    names_symbol: bool = True
+    """Its answers say whom they are about. Those of slots do not."""
+    known: Known = field(default_factory=dict)
+    """What is stored of its symbols."""
     is_latest: bool = False
     """Its daily values are asked for without a span: the latest of each symbol."""
 
@@ -64,7 +69,7 @@ class Sample:
 
     @property
     def window(self) -> Window | None:
-        return WINDOW if self.is_daily else None
+        return WINDOW if self.is_daily or self.fetcher is Fetcher.SLOTS else None
 
     def encoded(self, asked: Sequence[str], values: Sequence[Value]) -> bytes:
         return encoded(self.body(asked, values))
@@ -278,6 +283,70 @@ def _fmp_splits(asked: Sequence[str], values: Sequence[Value]) -> object:
     return [{"symbol": one.symbol, "date": "2020-08-31", "numerator": 4, "denominator": 1} for one in values]
 
 
+def _octo_product(asked: Sequence[str], values: Sequence[Value]) -> object:
+    symbol = values[-1].symbol if values else asked[0]
+    units = [
+        {
+            "id": "adult",
+            "internalName": "Adult",
+            "type": "ADULT",
+            "restrictions": {"minAge": 13, "maxAge": 99, "paxCount": 1},
+        }
+    ]
+    options = [{"id": "DEFAULT", "default": True, "internalName": "A tour", "units": units}]
+    return {"id": symbol, "internalName": "A tour", "timeZone": "Europe/London", "options": options}
+
+
+def _octo_slots(asked: Sequence[str], values: Sequence[Value]) -> object:
+    prices = {"original": 1100, "retail": 1025, "net": 900, "currency": "GBP", "currencyPrecision": 2}
+    return [
+        {
+            "id": f"{one.day}T09:00:00+00:00",
+            "localDateTimeStart": f"{one.day}T09:00:00+00:00",
+            "localDateTimeEnd": f"{one.day}T11:00:00+00:00",
+            "utcCutoffAt": f"{one.day}T08:00:00Z",
+            "allDay": False,
+            "available": True,
+            "status": "AVAILABLE",
+            "vacancies": 7,
+            "capacity": 10,
+            "maxUnits": None,
+            "unitPricing": [{"unitId": "adult", **prices, "includedTaxes": []}],
+        }
+        for one in values
+    ]
+
+
+def _headout_product(asked: Sequence[str], values: Sequence[Value]) -> object:
+    symbol = values[-1].symbol if values else asked[0]
+    city = {"name": "London", "code": "LONDON"}
+    return {"id": literal(symbol), "name": "A tour", "city": city, "variants": [{"id": 17, "name": None}]}
+
+
+def _headout_slots(asked: Sequence[str], values: Sequence[Value]) -> object:
+    person = {"type": "ADULT", "name": "Adult", "ageFrom": 13, "ageTo": None}
+    items = [
+        {
+            "id": str(1000 + number),
+            "startDateTime": f"{one.day}T09:00:00",
+            "endDateTime": f"{one.day}T11:00:00",
+            "availability": "LIMITED",
+            "remaining": 7,
+            "pricing": {
+                "persons": [{**person, "price": literal("10.25"), "originalPrice": 11}],
+                "groups": [],
+            },
+        }
+        for number, one in enumerate(values)
+    ]
+    return {"items": items, "nextUrl": None, "prevUrl": None, "total": len(items), "nextOffset": None}
+
+
+_PRODUCTS, _NO_PRODUCTS = (
+    ("OCT-1001", "OCT-1002", "6b903d44-dc24"),
+    ("", " ", "..", "A/B", "A B", "A\n", "\u00c4", "A" * 65),
+)
+_NUMBERS, _NO_NUMBERS = ("5001", "5002", "512"), ("", "OCT-1001", "-1", "1/2", "\u0661", "1" * 19)
 _SHARES = ("AAPL", "IBM", "MSFT")
 _NO_SHARES = ("", " ", "A B", "A,B", "A\nB", "Ä", "A" * 65, "AAPL\0")
 _SCHEMES = ("118632", "119551", "125497")
@@ -313,4 +382,16 @@ SAMPLES = (
     Sample("fmp", Fetcher.INCOME_STATEMENT, _SHARES, _NO_SHARES, _fmp_income),
     Sample("fmp", Fetcher.DIVIDENDS, _SHARES, _NO_SHARES, _fmp_dividends),
     Sample("fmp", Fetcher.SPLITS, _SHARES, _NO_SHARES, _fmp_splits),
+    Sample("octo", Fetcher.PRODUCT, _PRODUCTS, _NO_PRODUCTS, _octo_product),
+    Sample(
+        *("octo", Fetcher.SLOTS, _PRODUCTS, _NO_PRODUCTS, _octo_slots),
+        names_symbol=False,
+        known={symbol: {"options": ["DEFAULT"], "categories": {"adult": "Adult"}} for symbol in _PRODUCTS},
+    ),
+    Sample("headout", Fetcher.PRODUCT, _NUMBERS, _NO_NUMBERS, _headout_product),
+    Sample(
+        *("headout", Fetcher.SLOTS, _NUMBERS, _NO_NUMBERS, _headout_slots),
+        names_symbol=False,
+        known={symbol: {"options": ["17"], "categories": {}} for symbol in _NUMBERS},
+    ),
 )

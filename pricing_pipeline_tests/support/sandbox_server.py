@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +29,8 @@ class RunningSandbox:
         self.mfapi_url = f"{url}/mfapi"
         self.yahoo_url = f"{url}/yahoo"
         self.fmp_url = f"{url}/fmp"
+        self.octo_url = f"{url}/octo"
+        self.headout_url = f"{url}/headout"
         self.key = sandbox.settings.twelvedata_key
         self.sandbox = sandbox
         self._client = client
@@ -50,8 +53,16 @@ class RunningSandbox:
         """End all faults."""
         self._answer("DELETE", "behaviour")
 
+    def change_slots(self, percent: int, *, seed: int = 0) -> None:
+        """Change about so many percent of all slots: see `pricing_pipeline.sandbox.slots.SlotChange`."""
+        self._answer("POST", "slots", json={"percent": percent, "seed": seed})
+
+    def change_tour(self, number: int, **fields: object) -> None:
+        """Change one tour: see `pricing_pipeline.sandbox.slots.TourChange`."""
+        self._answer("POST", "tour", json={"number": number, **fields})
+
     def reset(self) -> None:
-        """Forget calls, faults and charges."""
+        """Forget calls, faults, changes and charges."""
         self._answer("POST", "reset")
 
     def _answer(self, method: str, path: str, **request: Any) -> Any:
@@ -90,18 +101,18 @@ class Asked:
         """The reply with the headers the server would send. The key goes along unless `headers` are given."""
         if headers is None:
             params.setdefault("apikey", self.settings.twelvedata_key)
-        return self._ask("twelvedata", endpoint, params, headers or {})
+        return self.ask("twelvedata", endpoint, params, headers or {})
 
     def mfapi(self, endpoint: str, **params: str) -> Reply:
-        return self._ask("mfapi", endpoint, params, {})
+        return self.ask("mfapi", endpoint, params, {})
 
     def yahoo(self, endpoint: str, **params: str) -> Reply:
-        return self._ask("yahoo", endpoint, params, {})
+        return self.ask("yahoo", endpoint, params, {})
 
     def fmp(self, endpoint: str, *, headers: dict[str, str] | None = None, **params: str) -> Reply:
         """Likewise for FMP. `from_` asks for `from`."""
         params = {name.rstrip("_"): value for name, value in params.items()}
-        return self._ask(
+        return self.ask(
             "fmp", endpoint, params, {"apikey": self.settings.fmp_key} if headers is None else headers
         )
 
@@ -110,9 +121,12 @@ class Asked:
         asked = {"interval": "1day", "order": "ASC", "outputsize": "5000", "adjust": "none"} | params
         return parsed(self.twelvedata("time_series", symbol=symbol, **asked))["values"]
 
-    def _ask(self, name: str, endpoint: str, params: dict[str, str], headers: dict[str, str]) -> Reply:
+    def ask(
+        self, name: str, endpoint: str, params: dict[str, str], headers: dict[str, str], method: str = "GET"
+    ) -> Reply:
+        """The reply of any provider, with the headers the server would send; a POST has its body in `params`."""
         provider = self.sandbox.providers[name]
-        call = provider.read(endpoint, params, headers, self.now)
+        call = replace(provider.read(endpoint, params, headers, self.now), method=method)
         admission = provider.admit(call)
         reply = admission.refusal or provider.answer(call)
         return Reply(reply.status, reply.body, reply.content_type, {**admission.headers, **reply.headers})

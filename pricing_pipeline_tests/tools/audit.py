@@ -43,11 +43,14 @@ def audit(core: Core, acknowledged: int | None = None) -> None:
 
 
 def _orphans(core: Core, table: str) -> list[object]:
-    """Prices that no successful call of theirs accounts for."""
+    """What no successful call accounts for: of its type, or of slots on more days, which serves several types."""
     return list(
         core.rows(
             f"SELECT p.data_type, p.symbol, p.call_id FROM pricing.{table} p WHERE NOT EXISTS ("
             "SELECT FROM pricing.collector_call_log c WHERE c.call_id = p.call_id AND c.outcome = 'ok'"
-            " AND c.data_type = p.data_type AND p.symbol = ANY (c.symbols))"
+            " AND p.symbol = ANY (c.symbols) AND (c.data_type = p.data_type OR EXISTS ("
+            "SELECT FROM pricing.data_type_registry wide JOIN pricing.data_type_registry narrow"
+            " ON narrow.data_type = p.data_type AND narrow.days_ahead <= wide.days_ahead"
+            " WHERE wide.data_type = c.data_type)))"
         )
     )

@@ -26,6 +26,7 @@ SHARED = frozenset(
         "flat",
         "noise",
         "splits",
+        "inventory",
         "key_echoes",
         "sent",
         "transport",
@@ -50,20 +51,22 @@ _IMPORTS = frozenset(
         *("itertools", "operator", "pydantic", "re", "string", "typing", "zoneinfo"),
         *(
             f"pricing_pipeline.domain.{module}"
-            for module in ("answers", "bars", "calls", "data_types", "observations", "windows")
+            for module in ("answers", "bars", "calls", "data_types", "inventory", "observations", "windows")
         ),
         "pricing_pipeline.errors",
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.noise"),
         *(
             "pricing_pipeline.providers.canonical",
             "pricing_pipeline.providers.exchange_days",
+            "pricing_pipeline.providers.currencies",
             "pricing_pipeline.providers.flat",
+            "pricing_pipeline.providers.inventory",
             "pricing_pipeline.providers.splits",
             "pricing_pipeline.providers.values",
         ),
     }
 )
-_VALUES = frozenset({"Observation", "Document", "bar_of", "plain_bars"})
+_VALUES = frozenset({"Observation", "Document", "Product", "Slot", "bar_of", "plain_bars"})
 _REACHES = "reaches what these rules cannot see"
 _NAMES = {
     **dict.fromkeys(("Any", "cast"), "turns off the type check that makes a parser validate what it reads"),

@@ -36,6 +36,7 @@ RELEASED = {
     "0068_contents.sql": "a3e7fc6411e7d041",
     "0069_pages.sql": "014f3f34158e622a",
     "0070_inventory.sql": "5b8af5f2d2ccb9e5",
+    "0071_partners.sql": "ab9a075ce521fc37",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -25,6 +25,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, ProviderDown, SettingsError, Throttled
 from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import OneRequest
 from pricing_pipeline.validation.knowledge import Known
 from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.support.provider_contract import (
@@ -35,12 +36,15 @@ from pricing_pipeline_tests.support.provider_contract import (
     every,
     good,
     in_currency,
+    naming,
     outcome,
+    over,
     parse,
     priced,
     provider_of,
     quotes,
     ranged,
+    request,
     values_of,
     widened,
 )
@@ -75,12 +79,12 @@ def test_only_its_own_spellings_are_sent(sample: Sample) -> None:
 @every
 def test_the_key_travels_in_a_header_and_nowhere_else(sample: Sample) -> None:
     provider = provider_of(sample)
-    request = provider.build(sample.fetcher, batch(sample), sample.window, now=NOW)
-    assert request.path.startswith("/")
-    assert CANARY not in repr(request)
+    sent = request(provider, sample.fetcher, batch(sample), sample.window, sample.known)
+    assert sent.path.startswith("/")
+    assert CANARY not in repr(sent)
     headers = provider.authorize(CANARY)
     assert provider.needs_key == any(CANARY in value for value in headers.values())
-    assert not {"key", "apikey", "token"} & {name.lower() for name, _ in request.params}
+    assert not {"key", "apikey", "token"} & {name.lower() for name, _ in (*sent.params, *sent.headers)}
 
 
 @every
@@ -88,10 +92,10 @@ def test_f1_a_call_holds_as_many_symbols_as_it_says_and_no_more(sample: Sample) 
     provider = provider_of(sample)
     limit = provider.batch_limit(sample.fetcher, sample.window)
     many = [sample.symbols[0]] * limit
-    assert provider.build(sample.fetcher, many, sample.window, now=NOW)
+    assert request(provider, sample.fetcher, many, sample.window, sample.known)
     for wrong in ([], [*many, sample.symbols[0]]):
         with pytest.raises(ValueError, match=r"."):
-            provider.build(sample.fetcher, wrong, sample.window, now=NOW)
+            request(provider, sample.fetcher, wrong, sample.window, sample.known)
 
 
 @every
@@ -99,22 +103,24 @@ def test_b18_what_it_cannot_fetch_it_does_not_ask(sample: Sample) -> None:
     provider = provider_of(sample)
     for fetcher in set(Fetcher) - provider.fetchers:
         with pytest.raises(SettingsError, match=sample.provider):
-            provider.build(fetcher, sample.symbols[:1], None, now=NOW)
+            request(provider, fetcher, sample.symbols[:1], None, sample.known)
+        if not isinstance(provider, OneRequest):
+            continue
         with pytest.raises(SettingsError, match=sample.provider):
             provider.parse(fetcher, sample.symbols[:1], None, Response(200, {}, b"{}", 2), now=NOW)
 
 
-@daily
+@over(*(one for one in SAMPLES if one.window is not None))
 def test_spans_that_no_call_answers_are_refused(sample: Sample) -> None:
     provider, longest = provider_of(sample), provider_of(sample).max_window_days(sample.fetcher)
     spans = [Window(WINDOW.end, WINDOW.start)]
     if longest is not None:
         full = Window(WINDOW.end - timedelta(days=longest - 1), WINDOW.end)
-        assert provider.build(sample.fetcher, sample.symbols[:1], full, now=NOW)
+        assert request(provider, sample.fetcher, sample.symbols[:1], full, sample.known)
         spans.append(replace(full, start=full.start - timedelta(days=1)))
     for span in spans:
         with pytest.raises(InvalidRange):
-            provider.build(sample.fetcher, sample.symbols[:1], span, now=NOW)
+            request(provider, sample.fetcher, sample.symbols[:1], span, sample.known)
 
 
 # --- good answers -------------------------------------------------------------------------------
@@ -229,7 +235,7 @@ def test_a6_how_long_to_wait_is_taken_from_its_header(sample: Sample) -> None:
         assert caught.value.retry_after == wait
 
 
-@every
+@naming
 def test_fault_14_an_answer_for_another_symbol_is_nobodys(sample: Sample) -> None:
     asked, other, third = batch(sample), sample.symbols[2], sample.symbols[1]
     assert values_of(outcome(sample, sample.encoded(asked[:1], good(sample, other)), asked[:1])) == []

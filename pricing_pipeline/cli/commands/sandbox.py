@@ -59,7 +59,7 @@ def sandbox(
     ] = 0,
     fmp_plan: Annotated[FmpPlan, typer.Option(help="Everything, or what the free plan has.")] = FmpPlan.FULL,
     key: Annotated[
-        str, typer.Option(help="The key that clients of Twelve Data and FMP must send.")
+        str, typer.Option(help="The key that clients of Twelve Data, FMP, OCTO and Headout must send.")
     ] = "sandbox-key",
     latency_ms: Annotated[int, typer.Option(help="Added to every provider call.")] = 0,
     seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
@@ -91,6 +91,7 @@ def sandbox(
         fmp_plan=fmp_plan.value,
         twelvedata_key=key,
         fmp_key=key,
+        partner_key=key,
         latency_ms=latency_ms,
         seed=seed,
         market_hours=market_hours.value,

@@ -1,0 +1,14 @@
+"""OCTO and Headout, in a database that has providers already."""
+
+from pathlib import Path
+
+from alembic import op
+
+from pricing_pipeline.db.migrate import run_script
+
+revision = "0071"
+down_revision = "0070"
+
+
+def upgrade() -> None:
+    run_script(op.get_bind(), Path(__file__).with_name("0071_partners.sql").read_text())

@@ -1,0 +1,359 @@
+"""Headout's API for partners, version 1: products, and their inventory by variant, in pages.
+
+Answers name no currency, so one is asked for. Local times have no offset: the product's zone decides, which is that of
+its city (headout_cities.py). The pages of a variant must add up to its total; otherwise slots were added or taken
+between two requests, or one is lost, and nothing is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.inventory import Option, PaxOffer, Product, ProductDays, Slot, SlotStatus
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import SchemaDrift
+from pricing_pipeline.providers.base import (
+    Dialogue,
+    Known,
+    Request,
+    Schema,
+    decode_json,
+    refusal,
+    safe_words,
+    validate,
+)
+from pricing_pipeline.providers.currencies import digits_of
+from pricing_pipeline.providers.headout_cities import zone_of
+from pricing_pipeline.providers.inventory import (
+    FETCHERS,
+    MAX_DAYS,
+    MAX_SLOTS,
+    ProductFailed,
+    check_ask,
+    implausible,
+    local_time,
+    minor_units,
+    options_of,
+    unknown,
+    with_primary,
+)
+from pricing_pipeline.providers.values import Implausible, Number
+
+CURRENCY = "USD"
+"""In which all prices are asked for: an answer does not say what its prices are in."""
+PAGE = 100
+"""Slots of a page; fewer may come, the totals tell."""
+_TOO_LARGE = 1_000_000
+
+
+class _City(Schema):
+    code: str
+
+
+class _Variant(Schema):
+    id: int | str
+    name: str | None = None
+
+
+class _Product(Schema):
+    id: int | str
+    name: str
+    city: _City | None = None
+    variants: list[_Variant]
+
+
+class _Price(Schema):
+    price: Number
+    originalPrice: Number | None = None
+
+
+class _Person(_Price):
+    type: str
+    name: str
+
+
+class _Group(_Price):
+    size: int
+
+
+class _Pricing(Schema):
+    persons: list[_Person] | None = None
+    groups: list[_Group] | None = None
+
+
+class _Item(Schema):
+    id: str
+    startDateTime: str
+    endDateTime: str
+    availability: Literal["LIMITED", "UNLIMITED", "CLOSED"]
+    remaining: int | None = None
+    pricing: _Pricing
+
+
+class _Page(Schema):
+    items: list[object]
+    total: int
+    nextOffset: int | None = None
+
+
+class _Fault(Schema):
+    code: str
+    message: str | None = None
+
+
+class _Error(Schema):
+    error: _Fault
+
+
+class _Gone(Exception):
+    """What was asked for is not sold, in the provider's words."""
+
+
+class Headout:
+    """Provider `headout`. Symbols are the numbers of its products; their options are its variants."""
+
+    name = "headout"
+    base_url = "https://www.headout.com/api/public/v1"
+    needs_key = True
+    fetchers = FETCHERS
+
+    def accepts(self, symbol: str) -> bool:
+        """Numbers of products."""
+        return symbol.isascii() and symbol.isdecimal() and len(symbol) <= 18
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """Numbers are its own."""
+        return symbol
+
+    def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
+        """One product."""
+        return 1
+
+    def max_window_days(self, fetcher: Fetcher) -> int | None:
+        """A year of slots."""
+        return MAX_DAYS if fetcher is Fetcher.SLOTS else None
+
+    def authorize(self, key: str) -> Mapping[str, str]:
+        """The documented header."""
+        return {"Headout-Auth": key}
+
+    def ask(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        known: Known,
+        *,
+        now: datetime,
+    ) -> Dialogue:
+        """See SeveralRequests.ask. The product is asked for first if its variants are unknown, or one is gone."""
+        check_ask(self, fetcher, symbols, window)
+        symbol = symbols[0]
+        if fetcher is Fetcher.PRODUCT or window is None:
+            return self._product_alone(symbol, now)
+        return self._slots(symbol, window, options_of(known.get(symbol, {})), now)
+
+    def _product_alone(self, symbol: str, now: datetime) -> Dialogue:
+        try:
+            product = yield from self._product(symbol, now)
+        except ProductFailed as failed:
+            return failed.answer
+        return Answer(records=(product,))
+
+    def _slots(self, symbol: str, window: Window, variants: Sequence[str], now: datetime) -> Dialogue:
+        product = None
+        try:
+            if variants:
+                try:
+                    days = yield from self._days(symbol, window, variants, now)
+                except _Gone:
+                    variants = ()
+            if not variants:
+                product = yield from self._product(symbol, now)
+                options = [option.option_id for option in product.options]
+                days = yield from self._days(symbol, window, options, now)
+        except ProductFailed as failed:
+            return failed.answer
+        except _Gone as gone:
+            raise SchemaDrift(
+                f"headout refuses a variant of {symbol} that it has just named: {gone}."
+            ) from None
+        return Answer(records=(days,) if product is None else (product, days))
+
+    def _product(self, symbol: str, now: datetime) -> Generator[Request, Response, Product]:
+        response = yield Request(f"/product/get/{symbol}")
+        try:
+            body = self._body(response, now)
+        except _Gone as gone:
+            raise unknown(self.name, symbol, str(gone)) from None
+        what = f"headout's product {symbol}"
+        read = validate(_Product, body, what)
+        if str(read.id) != symbol:
+            raise implausible(what, symbol, Implausible(f"it is product {safe_words(str(read.id))}"))
+        try:
+            return _product_of(read)
+        except ValueError as fault:
+            raise implausible(what, symbol, fault) from None
+
+    def _days(
+        self, symbol: str, window: Window, variants: Sequence[str], now: datetime
+    ) -> Generator[Request, Response, ProductDays]:
+        slots: list[Slot] = []
+        for variant in variants:
+            what = f"headout's slots of {symbol}, variant {safe_words(variant)}"
+            rows = yield from self._pages(variant, window, what, now)
+            items = [validate(_Item, row, what, place=f"items.{n}") for n, row in enumerate(rows)]
+            try:
+                slots += [_slot(item, variant) for item in items]
+            except ValueError as fault:
+                raise implausible(what, symbol, fault) from None
+        try:
+            return ProductDays(symbol, window, tuple(slots))
+        except ValueError as fault:
+            raise implausible(f"headout's slots of {symbol}", symbol, fault) from None
+
+    def _pages(
+        self, variant: str, window: Window, what: str, now: datetime
+    ) -> Generator[Request, Response, list[object]]:
+        """The rows of all pages of a variant. Raises SchemaDrift if they are not one whole list."""
+        rows: list[object] = []
+        offset, total = 0, None
+        while True:
+            response = yield _inventory(variant, window, offset)
+            page = validate(_Page, self._body(response, now), what)
+            total = page.total if total is None else total
+            rows += page.items
+            following = page.nextOffset
+            if page.total != total:
+                raise _torn(what, f"its total was {total}, and is {page.total} on a later page")
+            if not 0 <= total <= MAX_SLOTS:
+                raise _torn(what, f"its total is {total}, from 0 to {MAX_SLOTS} is expected")
+            if following is None or following >= total:
+                break
+            if following <= offset:
+                raise _torn(what, f"after offset {offset} the next one is {following}")
+            if not page.items:
+                raise _torn(what, f"its page at offset {offset} is empty")
+            offset = following
+        if len(rows) != total:
+            raise _torn(what, f"its pages have {len(rows)} slots together, and its total is {total}")
+        return rows
+
+    def _body(self, response: Response, now: datetime) -> object:
+        """The body of an answer without an error. Raises ProviderError, and _Gone for what is not sold."""
+        is_refusal = not 200 <= response.status < 300
+        try:
+            body = decode_json(self.name, response)
+        except SchemaDrift:
+            if not is_refusal:
+                raise
+            body = None
+        is_error = isinstance(body, dict) and isinstance(body.get("error"), dict)
+        error = validate(_Error, body, "headout's error").error if is_error else None
+        words = safe_words(f"{error.code}: {error.message or ''}") if error else ""
+        if error is not None and response.status in (200, 400, 404) and _means_gone(error):
+            raise _Gone(words)
+        if failed := refusal(self.name, response, now=now, detail=words):
+            raise failed
+        if error is not None:
+            raise SchemaDrift(f"headout answered {response.status}: {words}. Nothing was stored.")
+        return body
+
+
+def _product_of(read: _Product) -> Product:
+    """Raises ValueError for what the domain refuses."""
+    variants = (Option(str(one.id), one.name or read.name, n == 0) for n, one in enumerate(read.variants))
+    zone = zone_of(read.city.code) if read.city else None
+    return Product(str(read.id), read.name, zone, tuple(variants))
+
+
+def _means_gone(error: _Fault) -> bool:
+    """Whether a product or variant is not sold. Its documentation names no code; the words are of a report by users."""
+    words = (error.message or "").lower()
+    return error.code == "CAL-0121" or "not available anymore" in words or "invalid productid" in words
+
+
+def _torn(what: str, why: str) -> SchemaDrift:
+    return SchemaDrift(
+        f"{what} are no whole list: {why}. They changed between two requests, or a page is lost; nothing was stored."
+    )
+
+
+def _inventory(variant: str, window: Window, offset: int) -> Request:
+    return Request(
+        "/inventory/list-by/variant",
+        (
+            ("variantId", variant),
+            ("startDateTime", f"{window.start}T00:00:00"),
+            ("endDateTime", f"{window.end}T23:59:59"),
+            ("offset", str(offset)),
+            ("limit", str(PAGE)),
+            ("currencyCode", CURRENCY),
+        ),
+    )
+
+
+def _slot(item: _Item, variant: str) -> Slot:
+    """Raises ValueError for what cannot be true."""
+    start, offset = local_time(item.startDateTime)
+    end, end_offset = local_time(item.endDateTime)
+    if offset is not None or end_offset is not None:
+        raise Implausible(f"slot {item.id} has times with an offset, and local ones are expected")
+    offers = [*_persons(item.pricing.persons or ()), *_groups(item.pricing.groups or ())]
+    has_prices = bool(offers)
+    return Slot(
+        slot_id=item.id,
+        option_id=variant,
+        local_start=start,
+        local_end=end,
+        utc_offset=None,
+        status=_status(item),
+        # Without a limit its number means nothing.
+        remaining=None if item.availability == "UNLIMITED" else item.remaining,
+        capacity=None,
+        currency=CURRENCY if has_prices else None,
+        currency_scale=digits_of(CURRENCY) if has_prices else 0,
+        offers=with_primary(offers),
+    )
+
+
+def _status(item: _Item) -> SlotStatus:
+    """Its LIMITED only says that places are counted, not that few are left."""
+    if item.availability == "CLOSED":
+        return SlotStatus.CLOSED
+    if item.availability == "UNLIMITED":
+        return SlotStatus.FREESALE
+    if item.remaining is None:
+        raise Implausible(f"slot {item.id} is limited, and does not say how many places are left")
+    return SlotStatus.AVAILABLE if item.remaining > 0 else SlotStatus.SOLD_OUT
+
+
+def _persons(persons: Sequence[_Person]) -> list[tuple[PaxOffer, str | None]]:
+    return [
+        (PaxOffer(one.type, one.name, *_amounts(one, f"price of {one.type}")), one.type) for one in persons
+    ]
+
+
+def _groups(groups: Sequence[_Group]) -> list[tuple[PaxOffer, str | None]]:
+    """A group of a size is sold as one. It is for more people than the next smaller one."""
+    offers: list[tuple[PaxOffer, str | None]] = []
+    least = 1
+    for group in sorted(groups, key=lambda group: group.size):
+        if group.size < least:
+            raise Implausible(f"a group of {group.size} comes twice, or is of nobody")
+        name = f"Group of {least} to {group.size}" if least < group.size else f"Group of {group.size}"
+        amounts = _amounts(group, f"price of a group of {group.size}")
+        offers.append((PaxOffer(f"GROUP_{group.size}", name, *amounts, 1, 1), None))
+        least = group.size + 1
+    return offers
+
+
+def _amounts(price: _Price, what: str) -> tuple[int, int | None]:
+    final = minor_units(price.price, CURRENCY, what)
+    original = price.originalPrice
+    return final, None if original is None else minor_units(original, CURRENCY, f"original {what}")

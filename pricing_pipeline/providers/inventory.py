@@ -1,0 +1,135 @@
+"""What providers of products and slots share: checks before a call, failures of a product, prices in minor units.
+
+A product's days are stored whole or not at all, so one slot that cannot be read costs the whole answer: without it, it
+would seem to have vanished. Requests and shapes of answers are in octo.py and headout.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.inventory import PaxOffer
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import InvalidRange
+from pricing_pipeline.providers.base import Provider, require_fetcher, safe_words
+from pricing_pipeline.providers.currencies import CURRENCIES, digits_of
+from pricing_pipeline.providers.values import Implausible, decimal_of, spelling
+
+MAX_DAYS = 366
+"""Days of one call: a year. Partners bound it, and none of those that were read says at how many."""
+FETCHERS = frozenset({Fetcher.PRODUCT, Fetcher.SLOTS})
+MAX_SLOTS = 20_000
+"""The most slots of a product in one answer."""
+
+Facts = Mapping[str, object]
+"""What is stored of a product: `time_zone`, ids of `options`, names of `categories` by id; empty if nothing is."""
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
+_LOCAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?")
+_OFFSET = re.compile(r"Z|[+-][0-9]{2}:?[0-9]{2}")
+
+
+class ProductFailed(Exception):
+    """The product has no answer: `answer` says why. The call itself is in order."""
+
+    def __init__(self, symbol: str, kind: FailureKind, message: str) -> None:
+        super().__init__(message)
+        self.answer = Answer(failures=(SymbolFailure(symbol, kind, message),))
+
+
+def is_id(symbol: str) -> bool:
+    """Whether a symbol can be the id of a product: letters, digits, `_`, `.`, `:` and `-`; it may stand in a path."""
+    return _ID.fullmatch(symbol) is not None
+
+
+def check_ask(provider: Provider, fetcher: Fetcher, symbols: Sequence[str], window: Window | None) -> None:
+    """Raise SettingsError, ValueError or InvalidRange for what cannot be asked: one product, and slots of its days."""
+    require_fetcher(provider, fetcher)
+    if len(symbols) != 1:
+        raise ValueError(f"{provider.name} takes 1 product in a call, not {len(symbols)}")
+    if fetcher is not Fetcher.SLOTS:
+        return
+    if window is None:
+        raise InvalidRange(f"{provider.name} has slots of days only. Say which.")
+    if window.start > window.end:
+        raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
+    if (window.end - window.start).days >= MAX_DAYS:
+        raise InvalidRange(
+            f"{window.start}..{window.end} has more than the {MAX_DAYS} days of one call. Ask for it in parts."
+        )
+
+
+def unknown(provider: str, symbol: str, words: str) -> ProductFailed:
+    """The provider does not sell the product, in its own words."""
+    message = (
+        f"{provider} has no product {symbol}: {safe_words(words).rstrip('.')}. Correct the symbol, or route it to "
+        "another provider."
+    )
+    return ProductFailed(symbol, FailureKind.UNKNOWN_SYMBOL, message)
+
+
+def implausible(what: str, symbol: str, fault: ValueError) -> ProductFailed:
+    """Something of the answer cannot be true."""
+    message = (
+        f"{what} cannot be true: {safe_words(str(fault))}. Nothing was stored; compare with another source."
+    )
+    return ProductFailed(symbol, FailureKind.IMPLAUSIBLE, message)
+
+
+def options_of(facts: Facts) -> tuple[str, ...]:
+    """The ids of a stored product's options; empty if it was never fetched."""
+    options = facts.get("options")
+    return tuple(str(option) for option in options) if isinstance(options, list | tuple) else ()
+
+
+def names_of(facts: Facts) -> dict[str, str]:
+    """The names of a stored product's categories by their ids."""
+    names = facts.get("categories")
+    return {str(one): str(name) for one, name in names.items()} if isinstance(names, Mapping) else {}
+
+
+def local_time(raw: str) -> tuple[datetime, timedelta | None]:
+    """A local time, naive, and its offset from UTC if it names one. Raises Implausible."""
+    found = _LOCAL.match(raw)
+    rest = raw[found.end() :] if found else ""
+    if found is None or (rest and not _OFFSET.fullmatch(rest)):
+        raise Implausible(f"{spelling(raw)!r} is no local time, such as 2026-11-23T09:00:00+01:00")
+    try:
+        at = datetime.fromisoformat(raw)
+    except ValueError:
+        raise Implausible(f"{spelling(raw)!r} is no time of the calendar") from None
+    return at.replace(tzinfo=None), at.utcoffset()
+
+
+def known_currency(code: str) -> str:
+    """The code, if it is a currency's. Raises Implausible."""
+    if code not in CURRENCIES:
+        raise Implausible(f"currency {spelling(code)!r} is no code of ISO 4217")
+    return code
+
+
+def minor_units(raw: object, currency: str, what: str) -> int:
+    """A decimal price in minor units of its currency, exactly. Raises Implausible for more digits than these."""
+    value = decimal_of(raw, what)
+    scaled = value.scaleb(digits_of(currency))
+    amount = int(scaled)
+    if amount != scaled or value < 0:
+        raise Implausible(f"{what} {spelling(raw)!r} is no amount of {currency}")
+    return amount
+
+
+def with_primary(offers: Iterable[tuple[PaxOffer, str | None]]) -> tuple[PaxOffer, ...]:
+    """The offers, each given with its kind, in their order; the first one of adults is primary, or the first of all."""
+    listed = list(offers)
+    primary = next((n for n, (_, kind) in enumerate(listed) if (kind or "").upper() == "ADULT"), 0)
+    return tuple(
+        PaxOffer(
+            *(offer.category_id, offer.name, offer.final, offer.original, offer.minimum, offer.maximum),
+            *(offer.remaining, n == primary),
+        )
+        for n, (offer, _) in enumerate(listed)
+    )

@@ -1,0 +1,362 @@
+"""OCTO, the open standard of tours and activities: products, and slots with prices by its capability octo/pricing.
+
+Slots are asked for by option: `POST /availability` answers for one option and a span of days. `/availability/calendar`
+is not asked: it costs a request for each option and tells only on which days slots are, which the same span at
+`/availability` tells with the slots. Prices are in minor units already, local times have their offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.inventory import (
+    Option,
+    PaxCategory,
+    PaxOffer,
+    Product,
+    ProductDays,
+    Slot,
+    SlotStatus,
+)
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import KeyRefused, SchemaDrift
+from pricing_pipeline.providers.base import (
+    Dialogue,
+    Known,
+    Request,
+    Schema,
+    check_key,
+    decode_json,
+    refusal,
+    safe_words,
+    validate,
+)
+from pricing_pipeline.providers.inventory import (
+    FETCHERS,
+    MAX_DAYS,
+    MAX_SLOTS,
+    Facts,
+    ProductFailed,
+    check_ask,
+    implausible,
+    is_id,
+    known_currency,
+    local_time,
+    names_of,
+    options_of,
+    unknown,
+    with_primary,
+)
+from pricing_pipeline.providers.values import Implausible
+
+_PRICING = (("Octo-Capabilities", "octo/pricing"),)
+_WHOLE_BOOKING = "booking"
+"""The category of a price that is for the whole booking, and not for a unit."""
+
+
+class _Restrictions(Schema):
+    minAge: int | None = None
+    maxAge: int | None = None
+    paxCount: int | None = None
+
+
+class _Unit(Schema):
+    id: str
+    internalName: str | None = None
+    title: str | None = None
+    type: str | None = None
+    restrictions: _Restrictions | None = None
+
+
+class _Option(Schema):
+    id: str
+    default: bool = False
+    internalName: str | None = None
+    title: str | None = None
+    units: list[_Unit]
+
+
+class _Product(Schema):
+    id: str
+    internalName: str | None = None
+    title: str | None = None
+    timeZone: str | None = None
+    options: list[_Option]
+
+
+class _Price(Schema):
+    """Of octo/pricing. What the reseller pays (`net`) is not read: it is nobody's price but the reseller's."""
+
+    original: int | None = None
+    retail: int
+    currency: str
+    currencyPrecision: int
+
+
+class _UnitPrice(_Price):
+    unitId: str
+    unitType: str | None = None
+
+
+class _Availability(Schema):
+    id: str
+    localDateTimeStart: str
+    localDateTimeEnd: str
+    utcCutoffAt: str | None = None
+    available: bool
+    status: Literal["AVAILABLE", "FREESALE", "SOLD_OUT", "LIMITED", "CLOSED"]
+    vacancies: int | None = None
+    capacity: int | None = None
+    maxUnits: int | None = None
+    unitPricing: list[_UnitPrice] | None = None
+    pricing: _Price | None = None
+
+
+class _Error(Schema):
+    error: str
+    errorMessage: str | None = None
+
+
+class _OptionGone(Exception):
+    """The product no longer has an option that it was asked for."""
+
+
+class Octo:
+    """Provider `octo`: one partner that follows the standard. Symbols are the ids of its products."""
+
+    name = "octo"
+    base_url = "https://api.ventrata.com/octo"
+    needs_key = True
+    fetchers = FETCHERS
+
+    def accepts(self, symbol: str) -> bool:
+        """Ids as in URLs: letters, digits, `_`, `.`, `:` and `-`."""
+        return is_id(symbol)
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """Ids are the partner's own."""
+        return symbol
+
+    def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
+        """One product."""
+        return 1
+
+    def max_window_days(self, fetcher: Fetcher) -> int | None:
+        """A year of slots."""
+        return MAX_DAYS if fetcher is Fetcher.SLOTS else None
+
+    def authorize(self, key: str) -> Mapping[str, str]:
+        """The header that the standard names."""
+        return {"Authorization": f"Bearer {key}"}
+
+    def ask(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        known: Known,
+        *,
+        now: datetime,
+    ) -> Dialogue:
+        """See SeveralRequests.ask. The product is asked for first if its options are unknown, or one is gone."""
+        check_ask(self, fetcher, symbols, window)
+        if fetcher is Fetcher.PRODUCT or window is None:
+            return self._product_alone(symbols[0], now)
+        return self._slots(symbols[0], window, known.get(symbols[0], {}), now)
+
+    def _product_alone(self, symbol: str, now: datetime) -> Dialogue:
+        try:
+            product = yield from self._product(symbol, now)
+        except ProductFailed as failed:
+            return failed.answer
+        return Answer(records=(product,))
+
+    def _slots(self, symbol: str, window: Window, facts: Facts, now: datetime) -> Dialogue:
+        options, names = options_of(facts), names_of(facts)
+        product = None
+        try:
+            if not options:
+                product = yield from self._product(symbol, now)
+            try:
+                days = yield from self._days(symbol, window, product, options, names, now)
+            except _OptionGone:
+                product = yield from self._product(symbol, now)
+                days = yield from self._days(symbol, window, product, options, names, now)
+        except ProductFailed as failed:
+            return failed.answer
+        except _OptionGone as gone:
+            raise SchemaDrift(f"octo refuses an option of {symbol} that it has just named: {gone}.") from None
+        return Answer(records=(days,) if product is None else (product, days))
+
+    def _product(self, symbol: str, now: datetime) -> Generator[Request, Response, Product]:
+        response = yield Request(f"/products/{symbol}")
+        what = f"octo's product {symbol}"
+        try:
+            body = self._body(symbol, response, now)
+        except _OptionGone as gone:
+            raise SchemaDrift(f"{what} was asked for, and an option is refused: {gone}.") from None
+        read = validate(_Product, body, what)
+        if read.id != symbol:
+            raise implausible(what, symbol, Implausible(f"it is product {safe_words(read.id)}"))
+        try:
+            return _product_of(read)
+        except ValueError as fault:
+            raise implausible(what, symbol, fault) from None
+
+    def _days(
+        self,
+        symbol: str,
+        window: Window,
+        product: Product | None,
+        options: Sequence[str],
+        names: Mapping[str, str],
+        now: datetime,
+    ) -> Generator[Request, Response, ProductDays]:
+        """The slots of all options: those of the product if it was asked for, else the known ones."""
+        if product is not None:
+            options = [option.option_id for option in product.options]
+            names = {category.category_id: category.name for category in product.categories}
+        slots: list[Slot] = []
+        for option in options:
+            response = yield _availability(symbol, option, window)
+            what = f"octo's slots of {symbol}, option {safe_words(option)}"
+            rows = self._body(symbol, response, now)
+            if not isinstance(rows, list) or len(rows) + len(slots) > MAX_SLOTS:
+                raise SchemaDrift(f"{what} are no list, or more than {MAX_SLOTS}; nothing was stored.")
+            read = [validate(_Availability, row, what, place=str(n)) for n, row in enumerate(rows)]
+            try:
+                slots += [_slot(row, option, names) for row in read]
+            except ValueError as fault:
+                raise implausible(what, symbol, fault) from None
+        try:
+            return ProductDays(symbol, window, tuple(slots))
+        except ValueError as fault:
+            raise implausible(f"octo's slots of {symbol}", symbol, fault) from None
+
+    def _body(self, symbol: str, response: Response, now: datetime) -> object:
+        """The body of an answer without an error. Raises ProviderError, ProductFailed and _OptionGone."""
+        is_refusal = not 200 <= response.status < 300
+        try:
+            body = decode_json(self.name, response)
+        except SchemaDrift:
+            if is_refusal:
+                body = None
+            else:
+                raise
+        is_error = isinstance(body, dict) and isinstance(body.get("error"), str)
+        error = validate(_Error, body, "octo's error") if is_error else None
+        words = safe_words(f"{error.error}: {error.errorMessage or ''}") if error else ""
+        if error is not None and response.status < 500 and response.status != 429:
+            if error.error == "INVALID_PRODUCT_ID":
+                raise unknown(self.name, symbol, words)
+            if error.error == "INVALID_OPTION_ID":
+                raise _OptionGone(words)
+            if response.status in (401, 403):
+                raise KeyRefused(f"octo answered {response.status}: {words}. {check_key(self.name)}")
+        if failed := refusal(self.name, response, now=now, detail=words):
+            raise failed
+        if error is not None:
+            raise SchemaDrift(f"octo answered {response.status}: {words}. Nothing was stored.")
+        return body
+
+
+def _availability(symbol: str, option: str, window: Window) -> Request:
+    body = {
+        "productId": symbol,
+        "optionId": option,
+        "localDateStart": window.start.isoformat(),
+        "localDateEnd": window.end.isoformat(),
+    }
+    return Request("/availability", method="POST", json=body, headers=_PRICING)
+
+
+def _product_of(read: _Product) -> Product:
+    """Raises ValueError for what the domain refuses."""
+    categories: dict[str, PaxCategory] = {}
+    for option in read.options:
+        for unit in option.units:
+            # One unit of several options is described in each; that of the first option counts.
+            categories.setdefault(unit.id, _category(unit))
+    return Product(
+        read.id,
+        read.title or read.internalName or read.id,
+        read.timeZone,
+        tuple(
+            Option(option.id, option.title or option.internalName or option.id, option.default)
+            for option in read.options
+        ),
+        tuple(categories.values()),
+    )
+
+
+def _category(unit: _Unit) -> PaxCategory:
+    limits = unit.restrictions or _Restrictions()
+    return PaxCategory(
+        unit.id,
+        unit.title or unit.internalName or unit.id,
+        unit.type,
+        limits.minAge,
+        limits.maxAge,
+        # A baby on a lap is of nobody; a unit is for one person at least here.
+        max(1 if limits.paxCount is None else limits.paxCount, 1),
+    )
+
+
+def _slot(row: _Availability, option: str, names: Mapping[str, str]) -> Slot:
+    """Raises ValueError for what cannot be true."""
+    start, offset = local_time(row.localDateTimeStart)
+    end, end_offset = local_time(row.localDateTimeEnd)
+    priced: list[tuple[_Price, str, str | None]] = [
+        (price, price.unitId, price.unitType) for price in row.unitPricing or ()
+    ]
+    if not priced and row.pricing is not None:
+        priced = [(row.pricing, _WHOLE_BOOKING, None)]
+    currencies = {(known_currency(price.currency), price.currencyPrecision) for price, *_ in priced}
+    if len(currencies) > 1:
+        raise Implausible(f"slot {row.id} has prices in several currencies: {sorted(currencies)}")
+    currency, scale = next(iter(currencies), (None, 0))
+    return Slot(
+        slot_id=row.id,
+        option_id=option,
+        local_start=start,
+        local_end=end,
+        utc_offset=offset,
+        end_utc_offset=None if end_offset == offset else end_offset,
+        status=_status(row),
+        remaining=row.vacancies,
+        capacity=row.capacity,
+        currency=currency,
+        currency_scale=scale,
+        offers=with_primary((_offer(*price, row, names), price[2] or price[1]) for price in priced),
+        bookable_until=None if row.utcCutoffAt is None else _instant(row.utcCutoffAt),
+    )
+
+
+def _status(row: _Availability) -> SlotStatus:
+    status = SlotStatus(row.status.lower())
+    is_over = not row.available and status not in (SlotStatus.SOLD_OUT, SlotStatus.CLOSED)
+    return SlotStatus.CLOSED if is_over else status
+
+
+def _offer(price: _Price, unit: str, _: str | None, row: _Availability, names: Mapping[str, str]) -> PaxOffer:
+    # Some partners send 0 where they have no price before a discount.
+    is_without = price.original == 0 < price.retail
+    return PaxOffer(
+        unit,
+        names.get(unit, unit),
+        final=price.retail,
+        original=None if is_without else price.original,
+        maximum=row.maxUnits,
+    )
+
+
+def _instant(raw: str) -> datetime:
+    at, offset = local_time(raw)
+    if offset is None:
+        raise Implausible(f"{raw!r} has no offset from UTC")
+    return at.replace(tzinfo=UTC) - offset

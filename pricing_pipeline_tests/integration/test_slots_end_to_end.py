@@ -1,0 +1,389 @@
+"""Slots end to end: the queue asks real clients, these the sandbox, and the database is what the partner has (D1-D4).
+
+PRICING_TEST_EXAMPLES=all compares 100 products on 30 days with 10 slots each; else there are fewer products.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pricing_pipeline.domain.inventory import PaxOffer, ProductDays, Slot
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import is_thorough
+from pricing_pipeline_tests.support.refreshing import Reports, is_idle, refreshing, work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.support.tours import symbol_of, true_days
+from pricing_pipeline_tests.tools.audit import audit
+
+PRODUCT, TODAY, WEEK, MONTH = "product_details", "slots_today", "slots_week", "slots_month"
+CADENCES = ((MONTH, 30), (WEEK, 7), (TODAY, 1))
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+COUNT = 100 if is_thorough() else 5
+UNLIMITED = {"partner_calls_per_minute": None}
+TABLES = ("slots", "slot_prices", "pax_availability")
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the database has: the fields of each row, and which version of it, by what the row is about."""
+
+    fields: dict[Row, Row]
+    versions: dict[Row, Row]
+
+    def written(self, before: Stored) -> int:
+        return sum(before.versions.get(key) != version for key, version in self.versions.items())
+
+
+@pytest.fixture(autouse=True)
+def noon(clock: Clock) -> None:
+    clock.set(NOON)
+    clock.stop()
+
+
+@pytest.fixture
+def sandbox(core: Core) -> Iterator[RunningSandbox]:
+    """A sandbox without limits that goes by the database's clock, which the tests move."""
+    with running_sandbox(clock=core.clock, **UNLIMITED) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def standing() -> Iterator[RunningSandbox]:
+    """A sandbox for which it is always noon: while the tests move the database's clock, its slots stay as they are."""
+    with running_sandbox(clock=lambda: NOON, **UNLIMITED) as sandbox:
+        yield sandbox
+
+
+def sell(core: Core, provider: str, numbers: Sequence[int]) -> list[str]:
+    """Products of a provider as instruments, routed to it, within no limit."""
+    symbols = [symbol_of(provider, number) for number in numbers]
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, scale)"
+        " SELECT 'inventory', unnest(CAST(:symbols AS text[])), 2 ON CONFLICT DO NOTHING",
+        symbols=symbols,
+    )
+    core.rows(
+        "INSERT INTO pricing.provider_routing (data_type, symbol, provider) SELECT r.data_type, s, :provider"
+        " FROM pricing.data_type_registry r, unnest(CAST(:symbols AS text[])) s WHERE r.contents = 'inventory'"
+        " ON CONFLICT DO NOTHING",
+        symbols=symbols,
+        provider=provider,
+    )
+    core.rows(
+        "UPDATE pricing.provider_limits SET units = 1000000 WHERE provider = :provider", provider=provider
+    )
+    return symbols
+
+
+def sync(core: Core, sandbox: RunningSandbox, data_type: str, symbols: Sequence[str]) -> Reports:
+    """Ask for these products once, as a schedule does, until nothing is left to do."""
+    reports = Reports()
+    with refreshing(core.engine, sandbox.url, reports=reports) as refresher:
+        for first in range(0, len(symbols), 10):  # a hundred would take longer than the patience for one wait
+            core.enqueue(data_type, *symbols[first : first + 10], priority=-1)
+            work_until(refresher, is_idle(core))
+    return reports
+
+
+def window_of(sandbox: RunningSandbox, number: int, days: int, now: datetime) -> Window:
+    tour = sandbox.sandbox.tours.tour(number)
+    assert tour is not None
+    today = now.astimezone(tour.zone).date()
+    return Window(today, today + timedelta(days=days - 1))
+
+
+def partner(
+    core: Core, sandbox: RunningSandbox, provider: str, numbers: Sequence[int], days: int
+) -> dict[Row, Row]:
+    """What the partner has now, row by row, as the tables should have it."""
+    now = sandbox.sandbox.now()
+    rows: dict[Row, Row] = {}
+    for number in numbers:
+        window = window_of(sandbox, number, days, now)
+        said = true_days(sandbox.sandbox, provider, number, window, now)
+        tour = sandbox.sandbox.tours.tour(number)
+        assert tour is not None
+        for slot in said.slots:
+            rows |= _rows(said, slot, slot.utc_offset or _offset(slot, tour.zone))
+    return rows
+
+
+def _offset(slot: Slot, zone: Any) -> timedelta:
+    found = slot.local_start.replace(tzinfo=zone).utcoffset()
+    assert found is not None
+    return found
+
+
+def _rows(said: ProductDays, slot: Slot, offset: timedelta) -> dict[Row, Row]:
+    where = (said.symbol, slot.option_id, slot.slot_id)
+    starts = (slot.local_start - offset).replace(tzinfo=UTC)
+    fields = (slot.local_start, slot.local_end, starts, slot.status.value, slot.remaining, slot.capacity)
+    rows: dict[Row, Row] = {("slots", *where): (*fields, slot.bookable_until)}
+    for offer in slot.offers:
+        rows[("slot_prices", *where, offer.category_id)] = _price(slot, offer)
+        rows[("pax_availability", *where, offer.category_id)] = (
+            *(offer.minimum, offer.maximum, offer.remaining, offer.is_primary),
+        )
+    return rows
+
+
+def _price(slot: Slot, offer: PaxOffer) -> Row:
+    return offer.final, offer.original, slot.currency, slot.currency_scale
+
+
+def database(core: Core, sandbox: RunningSandbox, numbers: Sequence[int], provider: str, days: int) -> Stored:
+    """What is stored of these products on their next days, but for what has vanished."""
+    now = sandbox.sandbox.now()
+    windows = [window_of(sandbox, number, days, now) for number in numbers]
+    given = {
+        "symbols": [symbol_of(provider, number) for number in numbers],
+        "first": [window.start for window in windows],
+        "last": [window.end for window in windows],
+    }
+    asked = (
+        "JOIN unnest(CAST(:symbols AS text[]), CAST(:first AS date[]), CAST(:last AS date[]))"
+        " AS a (symbol, first, last) ON s.symbol = a.symbol AND s.local_day BETWEEN a.first AND a.last"
+        " AND s.status <> 'vanished'"
+    )
+    key = "s.symbol, s.option_id, s.slot_id"
+    offers = (
+        f"JOIN pricing.slots s USING (slot_key) JOIN pricing.pax_categories c USING (category_key) {asked}"
+    )
+    queries = {
+        "slots": (
+            3,
+            f"SELECT {key}, s.local_start, s.local_end, s.starts_at, s.status, s.remaining, s.capacity,"
+            f" s.bookable_until, s.ctid::text, s.xmin::text FROM pricing.slots s {asked}",
+        ),
+        "slot_prices": (
+            4,
+            f"SELECT {key}, c.category_id, t.final_price, t.original_price, t.currency, t.scale, t.ctid::text,"
+            f" t.xmin::text FROM pricing.slot_prices t {offers} WHERE t.final_price IS NOT NULL",
+        ),
+        "pax_availability": (
+            4,
+            f"SELECT {key}, c.category_id, t.minimum, t.maximum, t.remaining, t.is_primary, t.ctid::text,"
+            f" t.xmin::text FROM pricing.pax_availability t {offers} WHERE t.is_offered",
+        ),
+    }
+    stored = Stored({}, {})
+    for table, (width, sql) in queries.items():
+        for row in core.rows(sql, **given):
+            where = (table, *row[:width])
+            stored.fields[where], stored.versions[where] = tuple(row[width:-2]), tuple(row[-2:])
+    return stored
+
+
+def all_versions(core: Core) -> set[Row]:
+    """Every row version of current belief: each write makes another one."""
+    return {
+        (table, *row)
+        for table in TABLES
+        for row in core.rows(f"SELECT ctid::text, xmin::text FROM pricing.{table}")
+    }
+
+
+@pytest.mark.parametrize("provider", ["octo", "headout"])
+def test_d1_d4_after_each_cadence_the_database_is_what_the_partner_has(
+    core: Core, sandbox: RunningSandbox, clock: Clock, provider: str
+) -> None:
+    """Between two cadences 5 % of all slots change, and a quarter of an hour passes."""
+    numbers = range(1, COUNT + 1)
+    symbols = sell(core, provider, numbers)
+    sync(core, sandbox, PRODUCT, symbols)
+    sync(core, sandbox, MONTH, symbols)
+    believed = partner(core, sandbox, provider, numbers, 30)
+    assert database(core, sandbox, numbers, provider, 30).fields == believed
+    for turn, (data_type, days) in enumerate(CADENCES * 2):
+        clock.advance(900)
+        sandbox.change_slots(5, seed=turn)
+        was, truth = (
+            database(core, sandbox, numbers, provider, days),
+            partner(core, sandbox, provider, numbers, days),
+        )
+        changed = {key for key in was.fields.keys() | truth.keys() if was.fields.get(key) != truth.get(key)}
+        before = all_versions(core)
+        sync(core, sandbox, data_type, symbols)
+        now = database(core, sandbox, numbers, provider, days)
+        assert now.fields == truth
+        untouched = now.versions.keys() - changed
+        assert {key: now.versions[key] for key in untouched} == {key: was.versions[key] for key in untouched}
+        writes = len(all_versions(core) - before)
+        assert len(changed) > 0
+        assert writes <= 1.2 * len(changed), (data_type, writes, len(changed))
+    assert core.statuses().keys() == set(symbols)
+    assert set(core.statuses().values()) == {"completed"}
+    audit(core)
+
+
+def test_d4_slots_of_a_product_that_was_never_fetched_bring_the_product_along(
+    core: Core, sandbox: RunningSandbox
+) -> None:
+    """Headout's slots have no offset: only the product's zone can place them."""
+    symbols = sell(core, "headout", [4]) + sell(core, "octo", [4])
+    sync(core, sandbox, TODAY, symbols)
+    for provider in ("headout", "octo"):
+        stored = database(core, sandbox, [4], provider, 1).fields
+        assert stored == partner(core, sandbox, provider, [4], 1)
+        assert stored
+    zones = core.rows("SELECT symbol, time_zone FROM pricing.products ORDER BY 1")
+    assert [tuple(one) for one in zones] == [("5004", "Asia/Tokyo"), ("OCT-1004", "Asia/Tokyo")]
+    confirmed = core.rows("SELECT DISTINCT data_type FROM pricing.confirmed_pairs")
+    assert [tuple(one) for one in confirmed] == [(TODAY,)]
+    asked = len(sandbox.calls("octo"))
+    sync(core, sandbox, TODAY, symbols[1:])
+    paths = {call["path"] for call in sandbox.calls("octo")[asked:]}
+    assert paths == {"/availability"}, "the second time its options are known"
+
+
+@pytest.mark.parametrize("provider", ["octo", "headout"])
+def test_d2_a_storm_of_refusals_loses_nothing(
+    core: Core, standing: RunningSandbox, clock: Clock, provider: str
+) -> None:
+    """Half of all requests are refused for a while, in the middle of calls, too; each costs its key a pause."""
+    numbers = range(1, 5)
+    symbols = sell(core, provider, numbers)
+    core.enqueue(WEEK, *symbols, priority=-1)
+    standing.behave("throttle", provider=provider, retry_after="2", probability=0.5, seed=3, count=9)
+    with refreshing(core.engine, standing.url) as refresher, moving(clock, 5):
+        work_until(refresher, lambda: set(core.statuses().values()) == {"completed"})
+    assert [call["status"] for call in standing.calls(provider)].count(429) == 9
+    assert database(core, standing, numbers, provider, 7).fields == partner(
+        core, standing, provider, numbers, 7
+    )
+    audit(core)
+
+
+class moving:
+    """The clock goes on by so many seconds, ten times a second, while a worker waits for limits and pauses."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="clock")
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(0.1):
+            self._clock.advance(self._seconds)
+
+
+def test_d3_thirty_requests_a_minute_whatever_is_queued(core: Core, clock: Clock) -> None:
+    """The sandbox would refuse the thirty-first: it refuses none, and each minute is used."""
+    numbers = range(1, 25)
+    symbols = sell(core, "octo", numbers)
+    core.rows("UPDATE pricing.provider_limits SET units = 30 WHERE provider = 'octo'")
+    core.enqueue(TODAY, *symbols, priority=-1)
+    with running_sandbox(clock=core.clock) as sandbox:
+        with refreshing(core.engine, sandbox.url) as refresher, moving(clock, 2):
+            work_until(refresher, is_idle(core))
+        calls = sandbox.calls("octo")
+        assert len(calls) >= 2 * len(symbols)
+        assert not [call for call in calls if call["refused"]]
+        minutes = (calls[-1]["epoch"] - calls[0]["epoch"]) / 60
+        assert len(calls) / 30 - 1 <= minutes <= len(calls) / 30 + 1
+        assert database(core, sandbox, numbers, "octo", 1).fields
+    assert set(core.statuses().values()) == {"completed"}
+
+
+def test_d2_a_product_that_is_gone_fails_alone_and_keeps_what_was_believed(
+    core: Core, sandbox: RunningSandbox
+) -> None:
+    symbols = sell(core, "octo", [1, 2])
+    sync(core, sandbox, WEEK, symbols)
+    before = database(core, sandbox, [1, 2], "octo", 7)
+    sandbox.change_tour(2, is_gone=True)
+    sandbox.change_slots(20, seed=1)
+    sync(core, sandbox, WEEK, symbols)
+    statuses = {task.symbol: (task.status, task.failure_kind) for task in core.tasks()}
+    assert statuses == {"OCT-1001": ("completed", None), "OCT-1002": ("failed", "unknown_symbol")}
+    sandbox.sandbox.tours.reset()
+    sandbox.change_slots(20, seed=1)
+    assert database(core, sandbox, [1], "octo", 7).fields == partner(core, sandbox, "octo", [1], 7)
+    gone = {key: row for key, row in before.fields.items() if key[1] == "OCT-1002"}
+    assert database(core, sandbox, [2], "octo", 7).fields == gone
+
+
+def test_d4_a_page_that_is_missing_in_the_middle_stores_nothing_and_is_asked_for_again(
+    core: Core, standing: RunningSandbox, clock: Clock
+) -> None:
+    symbols = sell(core, "headout", [3])
+    sync(core, standing, MONTH, symbols)
+    before = all_versions(core)
+    standing.change_slots(30, seed=1)
+    standing.behave("lost_rows", provider="headout", path="inventory", count=1)
+    core.enqueue(MONTH, *symbols)
+    with refreshing(core.engine, standing.url) as refresher:
+        work_until(refresher, lambda: bool(core.tasks("5003")[-1].errors))
+        assert all_versions(core) == before, "nothing of the torn answer is stored"
+        with moving(clock, 5):
+            work_until(refresher, lambda: core.tasks("5003")[-1].status == "completed")
+    assert database(core, standing, [3], "headout", 30).fields == partner(core, standing, "headout", [3], 30)
+
+
+def test_d4_zone_currency_and_names_follow_the_partner(core: Core, sandbox: RunningSandbox) -> None:
+    symbols = sell(core, "octo", [1])
+    sync(core, sandbox, PRODUCT, symbols)
+    sync(core, sandbox, WEEK, symbols)
+    sandbox.change_tour(
+        1, zone="Asia/Tokyo", currency="JPY", unit_names={"adult": "Grown-up"}, options=["OPTION_1"]
+    )
+    sync(core, sandbox, WEEK, symbols)
+    # Its slots tell of an option that is gone, so the same call has asked for the product.
+    product = core.rows("SELECT time_zone FROM pricing.products")
+    assert [tuple(one) for one in product] == [("Asia/Tokyo",)]
+    names = core.rows("SELECT name FROM pricing.pax_categories WHERE category_id = 'adult'")
+    assert [tuple(one) for one in names] == [("Grown-up",)]
+    sync(core, sandbox, WEEK, symbols)
+    assert database(core, sandbox, [1], "octo", 7).fields == partner(core, sandbox, "octo", [1], 7)
+    currencies = core.rows(
+        "SELECT DISTINCT p.currency, p.scale FROM pricing.slot_prices p JOIN pricing.slots s USING (slot_key)"
+        " WHERE s.status <> 'vanished'"
+    )
+    assert [tuple(one) for one in currencies] == [("JPY", 0)]
+
+
+def test_d2_bad_answers_of_any_kind_store_nothing_and_end_with_them(
+    core: Core, standing: RunningSandbox, clock: Clock
+) -> None:
+    symbols = sell(core, "octo", [1]) + sell(core, "headout", [1])
+    faults: list[dict[str, object]] = [
+        {"kind": "status", "status": 503},
+        {"kind": "html"},
+        {"kind": "truncate"},
+        {"kind": "cut"},
+        {"kind": "price", "value": "-1.0"},
+        {"kind": "currency", "value": "XXZ", "provider": "octo"},
+    ]
+    core.enqueue(TODAY, *symbols)
+    started = time.monotonic()
+    with refreshing(core.engine, standing.url) as refresher:
+        for fault in faults[:3]:
+            standing.behave(**fault)
+        work_until(refresher, lambda: all(task.attempt >= 1 and task.errors for task in core.tasks()))
+        assert core.one("SELECT count(*) FROM pricing.slots") == 0
+        standing.behave_well()
+        for fault in faults[3:]:
+            standing.behave(**fault, count=1)
+        with moving(clock, 5):
+            work_until(refresher, lambda: set(core.statuses().values()) == {"completed"})
+    assert time.monotonic() - started < 60
+    for provider in ("octo", "headout"):
+        assert database(core, standing, [1], provider, 1).fields == partner(core, standing, provider, [1], 1)

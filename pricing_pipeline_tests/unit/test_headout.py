@@ -1,0 +1,364 @@
+"""Headout's parser: its pages, states, exact prices and refusals (D4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.inventory import Product, ProductDays, Slot, SlotStatus, is_time_zone
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import (
+    KeyRefused,
+    ProviderDown,
+    ProviderError,
+    RequestRefused,
+    SchemaDrift,
+    Throttled,
+)
+from pricing_pipeline.providers import headout, headout_cities
+from pricing_pipeline.providers.base import Request
+from pricing_pipeline.providers.currencies import CURRENCIES, digits_of
+from pricing_pipeline.providers.inventory import minor_units
+from pricing_pipeline.providers.values import Implausible
+from pricing_pipeline_tests.support.provider_samples import encoded, literal
+from pricing_pipeline_tests.support.recordings import recorded
+from pricing_pipeline_tests.support.tours import HEADOUT, Answering, driven, responded, scripted
+
+NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+SYMBOL, WINDOW = "512", Window(date(2026, 11, 20), date(2026, 11, 22))
+KNOWN = {SYMBOL: {"options": ["647"]}}
+ADULT = {"type": "ADULT", "name": "Adult", "ageFrom": 13, "ageTo": None, "price": 100, "originalPrice": 110}
+CHILD = {"type": "CHILD", "name": "Child", "ageFrom": 4, "ageTo": 12, "price": 50, "originalPrice": 60}
+ITEM: dict[str, Any] = {
+    "id": "1212121",
+    "startDateTime": "2026-11-20T15:30:00",
+    "endDateTime": "2026-11-20T16:30:00",
+    "availability": "LIMITED",
+    "remaining": 5,
+    "pricing": {"persons": [CHILD, ADULT], "groups": []},
+}
+PRODUCT: dict[str, Any] = {
+    "id": 512,
+    "name": "Wicked",
+    "city": {"name": "New York", "code": "NEW_YORK"},
+    "variants": [{"id": 647, "name": "Rear Orchestra"}, {"id": 648, "name": None}],
+}
+GONE = {
+    "error": {
+        "code": "CAL-0121",
+        "title": "Itinerary error",
+        "message": "This tour is not available anymore.",
+    }
+}
+INVALID = {"status": 400, "error": {"code": "E_INVALID_ARGUMENT", "message": "Invalid productId: 512"}}
+
+
+def page(items: Sequence[object], total: int | None = None, following: int | None = None) -> Response:
+    count = len(items) if total is None else total
+    body = {"items": list(items), "nextUrl": None, "prevUrl": None, "total": count, "nextOffset": following}
+    return responded(200, encoded(body))
+
+
+def slots(*answers: Response, known: Any = KNOWN) -> tuple[Answer, list[Request]]:
+    return driven(HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, known, now=NOW), scripted(*answers))
+
+
+def days_of(answer: Answer) -> ProductDays:
+    (days,) = (one for one in answer.records if isinstance(one, ProductDays))
+    return days
+
+
+def one_slot(**changes: object) -> Slot:
+    (slot,) = days_of(slots(page([ITEM | changes]))[0]).slots
+    return slot
+
+
+def kinds(answer: Answer) -> list[FailureKind]:
+    assert not answer.records
+    return [one.kind for one in answer.failures]
+
+
+def product(answer: Response) -> Answer:
+    return driven(HEADOUT.ask(Fetcher.PRODUCT, [SYMBOL], None, {}, now=NOW), scripted(answer))[0]
+
+
+def test_d4_a_slot_is_read_as_the_partner_has_it() -> None:
+    slot = one_slot()
+    assert (slot.slot_id, slot.option_id, slot.utc_offset) == ("1212121", "647", None)
+    assert (slot.local_start, slot.local_end) == (
+        datetime(2026, 11, 20, 15, 30),
+        datetime(2026, 11, 20, 16, 30),
+    )
+    assert (slot.status, slot.remaining, slot.currency, slot.currency_scale) == (
+        *(SlotStatus.AVAILABLE, 5, "USD", 2),
+    )
+    assert [(one.category_id, one.name, one.final, one.original, one.is_primary) for one in slot.offers] == [
+        ("CHILD", "Child", 5000, 6000, False),
+        ("ADULT", "Adult", 10000, 11000, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("availability", "remaining", "status", "left"),
+    [
+        ("LIMITED", 5, SlotStatus.AVAILABLE, 5),
+        ("LIMITED", 0, SlotStatus.SOLD_OUT, 0),
+        ("UNLIMITED", 0, SlotStatus.FREESALE, None),
+        ("UNLIMITED", None, SlotStatus.FREESALE, None),
+        ("CLOSED", 5, SlotStatus.CLOSED, 5),
+    ],
+)
+def test_d4_states(availability: str, remaining: int | None, status: SlotStatus, left: int | None) -> None:
+    slot = one_slot(availability=availability, remaining=remaining)
+    assert (slot.status, slot.remaining) == (status, left)
+
+
+def test_d4_groups_are_sold_as_one_from_the_next_smaller_size_on() -> None:
+    groups = [{"size": 7, "price": 120, "originalPrice": 120}, {"size": 4, "price": literal("99.5")}]
+    slot = one_slot(pricing={"persons": [], "groups": groups})
+    assert [
+        (one.category_id, one.name, one.final, one.original, one.minimum, one.maximum) for one in slot.offers
+    ] == [
+        ("GROUP_4", "Group of 1 to 4", 9950, None, 1, 1),
+        ("GROUP_7", "Group of 5 to 7", 12000, 12000, 1, 1),
+    ]
+    assert [one.is_primary for one in slot.offers] == [True, False]
+
+
+# --- exact money --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "amount"),
+    [
+        ("58.4", "USD", 5840),
+        ("0", "USD", 0),
+        ("0.10", "USD", 10),
+        ("100", "JPY", 100),
+        ("1E+2", "USD", 10000),
+        ("12.345", "KWD", 12345),
+        ("12.5", "KWD", 12500),
+        ("1.0000", "CLF", 10000),
+        ("1.00", "JPY", 1),
+    ],
+)
+def test_a9_decimals_become_minor_units_by_the_currencys_scale(text: str, currency: str, amount: int) -> None:
+    assert minor_units(text, currency, "price") == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "currency"),
+    [("58.405", "USD"), ("0.5", "JPY"), ("99.99000000000001", "USD"), ("-1", "USD"), ("NaN", "USD")],
+)
+def test_a9_what_is_no_whole_number_of_minor_units_is_refused(text: str, currency: str) -> None:
+    with pytest.raises(Implausible):
+        minor_units(text, currency, "price")
+    if currency == "USD":
+        spoiled = ITEM | {"pricing": {"persons": [ADULT | {"price": literal(text)}], "groups": None}}
+        assert kinds(slots(page([spoiled]))[0]) == [FailureKind.IMPLAUSIBLE]
+
+
+@given(amount=st.integers(0, 10**12), currency=st.sampled_from(sorted(CURRENCIES)))
+def test_a9_every_amount_is_read_back_exactly(amount: int, currency: str) -> None:
+    digits = digits_of(currency)
+    text = str(amount).rjust(digits + 1, "0")
+    written = f"{text[: len(text) - digits]}.{text[len(text) - digits :]}" if digits else text
+    assert minor_units(written, currency, "price") == amount
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+def items(count: int) -> list[dict[str, Any]]:
+    return [ITEM | {"id": str(n)} for n in range(count)]
+
+
+def paged(
+    rows: Sequence[object], size: int, *, lost: range = range(0), gives_last: bool = False
+) -> Answering:
+    """A partner with pages of a size; rows of `lost` are on none. `gives_last`: the last page names an offset, too."""
+
+    def answer(request: Request) -> Response:
+        offset = int(dict(request.params)["offset"])
+        part = [row for n, row in enumerate(rows[offset : offset + size], offset) if n not in lost]
+        following = offset + size
+        is_last = following >= len(rows)
+        return page(part, len(rows), None if is_last and not gives_last else following)
+
+    return answer
+
+
+@given(count=st.integers(0, 40), size=st.integers(1, 15), gives_last=st.booleans())
+def test_d4_pages_of_any_size_make_one_list(count: int, size: int, *, gives_last: bool) -> None:
+    rows = items(count)
+    read, requests = driven(
+        HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW), paged(rows, size, gives_last=gives_last)
+    )
+    assert [slot.slot_id for slot in days_of(read).slots] == [row["id"] for row in rows]
+    assert len(requests) == max(-(-count // size), 1)
+    assert {dict(one.params)["currencyCode"] for one in requests} == {"USD"}
+
+
+@given(count=st.integers(2, 30), size=st.integers(1, 9), data=st.data())
+def test_d4_rows_that_are_on_no_page_cost_the_whole_answer(
+    count: int, size: int, data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(0, count - 1))
+    lost = range(first, data.draw(st.integers(first + 1, count)))
+    dialogue = HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW)
+    with pytest.raises(SchemaDrift, match="no whole list"):
+        driven(dialogue, paged(items(count), size, lost=lost))
+
+
+TORN = {
+    "the total grows": (page(items(2), 4, 2), page(items(2), 5, 4)),
+    "the total shrinks": (page(items(2), 4, 2), page(items(1), 3)),
+    "the offset goes back": (page(items(2), 6, 2), page(items(2), 6, 1)),
+    "the offset stays": (page(items(2), 6, 2), page(items(2), 6, 2)),
+    "it ends too early": (page(items(2), 6, 2), page(items(2), 6)),
+    "a page is skipped": (page(items(2), 6, 4), page(items(2), 6)),
+    "a page is empty": (page(items(2), 6, 2), page([], 6, 4)),
+    "it has more than its total": (page(items(3), 2),),
+    "its total is below zero": (page([], -1),),
+    "its total is beyond reason": (page(items(1), 10**7, 1),),
+}
+
+
+@pytest.mark.parametrize("torn", sorted(TORN))
+def test_d4_pages_that_are_not_one_list_are_refused_whole(torn: str) -> None:
+    with pytest.raises(SchemaDrift, match="no whole list"):
+        slots(*TORN[torn])
+
+
+def test_d4_a_slot_on_two_pages_is_refused() -> None:
+    assert kinds(slots(page(items(2), 4, 2), page(items(2), 4))[0]) == [FailureKind.IMPLAUSIBLE]
+
+
+# --- products -----------------------------------------------------------------------------------
+
+
+def test_d4_a_product_with_its_variants_and_the_zone_of_its_city() -> None:
+    (read,) = product(responded(200, PRODUCT)).records
+    assert isinstance(read, Product)
+    assert (read.symbol, read.name, read.time_zone) == ("512", "Wicked", "America/New_York")
+    assert [(one.option_id, one.name, one.is_default) for one in read.options] == [
+        ("647", "Rear Orchestra", True),
+        ("648", "Wicked", False),
+    ]
+    for city in ({"code": "ATLANTIS"}, None):
+        (elsewhere,) = product(responded(200, PRODUCT | {"city": city})).records
+        assert isinstance(elsewhere, Product)
+        assert elsewhere.time_zone is None
+
+
+def test_d4_every_citys_zone_is_one() -> None:
+    zones = headout_cities._zones()
+    assert all(is_time_zone(zone) for zone in zones.values())
+    assert {zones[city] for city in ("PARIS", "DUBAI", "LAS_VEGAS", "BALI")} == {
+        *("Europe/Paris", "Asia/Dubai", "America/Los_Angeles", "Asia/Makassar"),
+    }
+
+
+def test_d4_unknown_variants_ask_for_the_product_first() -> None:
+    answer, requests = slots(responded(200, PRODUCT), page([ITEM]), page([]), known={})
+    assert [one.path for one in requests] == ["/product/get/512", *["/inventory/list-by/variant"] * 2]
+    assert [dict(one.params)["variantId"] for one in requests[1:]] == ["647", "648"]
+    assert isinstance(answer.records[0], Product)
+    assert [slot.option_id for slot in days_of(answer).slots] == ["647"]
+    sent = dict(requests[1].params)
+    assert (sent["startDateTime"], sent["endDateTime"]) == ("2026-11-20T00:00:00", "2026-11-22T23:59:59")
+
+
+def test_d4_a_variant_that_is_gone_asks_for_the_product_anew() -> None:
+    for status in (200, 400, 404):
+        answer, requests = slots(responded(status, GONE), responded(200, PRODUCT), page([]), page([ITEM]))
+        assert [one.path for one in requests][1] == "/product/get/512"
+        assert [slot.option_id for slot in days_of(answer).slots] == ["648"]
+    with pytest.raises(SchemaDrift, match="has just named"):
+        slots(responded(400, GONE), responded(200, PRODUCT), responded(400, GONE))
+
+
+def test_d2_an_unknown_product_is_the_symbols_own_fault() -> None:
+    for body in (INVALID, GONE):
+        assert kinds(product(responded(400, body))) == [FailureKind.UNKNOWN_SYMBOL]
+    assert kinds(slots(responded(400, GONE), responded(400, INVALID))[0]) == [FailureKind.UNKNOWN_SYMBOL]
+    assert kinds(product(responded(200, PRODUCT | {"id": 513}))) == [FailureKind.IMPLAUSIBLE]
+
+
+REFUSALS: list[tuple[Response, type[ProviderError]]] = [
+    (responded(401, {"status": 401, "error": {"code": "E_UNAUTHORIZED", "message": "no"}}), KeyRefused),
+    (responded(429, {"error": {"code": "X", "message": "slow"}}, **{"retry-after": "9"}), Throttled),
+    (responded(503, GONE), ProviderDown),
+    (responded(200, b"<html>Just a moment</html>"), SchemaDrift),
+    (responded(200, {"error": {"code": "X"}}), SchemaDrift),
+    (responded(200, {"items": []}), SchemaDrift),
+]
+
+
+@pytest.mark.parametrize(
+    ("response", "error"), REFUSALS, ids=lambda one: getattr(one, "status", None) or one.__name__
+)
+@pytest.mark.parametrize("before", [(), (page([ITEM], 2, 1),)], ids=["first", "second"])
+def test_d2_a_refusal_ends_the_call_wherever_it_comes(
+    response: Response, error: type[ProviderError], before: tuple[Response, ...]
+) -> None:
+    with pytest.raises(error):
+        slots(*before, response)
+
+
+SPOILED: list[dict[str, object]] = [
+    {"availability": "SOMETIMES"},
+    {"remaining": "5"},
+    {"remaining": -1},
+    {"remaining": None},
+    {"startDateTime": "2026-11-20T15:30:00Z"},
+    {"startDateTime": "2026-11-23T00:00:00"},
+    {"startDateTime": "2026-11-20T17:00:00"},
+    {"endDateTime": "soon"},
+    {"id": 7},
+    {"pricing": None},
+    {"pricing": {"persons": [ADULT, ADULT]}},
+    {"pricing": {"groups": [{"size": 4, "price": 1}, {"size": 4, "price": 2}]}},
+    {"pricing": {"groups": [{"size": 0, "price": 1}]}},
+    {"pricing": {"persons": [ADULT | {"price": None}]}},
+]
+
+
+@pytest.mark.parametrize("spoiled", SPOILED, ids=repr)
+def test_d4_one_bad_slot_costs_the_product_for_a_missing_one_would_have_vanished(
+    spoiled: dict[str, object],
+) -> None:
+    try:
+        answer, _ = slots(page([ITEM | {"id": "good"}, ITEM | spoiled]))
+    except SchemaDrift:
+        return
+    assert kinds(answer) == [FailureKind.IMPLAUSIBLE]
+
+
+# --- recorded answers ---------------------------------------------------------------------------
+
+
+def test_d4_the_documentations_example_has_no_state_and_its_pages_do_not_add_up() -> None:
+    """Its availability is "LIMITED/UNLIMITED/CLOSED", its total 100, its next offset 21 after one item."""
+    answer = recorded("inventory", "headout_v1_inventory_list_by_variant.json")
+    with pytest.raises(SchemaDrift, match="no whole list"):
+        slots(answer, page([], 100))
+
+
+@pytest.mark.parametrize("name", ["invalid_argument", "invalid_enum", "missing_parameter"])
+def test_d2_recorded_refusals(name: str) -> None:
+    answer = recorded("inventory", f"headout_v2_error_400_{name}.json")
+    with pytest.raises(RequestRefused):
+        slots(answer)
+
+
+def test_d4_every_price_is_asked_for_in_one_currency() -> None:
+    assert headout.CURRENCY in CURRENCIES

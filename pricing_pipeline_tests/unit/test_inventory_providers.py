@@ -1,0 +1,150 @@
+"""What OCTO's and Headout's parsers read is what the sandbox has: every tour, any days, pages of any size (D4)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.inventory import Product, ProductDays
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.providers.base import Request
+from pricing_pipeline.providers.headout import Headout
+from pricing_pipeline.providers.octo import Octo
+from pricing_pipeline.sandbox.slots import SlotChange
+from pricing_pipeline.sandbox.tours import MOST_TOURS
+from pricing_pipeline_tests.support.sandbox_server import Asked
+from pricing_pipeline_tests.support.tours import (
+    HEADOUT,
+    OCTO,
+    Answering,
+    answering,
+    driven,
+    symbol_of,
+    true_days,
+)
+
+NOW = datetime(2026, 11, 20, 15, 0, 30, tzinfo=UTC)
+UNLIMITED = {"partner_calls_per_minute": None}
+both = pytest.mark.parametrize("provider", [OCTO, HEADOUT], ids=lambda provider: provider.name)
+
+
+@pytest.fixture(scope="module")
+def asked() -> Asked:
+    return Asked(NOW, **UNLIMITED)
+
+
+def in_pages(answer: Answering, size: int) -> Answering:
+    """Headout with smaller pages than are asked for, which its answers tell by their offsets."""
+
+    def smaller(request: Request) -> Response:
+        params = tuple((name, str(size) if name == "limit" else value) for name, value in request.params)
+        return answer(replace(request, params=params))
+
+    return smaller
+
+
+@both
+@given(
+    number=st.integers(1, MOST_TOURS),
+    start=st.dates(date(2026, 10, 20), date(2027, 4, 10)),
+    days=st.integers(1, 9),
+    page=st.integers(1, 30),
+    percent=st.sampled_from([0, 5, 60]),
+    is_known=st.booleans(),
+)
+def test_d4_what_is_read_is_what_the_partner_has(
+    asked: Asked,
+    provider: Octo | Headout,
+    number: int,
+    start: date,
+    days: int,
+    page: int,
+    percent: int,
+    is_known: bool,
+) -> None:
+    asked.sandbox.tours.reset()
+    asked.sandbox.tours.change_slots(SlotChange(percent=percent, seed=days))
+    symbol, window = symbol_of(provider.name, number), Window(start, start + timedelta(days=days - 1))
+    answer = in_pages(answering(asked, provider), page)
+    known = {}
+    if is_known:
+        (product,) = driven(provider.ask(Fetcher.PRODUCT, [symbol], None, {}, now=NOW), answer)[0].records
+        assert isinstance(product, Product)
+        known[symbol] = facts_of(product)
+    got, requests = driven(provider.ask(Fetcher.SLOTS, [symbol], window, known, now=NOW), answer)
+    assert not got.failures
+    *first, read = got.records
+    assert [type(one) for one in first] == ([] if is_known else [Product])
+    assert read == true_days(asked.sandbox, provider.name, number, window, NOW)
+    assert len({repr(request) for request in requests}) == len(requests), "nothing is asked twice"
+
+
+def facts_of(product: Product) -> dict[str, object]:
+    """What storage tells a request of a product."""
+    return {
+        "time_zone": product.time_zone,
+        "options": [option.option_id for option in product.options],
+        "categories": {one.category_id: one.name for one in product.categories},
+    }
+
+
+@both
+def test_d4_every_product_is_read(asked: Asked, provider: Octo | Headout) -> None:
+    asked.sandbox.tours.reset()
+    for number in range(1, MOST_TOURS + 1):
+        symbol, tour = symbol_of(provider.name, number), asked.sandbox.tours.tour(number)
+        assert tour is not None
+        answer, requests = driven(
+            provider.ask(Fetcher.PRODUCT, [symbol], None, {}, now=NOW), answering(asked, provider)
+        )
+        (product,) = answer.records
+        assert isinstance(product, Product)
+        assert len(requests) == 1
+        assert (product.symbol, product.name, product.time_zone) == (symbol, tour.name, tour.place.zone)
+        assert [option.is_default for option in product.options] == [n == 0 for n in range(len(tour.options))]
+        if provider is OCTO:
+            assert [(one.category_id, one.name, one.kind, one.pax_count) for one in product.categories] == [
+                (unit.unit_id, unit.name, unit.kind, unit.pax) for unit in tour.units
+            ]
+
+
+def test_d4_a_night_when_clocks_change_has_each_slot_once(asked: Asked) -> None:
+    """In New York 01:30 comes twice on 2026-11-01, and 02:30 does not come on 2027-03-14."""
+    asked.sandbox.tours.reset()
+    for day, first in ((date(2026, 11, 1), 8), (date(2027, 3, 14), 3)):
+        window = Window(day, day)
+        got, _ = driven(
+            OCTO.ask(Fetcher.SLOTS, [symbol_of("octo", 12)], window, {}, now=NOW), answering(asked, OCTO)
+        )
+        days = got.records[1]
+        assert isinstance(days, ProductDays)
+        assert days == true_days(asked.sandbox, "octo", 12, window, NOW)
+        night = [slot for slot in days.slots if slot.local_start.hour < 4]
+        instants = {slot.local_start - (slot.utc_offset or timedelta()) for slot in night}
+        assert len(instants) == len(night)
+        assert len(night) in (first, first - 1)
+
+
+def test_d4_octo_is_asked_for_each_option_by_post_with_prices(asked: Asked) -> None:
+    symbol, window = symbol_of("octo", 1), Window(date(2026, 11, 20), date(2026, 11, 26))
+    known = {symbol: {"options": ["DEFAULT", "OPTION_1"], "categories": {"adult": "Grown-up"}}}
+    got, requests = driven(OCTO.ask(Fetcher.SLOTS, [symbol], window, known, now=NOW), answering(asked, OCTO))
+    assert [(one.method, one.path, one.headers) for one in requests] == [
+        ("POST", "/availability", (("Octo-Capabilities", "octo/pricing"),))
+    ] * 2
+    assert json.loads(json.dumps(requests[1].json)) == {
+        "productId": symbol,
+        "optionId": "OPTION_1",
+        "localDateStart": "2026-11-20",
+        "localDateEnd": "2026-11-26",
+    }
+    (days,) = got.records
+    assert isinstance(days, ProductDays)
+    assert {offer.name for slot in days.slots for offer in slot.offers} == {"Grown-up", "child", "senior"}
