@@ -24,8 +24,6 @@ from pricing_pipeline_tests.support.provider_samples import (
     Value,
 )
 
-MOST_REQUESTS = 10
-"""Of one call here: a product, an option that is refused, the product again."""
 MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
 
 

@@ -25,7 +25,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, ProviderDown, SettingsError, Throttled
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import OneRequest
+from pricing_pipeline.providers.dialogue import OneRequest
 from pricing_pipeline.validation.knowledge import Known
 from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.support.provider_contract import (
