@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from pricing_pipeline.env_file import env_file, read_env_file, refuse
@@ -140,6 +140,15 @@ class Settings(BaseSettings):
     """API key of Financial Modeling Prep, named `default`; needed without the sandbox once anything is routed to it."""
     fmp_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
     """Further keys of Financial Modeling Prep, `name=secret,name=secret`; each has rate limits of its own."""
+    uex_api_key: SecretStr | None = None
+    """API key of UEX, named `default`; needed without the sandbox once anything is routed to it."""
+    uex_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    """Further keys of UEX, `name=secret,name=secret`; each has rate limits of its own."""
+    uex_request_delay_ms: int | None = Field(
+        None, ge=0, le=3_600_000, validation_alias=AliasChoices("PRICING_UEX_REQUEST_DELAY_MS", "UEX_REQUEST_DELAY_MS")
+    )
+    """Milliseconds between two calls to UEX. `up` and `db upgrade` write it into `data_collectors`; unset, that row
+    counts, which begins with 500."""
     user_agent: Annotated[str | None, BeforeValidator(_agent)] = None
     """User-Agent of the calls to providers; `pricing-pipeline/VERSION` when unset."""
     master_key: SecretStr | None = None

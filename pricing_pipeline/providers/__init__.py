@@ -9,6 +9,7 @@ from pricing_pipeline.providers.base import Provider
 from pricing_pipeline.providers.fmp import Fmp
 from pricing_pipeline.providers.mfapi import MfApi
 from pricing_pipeline.providers.twelvedata import TwelveData
+from pricing_pipeline.providers.uex import Uex
 from pricing_pipeline.providers.yahoo import Yahoo
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
@@ -17,6 +18,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
         "mfapi": MfApi(),
         "fmp": Fmp(),
         "yahoo": Yahoo(),
+        "uex": Uex(),
     }
 )
 """Provider by its name in `data_collectors`."""

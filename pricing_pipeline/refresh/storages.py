@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from sqlalchemy import Connection, Engine
 
+from pricing_pipeline.commodities import storage as commodities
 from pricing_pipeline.domain.answers import Answer, Stored
 from pricing_pipeline.domain.calls import Call, Preparation
 from pricing_pipeline.domain.data_types import Contents
@@ -24,7 +25,8 @@ class Storage(Protocol):
         """Store the records of an answer in the caller's transaction, and confirm its pairs (`pricing.confirm_pairs`).
 
         What is unchanged writes nothing; a change leaves a revision. Every symbol of the answer that has records, or
-        none by the provider's valid answer, is in the result: its records added and revised. The caller has locked the
+        none by the provider's valid answer, is in the result: its records added and revised. One whose records are all
+        older than what is stored (`is_stale_source`) is not confirmed, and its task fails. The caller has locked the
         tasks of these symbols.
         """
 
@@ -37,7 +39,10 @@ class Preparing(Storage, Protocol):
         """What the call needs of what is stored; only reads."""
 
 
-STORAGES: Mapping[Contents, Storage] = {Contents.DOCUMENTS: documents}
+STORAGES: Mapping[Contents, Storage] = {
+    Contents.DOCUMENTS: documents,
+    Contents.COMMODITIES: commodities,
+}
 
 
 def prepare(engine: Engine, call: Call) -> Preparation:

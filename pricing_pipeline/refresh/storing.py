@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from pricing_pipeline.domain.answers import RejectedValue, Stored, SymbolFailure
+from pricing_pipeline.domain.answers import FailureKind, RejectedValue, Stored, SymbolFailure
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.observations import joined
@@ -51,11 +51,16 @@ def _store_records(
     actions.store(connection, call, answer, set(symbols), without=wrong)
     doubts = judgement.doubts(answer, {}, wrong.values())
     _quarantine(connection, call, doubts, fetched)
-    served = (stored.keys() | answer.empty) - {failure.symbol for failure in answer.failures}
-    tally = _tally(call, stored, answer.failures, doubts)
-    tally.records = sum(record.symbol in stored for record in answer.records)
+    older = "the provider's time is older than the stored one"
+    stale = [
+        SymbolFailure(row.symbol, FailureKind.STALE_SOURCE, older) for row in stored.values() if row.is_stale_source
+    ]
+    failures = [*answer.failures, *stale]
+    served = (stored.keys() | answer.empty) - {failure.symbol for failure in failures}
+    tally = _tally(call, stored, failures, doubts)
+    tally.records = sum(record.symbol in served for record in answer.records)
     tally.symbols = served
-    return StoredAnswer(served, [*answer.failures], tally)
+    return StoredAnswer(served, failures, tally)
 
 
 def _store_prices(

@@ -4,6 +4,7 @@
 /mfapi/...        as https://api.mfapi.in/...
 /yahoo/...        as https://query1.finance.yahoo.com/...
 /fmp/...          as https://financialmodelingprep.com/stable/..., also below /fmp/stable
+/uex/...          as https://api.uexcorp.space/2.0/..., also below /uex/2.0
 /_sandbox/...     control and audit
 """
 

@@ -20,6 +20,7 @@ from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.recordings import Recordings
 from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.twelvedata import TwelveData
+from pricing_pipeline.sandbox.uex import Uex
 from pricing_pipeline.sandbox.yahoo import Yahoo
 
 Clock = Callable[[], datetime]
@@ -37,7 +38,7 @@ class Sandbox:
 
     def __init__(self, settings: SandboxSettings, clock: Clock = system_clock) -> None:
         market = Market(settings.seed, settings.market_hours)
-        dialects = (TwelveData, MfApi, Yahoo, Fmp)
+        dialects = (TwelveData, MfApi, Yahoo, Fmp, Uex)
         providers: tuple[Provider, ...] = tuple(dialect(settings, market) for dialect in dialects)
         self.settings = settings
         self.providers: Mapping[str, Provider] = {provider.name: provider for provider in providers}
