@@ -145,7 +145,10 @@ class Settings(BaseSettings):
     uex_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
     """Further keys of UEX, `name=secret,name=secret`; each has rate limits of its own."""
     uex_request_delay_ms: int | None = Field(
-        None, ge=0, le=3_600_000, validation_alias=AliasChoices("PRICING_UEX_REQUEST_DELAY_MS", "UEX_REQUEST_DELAY_MS")
+        None,
+        ge=0,
+        le=3_600_000,
+        validation_alias=AliasChoices("PRICING_UEX_REQUEST_DELAY_MS", "UEX_REQUEST_DELAY_MS"),
     )
     """Milliseconds between two calls to UEX. `up` and `db upgrade` write it into `data_collectors`; unset, that row
     counts, which begins with 500."""

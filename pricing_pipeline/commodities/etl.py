@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -104,8 +103,8 @@ def sync(
             connection.execute(query("commodities.forget_warnings"))
         if not data_types:
             raise PricingError(
-                "no active data type has the fetcher terminal_prices, under which calls are logged. Add one: "
-                "`pricing-pipeline type add commodity_price --fetcher terminal_prices --asset-class commodity --ttl 60`."
+                "no active data type has the fetcher terminal_prices, under which calls are logged. Add one: `pricing-"
+                "pipeline type add commodity_price --fetcher terminal_prices --asset-class commodity --ttl 60`."
             )
         at_work = _Run(engine, client, lock, wait, run, data_types)
         try:
@@ -147,7 +146,7 @@ def _kind_of(error: PricingError) -> str:
 
 
 def _versions(run: _Run) -> tuple[ListStored, Sequence[str]]:
-    version, call_id = _read(run, GAME_VERSIONS)
+    version, _ = _read(run, GAME_VERSIONS)
     return _commit(run, partial(storage.store_live_version, version=version)), ()
 
 

@@ -264,9 +264,7 @@ class ProviderClient:
                 ) from error
         shown = shown_limit(response.headers, is_refused=False)
         left = units_left(response.headers)
-        receipt = Receipt(
-            response.status, response.wire_bytes, left, shown=shown, is_unannounced=unannounced
-        )
+        receipt = Receipt(response.status, response.wire_bytes, left, shown=shown, is_unannounced=unannounced)
         return content, receipt
 
     def _fetch(

@@ -101,6 +101,12 @@ class Uex:
 
 
 def _lost(symbol: str, strangers: Sequence[str]) -> SymbolFailure:
-    others = f"of terminals that were not asked for ({', '.join(strangers[:3])})" if strangers else "without a terminal"
-    message = f"uex's answer has no price at terminal {symbol}, and prices {others}. Nothing was stored for it."
+    others = (
+        f"of terminals that were not asked for ({', '.join(strangers[:3])})"
+        if strangers
+        else "without a terminal"
+    )
+    message = (
+        f"uex's answer has no price at terminal {symbol}, and prices {others}. Nothing was stored for it."
+    )
     return SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message)

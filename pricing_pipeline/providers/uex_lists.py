@@ -1,4 +1,4 @@
-"""The lists of UEX: game versions, terminals, commodities and all prices. And the rows of prices, which uex.py reads too.
+"""The lists of UEX: game versions, terminals, commodities and all prices; and the rows of prices, for uex.py, too.
 
 Every answer is an envelope of status, code, message and data. Prices and amounts are whole numbers, and 0 means that
 there is none. Times are epoch seconds, and 0 means never.
@@ -282,7 +282,11 @@ def _read_versions(response: Response, now: datetime) -> str:
 
 
 def _read_rows(
-    response: Response, now: datetime, what: str, model: type[SchemaT], make: Callable[[SchemaT, datetime], RowT | None]
+    response: Response,
+    now: datetime,
+    what: str,
+    model: type[SchemaT],
+    make: Callable[[SchemaT, datetime], RowT | None],
 ) -> Listed[RowT]:
     """Each row of a list by itself. Raises SchemaDrift if none can be read, and for an empty list."""
     rows = rows_of(content_of(response, now), what)

@@ -53,7 +53,9 @@ def _store_records(
     _quarantine(connection, call, doubts, fetched)
     older = "the provider's time is older than the stored one"
     stale = [
-        SymbolFailure(row.symbol, FailureKind.STALE_SOURCE, older) for row in stored.values() if row.is_stale_source
+        SymbolFailure(row.symbol, FailureKind.STALE_SOURCE, older)
+        for row in stored.values()
+        if row.is_stale_source
     ]
     failures = [*answer.failures, *stale]
     served = (stored.keys() | answer.empty) - {failure.symbol for failure in failures}

@@ -66,7 +66,19 @@ _SYSTEMS = {
     "Stanton": ("Hurston", "Crusader", "ArcCorp", "microTech"),
     "Pyro": ("Monox", "Bloom", "Terminus"),
 }
-_MOONS = ("Lyria", "Wala", "Daymar", "Cellin", "Yela", "Aberdeen", "Arial", "Ita", "Magda", "Calliope", "Clio")
+_MOONS = (
+    "Lyria",
+    "Wala",
+    "Daymar",
+    "Cellin",
+    "Yela",
+    "Aberdeen",
+    "Arial",
+    "Ita",
+    "Magda",
+    "Calliope",
+    "Clio",
+)
 _CITIES = {
     "Hurston": "Lorville",
     "Crusader": "Orison",

@@ -50,7 +50,7 @@ _IMPORTS = frozenset(
         *("itertools", "operator", "pydantic", "re", "string", "typing", "zoneinfo"),
         *(
             f"pricing_pipeline.domain.{module}"
-            for module in ("answers", "bars", "calls", "data_types", "observations", "windows")
+            for module in ("answers", "bars", "calls", "commodities", "data_types", "observations", "windows")
         ),
         "pricing_pipeline.errors",
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.noise"),
@@ -63,7 +63,7 @@ _IMPORTS = frozenset(
         ),
     }
 )
-_VALUES = frozenset({"Observation", "Document", "bar_of", "plain_bars"})
+_VALUES = frozenset({"Observation", "Document", "CommodityPrice", "bar_of", "plain_bars"})
 _REACHES = "reaches what these rules cannot see"
 _NAMES = {
     **dict.fromkeys(("Any", "cast"), "turns off the type check that makes a parser validate what it reads"),
