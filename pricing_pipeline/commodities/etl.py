@@ -226,7 +226,7 @@ def _claim(run: _Run) -> Any:
             claimed = connection.execute(query("commodities.claim"), parameters).one()
         if claimed.call_id is not None:
             return claimed
-        if claimed.wait_seconds is None or waited + claimed.wait_seconds > LONGEST_WAIT:
+        if waited + claimed.wait_seconds > LONGEST_WAIT:
             raise _NotAllowed(f"{run.client.provider.name} is not asked: {claimed.refusal.rstrip('.')}.")
         _pause(run, claimed.wait_seconds)
         waited += claimed.wait_seconds

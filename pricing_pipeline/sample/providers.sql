@@ -8,12 +8,18 @@ INSERT INTO pricing.data_collectors (provider, description, base_url, max_in_fli
     ('yahoo',      'Yahoo Finance: equities, funds, currencies, crypto', 'https://query1.finance.yahoo.com', 2, 60),
     ('fmp',        'Financial Modeling Prep: documents on companies; quotes and bars of shares',
                    'https://financialmodelingprep.com/stable', 5, 60);
+-- It names no limits either: these were seen with one account.
+INSERT INTO pricing.data_collectors
+    (provider, description, base_url, max_in_flight, request_delay_ms, throttle_pause_seconds) VALUES
+    ('uex', 'UEX: prices of commodities in a game, by terminal', 'https://api.uexcorp.space/2.0', 1, 500, 5);
 
 INSERT INTO pricing.provider_limits (provider, name, units, window_seconds) VALUES
     ('twelvedata', 'minute', 2000, 60),
     ('mfapi',      'second', 4, 1),
     ('yahoo',      'minute', 60, 60),
-    ('fmp',        'minute', 300, 60);
+    ('fmp',        'minute', 300, 60),
+    ('uex',        'minute', 10, 60),
+    ('uex',        'day', 14400, 86400);
 
 INSERT INTO pricing.provider_capabilities
     (provider, fetcher, batch_size, window_batch_size, units_per_call, units_per_symbol, max_window_days, bytes_per_day,
@@ -30,7 +36,8 @@ INSERT INTO pricing.provider_capabilities
     ('fmp',        'earnings',         1, 1, 1, 0, 1, 0, true),
     ('fmp',        'income_statement', 1, 1, 1, 0, 1, 0, true),
     ('fmp',        'dividends',        1, 1, 1, 0, 1, 0, true),
-    ('fmp',        'splits',           1, 1, 1, 0, 1, 0, true);
+    ('fmp',        'splits',           1, 1, 1, 0, 1, 0, true),
+    ('uex',        'terminal_prices', 10, 1, 1, 0, 1, 0, true);
 
 -- mfapi has one list of the latest NAVs of all schemes, some 10 MB (1 MB packed). It is worth that from where single calls
 -- would take two minutes, at four a second.

@@ -28,6 +28,7 @@ class RunningSandbox:
         self.mfapi_url = f"{url}/mfapi"
         self.yahoo_url = f"{url}/yahoo"
         self.fmp_url = f"{url}/fmp"
+        self.uex_url = f"{url}/uex"
         self.key = sandbox.settings.twelvedata_key
         self.sandbox = sandbox
         self._client = client

@@ -106,9 +106,9 @@ BEGIN
                    secs => p.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END)) INTO until
         FROM pricing.data_collectors p CROSS JOIN pricing.key_allowances(wanted_provider, claimed_at) r
         WHERE p.provider = wanted_provider AND r.is_usable AND (keys IS NULL OR r.key_name = ANY (keys));
-        until := coalesce(until, claimed_at + interval '1 second');
     END IF;
-    wait_seconds := greatest(extract(epoch FROM until - claimed_at), 0.001);
+    -- What is over by now, and has not helped, needs another moment: units are counted with some slack.
+    wait_seconds := CASE WHEN until > claimed_at THEN extract(epoch FROM until - claimed_at) ELSE 1 END;
 END $$;
 COMMENT ON FUNCTION pricing.claim_etl_call(text, text, text[], text) IS
-    'Takes one call of a provider for a list that an ETL reads, within its limits, delay, pauses, breaker and quota, and logs it as open: commit before making it. Or says in a sentence why not now, and in how many seconds to ask again (NULL = that is not known).';
+    'Takes one call of a provider for a list that an ETL reads, within its limits, delay, pauses, breaker and quota, and logs it as open: commit before making it. Or says in a sentence why not now, and in how many seconds to ask again.';
