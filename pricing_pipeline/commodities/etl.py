@@ -33,7 +33,7 @@ MAX_RETRIES = 3
 FIRST_BACKOFF = 5.0
 """Seconds before the first retry of a call that the provider did not answer; doubled for each further one."""
 LONGEST_WAIT = 300.0
-"""Seconds that one call may wait for its turn. A sync that would wait longer does without the list."""
+"""Seconds that a sync may wait for the turns of its calls, all together. Where it would be longer, it does without."""
 _SLICE = 5.0
 """Seconds between two looks at the lock while waiting."""
 _LOG = logging.getLogger(__name__)
@@ -82,6 +82,7 @@ class _Run:
     wait: Wait
     name: str
     data_types: Sequence[str]
+    waited: float = 0.0
     calls: int = 0
     wire_bytes: int = 0
     steps: list[Step] = field(default_factory=list)
@@ -219,17 +220,16 @@ def _claim(run: _Run) -> Any:
         "keys": sorted(run.client.key_names),
         "who": run.name,
     }
-    waited = 0.0
     while True:
         run.lock.check()
         with run.engine.begin() as connection:
             claimed = connection.execute(query("commodities.claim"), parameters).one()
         if claimed.call_id is not None:
             return claimed
-        if waited + claimed.wait_seconds > LONGEST_WAIT:
+        if run.waited + claimed.wait_seconds > LONGEST_WAIT:
             raise _NotAllowed(f"{run.client.provider.name} is not asked: {claimed.refusal.rstrip('.')}.")
+        run.waited += claimed.wait_seconds
         _pause(run, claimed.wait_seconds)
-        waited += claimed.wait_seconds
 
 
 def _call(run: _Run, wanted: List[RowT], claimed: Any) -> RowT:

@@ -18,8 +18,8 @@ INSERT INTO pricing.provider_limits (provider, name, units, window_seconds) VALU
     ('mfapi',      'second', 4, 1),
     ('yahoo',      'minute', 60, 60),
     ('fmp',        'minute', 300, 60),
-    ('uex',        'minute', 10, 60),
-    ('uex',        'day', 14400, 86400);
+    ('uex',        'minute', 10, 60);
+INSERT INTO pricing.provider_limits (provider, name, units, day_timezone) VALUES ('uex', 'day', 14400, 'UTC');
 
 INSERT INTO pricing.provider_capabilities
     (provider, fetcher, batch_size, window_batch_size, units_per_call, units_per_symbol, max_window_days, bytes_per_day,

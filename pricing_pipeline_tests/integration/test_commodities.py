@@ -222,10 +222,8 @@ def test_c4_a_new_version_leaves_older_prices_as_they_are_and_new_ones_begin_ane
         ("UEX:12", 33): (None, 5000, None, 1206, "4.2", SOURCE - timedelta(days=9)),
         ("UEX:12", 70): (120, None, 40, None, "4.1", SOURCE),
     }
-    assert [tuple(row) for row in core.rows("SELECT version, live_until IS NULL FROM pricing.game_versions ORDER BY 1")] == [
-        ("4.1", False),
-        ("4.2", True),
-    ]  # fmt: skip
+    rows = core.rows("SELECT version, live_until IS NULL FROM pricing.game_versions ORDER BY 1")
+    assert [tuple(row) for row in rows] == [("4.1", False), ("4.2", True)]
 
 
 def test_b4_an_answer_without_a_price_confirms_and_erases_nothing(core: Core, clock: Clock) -> None:

@@ -205,7 +205,7 @@ def test_c1_a_storm_ends_after_few_calls_and_the_next_sync_recovers(table: Table
     assert [step for step, _ in table.warnings()] == [step.name for step in report.steps]
     assert table.count("commodity_prices") == 0
     table.sandbox.behave_well()
-    table.wait(120)
+    table.wait(600)
     assert table.sync().is_complete, "a storm has stopped the syncs for good"
 
 
@@ -269,13 +269,17 @@ def test_c2_of_two_syncs_at_once_the_second_is_refused_and_nothing_is_doubled(ta
     assert table.warnings() == []
 
 
+def end_session_with_lock(core: Core) -> None:
+    core.call(
+        "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_locks JOIN pg_database d ON d.oid = database"
+        " WHERE locktype = 'advisory' AND datname = current_database()"
+    )
+
+
 def test_c2_a_lock_that_is_lost_stops_the_sync_at_once(table: Table) -> None:
     def cut_off() -> None:
         if table.count("terminals"):
-            table.core.rows(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks JOIN pg_database d ON d.oid = database"
-                " WHERE locktype = 'advisory' AND datname = current_database()"
-            )
+            end_session_with_lock(table.core)
 
     table.at_wait = cut_off
     with pytest.raises(LockLost, match="commodities_etl is lost"):
@@ -294,10 +298,7 @@ def test_c2_a_lock_lost_while_a_list_is_stored_undoes_the_list(
 
     def and_lose_it(*arguments: Any) -> Any:
         stored = whole(*arguments)
-        table.core.rows(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks JOIN pg_database d ON d.oid = database"
-            " WHERE locktype = 'advisory' AND datname = current_database()"
-        )
+        end_session_with_lock(table.core)
         return stored
 
     monkeypatch.setattr(storage, "store_prices", and_lose_it)
