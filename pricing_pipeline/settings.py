@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -183,9 +183,9 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
         settings = _settings_of(frozenset(os.environ.items()))
     except ValidationError as error:
         faults = "; ".join(
-            f"PRICING_{str(e['loc'][0]).upper()}={e.get('input')!r}: {e['msg']}"
+            f"{_variable(e)}={e.get('input')!r}: {e['msg']}"
             if not re.search("url|key|agent|token|secret", str(e["loc"][0]))
-            else f"PRICING_{str(e['loc'][0]).upper()}: {e['msg']}"
+            else f"{_variable(e)}: {e['msg']}"
             for e in error.errors()
         )
         raise SettingsError(f"{faults}. {_where_to_look()}") from None
@@ -202,6 +202,12 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
 def _settings_of(environment: frozenset[tuple[str, str]]) -> Settings:
     """The settings of an environment. Reading them takes ten milliseconds, and each tick of a sensor asks often."""
     return Settings()
+
+
+def _variable(fault: Mapping[str, Any]) -> str:
+    """The variable of a fault, whose place is a field, or the variable itself if it has a name of its own."""
+    name = str(fault["loc"][0]).upper()
+    return name if name.removeprefix(_PREFIX).startswith("UEX_REQUEST") else f"{_PREFIX}{name}"
 
 
 def load_settings_as_guest() -> Settings:

@@ -68,8 +68,8 @@ def values_of(result: Answer | ProviderError) -> list[tuple[str, object]]:
     """Symbol and day of all that would be stored."""
     if isinstance(result, ProviderError):
         return []
-    documents = [(one.symbol, one.period) for one in result.records]
-    return [(one.symbol, one.observed_at.date()) for one in result.observations] + documents
+    records = [(one.symbol, getattr(one, "period", None)) for one in result.records]
+    return [(one.symbol, one.observed_at.date()) for one in result.observations] + records
 
 
 def good(sample: Sample, *symbols: str) -> list[Value]:

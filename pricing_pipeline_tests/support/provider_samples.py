@@ -278,6 +278,27 @@ def _fmp_splits(asked: Sequence[str], values: Sequence[Value]) -> object:
     return [{"symbol": one.symbol, "date": "2020-08-31", "numerator": 4, "denominator": 1} for one in values]
 
 
+def _uex(asked: Sequence[str], values: Sequence[Value]) -> object:
+    rows = [
+        {
+            "id_terminal": literal(one.symbol),
+            "id_commodity": 33,
+            "commodity_name": "Gold",
+            "commodity_code": "GOLD",
+            "terminal_name": f"Terminal {one.symbol}",
+            "price_buy": 0,
+            "price_sell": 6173,
+            "scu_buy": 0,
+            "scu_sell": 1206,
+            "status_sell": 4,
+            "game_version": "4.1",
+            "date_modified": OF_QUOTES,
+        }
+        for one in values
+    ]
+    return {"status": "ok", "http_code": 200, "message": "", "data": rows}
+
+
 _SHARES = ("AAPL", "IBM", "MSFT")
 _NO_SHARES = ("", " ", "A B", "A,B", "A\nB", "Ä", "A" * 65, "AAPL\0")
 _SCHEMES = ("118632", "119551", "125497")
@@ -313,4 +334,14 @@ SAMPLES = (
     Sample("fmp", Fetcher.INCOME_STATEMENT, _SHARES, _NO_SHARES, _fmp_income),
     Sample("fmp", Fetcher.DIVIDENDS, _SHARES, _NO_SHARES, _fmp_dividends),
     Sample("fmp", Fetcher.SPLITS, _SHARES, _NO_SHARES, _fmp_splits),
+    Sample(
+        *(
+            "uex",
+            Fetcher.TERMINAL_PRICES,
+            ("12", "89", "75"),
+            ("", "AAPL", "0", "1/../2", "-1", "1,2", "1" * 10),
+            _uex,
+        ),
+        currency=None,
+    ),
 )
