@@ -43,6 +43,10 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
 CREATE SEQUENCE pricing.credential_version_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.credential_version_seq TO pricing_worker;
 
+-- 
+CREATE SEQUENCE pricing.etl_warnings_warning_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.etl_warnings_warning_id_seq TO pricing_worker;
+
 -- Numbers side effects.
 CREATE SEQUENCE pricing.operation_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.operation_id_seq TO pricing_worker;
@@ -466,6 +470,74 @@ CREATE INDEX collector_call_log_unannounced ON pricing.collector_call_log USING 
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_reader;
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_worker;
 
+-- Goods of the game.
+CREATE TABLE pricing.commodities (
+    commodity_id bigint NOT NULL  -- The provider's number of it.
+    name text NOT NULL  -- Its name, such as Quantanium.
+    code text  -- Its short name, such as QUAN.
+    slug text  -- Its name in addresses, such as medical-supplies.
+    kind text  -- What kind of good it is, in the provider's word.
+    is_available boolean NOT NULL DEFAULT true  -- Whether it is in the game now.
+    recorded_at timestamp with time zone NOT NULL  -- When this row last changed here.
+    vanished_at timestamp with time zone  -- Since when its provider lists it no more; NULL = it is listed, or known from prices only.
+    call_id bigint NOT NULL  -- The call that brought the last change.
+    CONSTRAINT commodities_pkey PRIMARY KEY (commodity_id)
+);
+CREATE INDEX commodities_by_slug ON pricing.commodities USING btree (slug);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.commodities TO pricing_worker;
+GRANT SELECT ON TABLE pricing.commodities TO pricing_reader;
+
+-- What we believed before: the old row of every price that changed, from recorded_at until revised_at.
+CREATE TABLE pricing.commodity_price_revisions (
+    symbol text NOT NULL  -- The terminal.
+    commodity_id bigint NOT NULL  -- The commodity.
+    buy bigint  -- What a player paid.
+    sell bigint  -- What a player got.
+    stock bigint  -- How much a player could buy.
+    demand bigint  -- How much a player could sell.
+    game_version text  -- The version of the game that the price was of.
+    modified_at timestamp with time zone  -- The source's time of the price.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believed it.
+    provider text NOT NULL  -- Who had said so.
+    call_id bigint NOT NULL  -- The call that had brought it.
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint NOT NULL  -- The call that brought another price, or none.
+    CONSTRAINT commodity_price_revisions_pkey PRIMARY KEY (symbol, commodity_id, revised_at)
+    CONSTRAINT belief_lasts CHECK ((revised_at > recorded_at))
+);
+CREATE INDEX commodity_price_revisions_by_commodity ON pricing.commodity_price_revisions USING btree (commodity_id, revised_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.commodity_price_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.commodity_price_revisions TO pricing_reader;
+
+-- Current belief: what each terminal trades. Money is in whole units of the game, amounts are in SCU. Both prices NULL = not traded there any more.
+CREATE TABLE pricing.commodity_prices (
+    symbol text NOT NULL  -- The terminal.
+    commodity_id bigint NOT NULL  -- The commodity.
+    buy bigint  -- What a player pays for one SCU; NULL = the terminal sells none.
+    sell bigint  -- What a player gets for one SCU; NULL = the terminal takes none.
+    stock bigint  -- How much a player can buy; NULL = nobody has reported it.
+    demand bigint  -- How much a player can sell; NULL = nobody has reported it.
+    game_version text  -- The version of the game that the price is of; NULL = no version was known.
+    modified_at timestamp with time zone  -- The source's time of the price; NULL = the source says never.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    provider text NOT NULL  -- Who said so.
+    call_id bigint NOT NULL  -- The call that brought it.
+    CONSTRAINT commodity_prices_pkey PRIMARY KEY (symbol, commodity_id)
+    CONSTRAINT commodity_prices_commodity_id_fkey FOREIGN KEY (commodity_id) REFERENCES pricing.commodities(commodity_id)
+    CONSTRAINT commodity_prices_game_version_fkey FOREIGN KEY (game_version) REFERENCES pricing.game_versions(version)
+    CONSTRAINT commodity_prices_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.terminals(symbol)
+    CONSTRAINT buy_is_positive CHECK ((buy > 0))
+    CONSTRAINT demand_is_counted CHECK ((demand >= 0))
+    CONSTRAINT demand_is_for_what_is_bought CHECK (((demand IS NULL) OR (sell IS NOT NULL)))
+    CONSTRAINT sell_is_positive CHECK ((sell > 0))
+    CONSTRAINT stock_is_counted CHECK ((stock >= 0))
+    CONSTRAINT stock_is_of_what_is_sold CHECK (((stock IS NULL) OR (buy IS NOT NULL)))
+);
+CREATE INDEX commodity_prices_by_commodity ON pricing.commodity_prices USING btree (commodity_id);
+CREATE INDEX commodity_prices_by_version ON pricing.commodity_prices USING btree (game_version);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.commodity_prices TO pricing_worker;
+GRANT SELECT ON TABLE pricing.commodity_prices TO pricing_reader;
+
 -- When each pair of a data type without prices was last confirmed: what its staleness is judged by.
 CREATE TABLE pricing.confirmed_pairs (
     data_type text NOT NULL  -- What was asked for.
@@ -747,6 +819,21 @@ CREATE TABLE pricing.empty_answers (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.empty_answers TO pricing_worker;
 GRANT SELECT ON TABLE pricing.empty_answers TO pricing_reader;
 
+-- What went wrong in an ETL, which went on without it. Kept for 90 days.
+CREATE TABLE pricing.etl_warnings (
+    warning_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Its number.
+    etl text NOT NULL  -- Which ETL: commodities.
+    run text NOT NULL  -- Which run of it.
+    step text NOT NULL  -- What it was doing: game versions, terminals, commodities or prices.
+    kind text NOT NULL  -- What kind of failure: as of tasks, or rejected_rows, refused (no call was allowed) and lock_lost.
+    message text NOT NULL  -- What happened, and what to do.
+    warned_at timestamp with time zone NOT NULL  -- When.
+    CONSTRAINT etl_warnings_pkey PRIMARY KEY (warning_id)
+);
+CREATE INDEX etl_warnings_by_time ON pricing.etl_warnings USING btree (warned_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.etl_warnings TO pricing_worker;
+GRANT SELECT ON TABLE pricing.etl_warnings TO pricing_reader;
+
 -- What a provider can be asked for. The registry names one for each data type.
 CREATE TABLE pricing.fetchers (
     fetcher text NOT NULL  -- Its name.
@@ -772,6 +859,22 @@ CREATE TABLE pricing.freshness_samples (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.freshness_samples TO pricing_worker;
 GRANT SELECT ON TABLE pricing.freshness_samples TO pricing_reader;
+GRANT SELECT ON TABLE pricing.game_version_in_play TO pricing_reader;
+GRANT SELECT ON TABLE pricing.game_version_in_play TO pricing_worker;
+
+-- Versions of the game. Each new one begins with new prices.
+CREATE TABLE pricing.game_versions (
+    version text NOT NULL  -- Its name, such as 4.1.
+    seen_at timestamp with time zone NOT NULL  -- When a provider first named it.
+    live_since timestamp with time zone  -- Since when it is what people play; NULL = it never was, as far as we know.
+    live_until timestamp with time zone  -- Until when it was; NULL while it is. One version is live at most.
+    CONSTRAINT game_versions_pkey PRIMARY KEY (version)
+    CONSTRAINT game_version_is_short CHECK (((length(version) >= 1) AND (length(version) <= 40)))
+    CONSTRAINT live_times_are_in_order CHECK (((live_until IS NULL) OR (live_until >= live_since)))
+);
+CREATE UNIQUE INDEX one_version_is_live ON pricing.game_versions USING btree ((true)) WHERE ((live_since IS NOT NULL) AND (live_until IS NULL));
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.game_versions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.game_versions TO pricing_reader;
 
 -- Days for which the provider has answered, with bars or with nothing; a backfill asks only for the rest.
 CREATE TABLE pricing.history_coverage (
@@ -1641,6 +1744,26 @@ CREATE TABLE pricing.task_times (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.task_times TO pricing_worker;
 GRANT SELECT ON TABLE pricing.task_times TO pricing_reader;
 
+-- Where commodities are traded. One that its provider lists no more stays, and is marked.
+CREATE TABLE pricing.terminals (
+    symbol text NOT NULL  -- Its symbol, such as UEX:12.
+    name text NOT NULL  -- Its name in the game.
+    code text  -- Its short name, such as ARCL1.
+    system text  -- The star system.
+    planet text  -- The planet; NULL = at none.
+    moon text  -- The moon; NULL = on none.
+    place text  -- The station, outpost or city.
+    is_available boolean NOT NULL DEFAULT true  -- Whether players can trade there now.
+    modified_at timestamp with time zone  -- The source's time of its last change; NULL = never changed.
+    recorded_at timestamp with time zone NOT NULL  -- When this row last changed here.
+    vanished_at timestamp with time zone  -- Since when its provider lists it no more; NULL = it is listed, or known from prices only.
+    call_id bigint NOT NULL  -- The call that brought the last change.
+    CONSTRAINT terminals_pkey PRIMARY KEY (symbol)
+    CONSTRAINT terminal_symbol_is_short CHECK (((length(symbol) >= 1) AND (length(symbol) <= 40)))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.terminals TO pricing_worker;
+GRANT SELECT ON TABLE pricing.terminals TO pricing_reader;
+
 -- How far the history of each pair is thinned, so that nothing is read twice for it.
 CREATE TABLE pricing.thinned (
     data_type text NOT NULL  -- Whose history.
@@ -1650,6 +1773,8 @@ CREATE TABLE pricing.thinned (
 ) WITH (fillfactor=70);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.thinned TO pricing_worker;
 GRANT SELECT ON TABLE pricing.thinned TO pricing_reader;
+GRANT SELECT ON TABLE pricing.trade_routes TO pricing_reader;
+GRANT SELECT ON TABLE pricing.trade_routes TO pricing_worker;
 
 -- By how much the TTLs of what a provider serves are stretched, so that its quota of bytes lasts. A provider that has used less than a twentieth of its quota has no row. Noted every 5 min (stretch_ttls); a row of more than 15 min ago stretches nothing.
 CREATE TABLE pricing.ttl_stretches (
@@ -1988,6 +2113,10 @@ GRANT EXECUTE ON FUNCTION pricing.claim_by_hand(text,text,text,text[],text[],tex
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=200ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
 
+-- Takes one call of a provider for a list that an ETL reads, within its limits, delay, pauses, breaker and quota, and logs it as open: commit before making it. Or says in a sentence why not now, and in how many seconds to ask again.
+CREATE FUNCTION pricing.claim_etl_call(wanted_provider text, wanted_type text, keys text[], who text, OUT refusal text, OUT wait_seconds double precision, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.claim_etl_call(text,text,text[],text) TO pricing_worker;
+
 -- Claims operations of some types that are due, urgent ones first, then the oldest; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.
 CREATE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text) RETURNS TABLE(id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint, max_attempts smallint, time_limit_seconds smallint, enqueued_at timestamp with time zone, claim_token uuid) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_operations(text[],integer,text) TO pricing_worker;
@@ -2027,6 +2156,14 @@ GRANT EXECUTE ON FUNCTION pricing.closed_days(text,date,date) TO pricing_reader,
 -- Gives the columns of a view of latest prices the words of the table.
 CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.comment_columns(text) TO pricing_worker;
+
+-- All that was ever believed of a commodity at a terminal, the oldest first. believed_until is NULL for what is believed now.
+CREATE FUNCTION pricing.commodity_price_history(wanted_commodity bigint, wanted_terminal text) RETURNS TABLE(believed_from timestamp with time zone, believed_until timestamp with time zone, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.commodity_price_history(bigint,text) TO pricing_reader, pricing_worker;
+
+-- Prices as they were believed at a time (NULL = as they are now), of all commodities and terminals or of one. A row without both prices says that the commodity was not traded there any more.
+CREATE FUNCTION pricing.commodity_prices_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, only_commodity bigint DEFAULT NULL::bigint, only_terminal text DEFAULT NULL::text) RETURNS TABLE(symbol text, commodity_id bigint, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.commodity_prices_as_of(timestamp with time zone,bigint,text) TO pricing_reader, pricing_worker;
 
 -- The one provider that is asked for every symbol of a data type, and the bytes of a latest price from it. NULL when some may have to be asked for elsewhere, or nowhere.
 CREATE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT est_bytes bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2319,6 +2456,10 @@ GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_
 -- Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, quarantined, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.
 CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date, sessions bigint, kind text, detail text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, pricing_worker;
+
+-- Notes that people now play this version of the game; false if they did before. Prices of other versions stay, and are of an older version from now on.
+CREATE FUNCTION pricing.go_live(wanted_version text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.go_live(text) TO pricing_worker;
 
 -- Groups tasks into calls of one data type and window, the most urgent first, each symbol once.
 CREATE FUNCTION pricing.group_calls(wanted_provider text, picked pricing.picked_task[], at_most integer) RETURNS TABLE(data_type text, fetcher text, window_start date, window_end date, units_per_call integer, units_per_symbol integer, tasks pricing.picked_task[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, jit=off;
@@ -2692,6 +2833,14 @@ GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],da
 CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[],text[],text[]) TO pricing_worker;
 
+-- Stores the list of commodities; unchanged ones write nothing. Commodities that a whole list lacks are marked as vanished.
+CREATE FUNCTION pricing.merge_commodities(from_call bigint, is_whole boolean, ids bigint[], names text[], codes text[], slugs text[], kinds text[], available boolean[], OUT added bigint, OUT revised bigint, OUT vanished bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_commodities(bigint,boolean,bigint[],text[],text[],text[],text[],boolean[]) TO pricing_worker;
+
+-- Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded. Per terminal: prices added and revised, and whether all of them were older than the stored ones.
+CREATE FUNCTION pricing.merge_commodity_prices(from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[], symbols text[], commodity_ids bigint[], names text[], codes text[], slugs text[], buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, added bigint, revised bigint, is_stale_source boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_commodity_prices(text,bigint,text[],text[],text[],boolean[],text[],bigint[],text[],text[],text[],bigint[],bigint[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_worker;
+
 -- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[],text[],date[],jsonb[]) TO pricing_worker;
@@ -2699,6 +2848,10 @@ GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[]
 -- Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions, also where another session has stored them in the same moment; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.
 CREATE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[], qualities text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, added bigint, revised bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.merge_prices(text,text,bigint,boolean,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[],text[]) TO pricing_worker;
+
+-- Stores the list of terminals, which become instruments; unchanged ones write nothing. Terminals that a whole list lacks are marked as vanished.
+CREATE FUNCTION pricing.merge_terminals(from_call bigint, is_whole boolean, symbols text[], names text[], codes text[], systems text[], planets text[], moons text[], places text[], available boolean[], stamps timestamp with time zone[], OUT added bigint, OUT revised bigint, OUT vanished bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_terminals(bigint,boolean,text[],text[],text[],text[],text[],text[],text[],boolean[],timestamp with time zone[]) TO pricing_worker;
 
 -- Those of the pairs whose prices a read finds missing or stale, and which nobody has queued. Instruments that are unknown or paused, and pairs that back off, are left out.
 CREATE FUNCTION pricing.missing_prices(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -3370,6 +3523,10 @@ GRANT EXECUTE ON FUNCTION pricing.shown_units(pricing.provider_limits,text,times
 -- A row while no notifier has looked for trouble, or for messages to send, for two minutes: the older of its last signs, and what that means in a sentence.
 CREATE FUNCTION pricing.silent_notifier(started timestamp with time zone) RETURNS TABLE(since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.silent_notifier(timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- A name as it stands in an address: Medical Supplies is medical-supplies.
+CREATE FUNCTION pricing.slug_of(name text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.slug_of(text) TO pricing_reader, pricing_worker;
 
 -- A symbol as its instruments are spelled, in whatever class they are.
 CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
