@@ -38,6 +38,7 @@ WRITERS = {
     "claim_page",
     "claim_opinions",
     "claim_search",
+    "claim_etl_call",
     "lock_call",
     "settle_call",
     "note_unannounced",
