@@ -80,7 +80,7 @@ def test_c4_http_tells_the_same_in_exact_numbers(api: RunningApi, core: Core, tr
     routes = caller.get("trade-routes", **{"from": "UEX:1", "limit": "5"})
     (route,) = routes["routes"]
     assert (routes["from_symbol"], route["margin"], route["margin_percent"], route["total"]) == (
-        *("UEX:1", "1000", "20", "40000"),
+        *("UEX:1", "1000", "20.0", "40000"),
     )
     assert caller.refusal("GET", "commodities/nothing/prices")["type"].endswith("unknown-commodity")
     assert caller.refusal("GET", "trade-routes?from=nowhere")["type"].endswith("unknown-terminal")

@@ -69,6 +69,11 @@ OVER_HTTP = {
         "gaps": "GET gaps/{data_type}/{symbol}",
     },
     "document": {"show": "GET documents/{data_type}/{symbol}"},
+    "commodity": {
+        "list": "GET commodities",
+        "show": "GET commodities/{slug}/prices",
+        "routes": "GET trade-routes",
+    },
     "backfill": {
         "start": "POST backfills",
         "list": "GET backfills",

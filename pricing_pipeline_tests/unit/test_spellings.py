@@ -72,7 +72,7 @@ def spelled(symbol: str, asset_class: str) -> dict[str, str]:
 def test_a5_each_provider_has_its_own_spelling(
     symbol: str, asset_class: str, twelvedata: str, yahoo: str, fmp: str
 ) -> None:
-    own = {"twelvedata": twelvedata, "yahoo": yahoo, "fmp": fmp, "mfapi": symbol}
+    own = {"twelvedata": twelvedata, "yahoo": yahoo, "fmp": fmp, "mfapi": symbol, "uex": symbol}
     assert spelled(symbol, asset_class) == own
 
 
