@@ -171,11 +171,11 @@ SELECT c.commodity_id, c.name AS commodity, c.slug,
        a.game_version, least(coalesce(a.modified_at, a.recorded_at), coalesce(b.modified_at, b.recorded_at)) AS oldest_at
 FROM pricing.commodity_prices a
 JOIN pricing.commodity_prices b ON b.commodity_id = a.commodity_id AND b.symbol <> a.symbol AND b.sell > a.buy
-     AND b.game_version IS NOT DISTINCT FROM a.game_version
+     AND b.sell IS NOT NULL AND b.game_version IS NOT DISTINCT FROM (SELECT v.version FROM pricing.game_version_in_play v)
 JOIN pricing.commodities c ON c.commodity_id = a.commodity_id AND c.is_available AND c.vanished_at IS NULL
 JOIN pricing.terminals f ON f.symbol = a.symbol AND f.is_available AND f.vanished_at IS NULL
 JOIN pricing.terminals t ON t.symbol = b.symbol AND t.is_available AND t.vanished_at IS NULL
-WHERE a.game_version IS NOT DISTINCT FROM (SELECT v.version FROM pricing.game_version_in_play v)
+WHERE a.buy IS NOT NULL AND a.game_version IS NOT DISTINCT FROM (SELECT v.version FROM pricing.game_version_in_play v)
   AND coalesce(least(a.stock, b.demand), 1) > 0;
 COMMENT ON VIEW pricing.trade_routes IS
     'Every way to earn: buy a commodity at one terminal and sell it at another, in the version of the game that people play. The best first: ORDER BY total DESC NULLS LAST, margin DESC.';
