@@ -11,9 +11,7 @@ INSERT INTO pricing.data_type_registry
     ('fx_rate', 'Latest exchange rate of a currency pair.',
      'fx', 'quote', 15, 'on-demand', NULL, 'UTC', NULL, 600, 'is_data_stale'),
     ('mf_nav', 'Net asset value of an Indian mutual fund, published once a day.',
-     'fund', 'nav', 1440, 'scheduled', '30 23 * * *', 'Asia/Kolkata', '2006-04-01', 800, 'is_market_stale'),
-    ('commodity_price', 'What a terminal of a game buys and sells, refreshed every half hour while someone watches.',
-     'commodity', 'terminal_prices', 30, 'on-demand', NULL, 'UTC', NULL, 40000, 'is_data_stale');
+     'fund', 'nav', 1440, 'scheduled', '30 23 * * *', 'Asia/Kolkata', '2006-04-01', 800, 'is_market_stale');
 
 -- Nothing leaves the machine: `pricing-pipeline notify log` shows what would have been sent.
 INSERT INTO pricing.recipients (recipient, channel, least_severity, created_at) VALUES ('mailbox', 'log', 'P2', pricing.clock())

@@ -30,7 +30,7 @@ from pricing_pipeline_tests.support.patience import wait_until
 
 ROOT = Path(__file__).parents[2]
 LOCATION = "pricing_pipeline"
-SAMPLE = {"commodity_price", "equity_daily", "equity_quote", "fx_rate", "mf_nav"}
+SAMPLE = {"equity_daily", "equity_quote", "fx_rate", "mf_nav"}
 
 
 @pytest.fixture

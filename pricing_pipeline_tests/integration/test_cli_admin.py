@@ -14,7 +14,7 @@ from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 
 MIGRATIONS = Path(pricing_pipeline.__file__).parent.parent / "migrations" / "versions"
-NAMES = ["commodity_price", "equity_daily", "equity_quote", "fx_rate", "mf_nav"]
+NAMES = ["equity_daily", "equity_quote", "fx_rate", "mf_nav"]
 
 
 # task list

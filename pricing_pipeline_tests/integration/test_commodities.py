@@ -20,15 +20,20 @@ from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.core import Core, a_call
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.commodities import TYPE, UEX, add_type
 from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.storing import versions
 
 pytestmark = pytest.mark.usefixtures("still")
 
-TYPE, UEX = "commodity_price", "uex"
 SOURCE = datetime(2026, 11, 1, tzinfo=UTC)
 GOLD = CommodityPrice(33, "Gold", "GOLD", "gold", None, 6173, None, 1206, "4.1", SOURCE)
 STEEL = CommodityPrice(70, "Medical Supplies", None, None, 120, None, 40, None, "4.1", SOURCE)
+
+
+@pytest.fixture(autouse=True)
+def kind(core: Core) -> None:
+    add_type(core)
 
 
 def terminal(symbol: str, *prices: CommodityPrice, is_whole: bool = True) -> TerminalPrices:

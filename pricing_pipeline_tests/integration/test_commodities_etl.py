@@ -19,6 +19,7 @@ from pricing_pipeline.refresh import settling
 from pricing_pipeline.sandbox.uex_world import GOODS, PLACES, TRADING, World
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.commodities import add_type
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 from pricing_pipeline_tests.support.storing import versions
 
@@ -75,6 +76,7 @@ class Table:
 
 @pytest.fixture
 def table(core: Core, clock: Clock) -> Iterator[Table]:
+    add_type(core)
     table = Table(core, clock)
     with (
         running_sandbox(clock=lambda: table.now) as table.sandbox,

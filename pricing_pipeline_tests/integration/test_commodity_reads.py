@@ -15,9 +15,15 @@ from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.integration.test_commodities import GOLD, live, settle
 from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.commodities import add_type
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
 pytestmark = pytest.mark.usefixtures("still")
+
+
+@pytest.fixture(autouse=True)
+def kind(core: Core) -> None:
+    add_type(core)
 
 
 def at(number: int, price: CommodityPrice) -> TerminalPrices:
@@ -92,28 +98,26 @@ def sandbox(core: Core) -> Iterator[RunningSandbox]:
         yield sandbox
 
 
-def test_c4_the_command_syncs(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PRICING_SANDBOX_URL", sandbox.url)
+def test_c4_the_command_syncs(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
     core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 0 WHERE provider = 'uex'")
-    said = cli("commodity", "sync", "--json")
+    said = cli("commodity", "sync", "--json", sandbox_url=sandbox.url)
     assert said.exit_code == 0, said.stderr
     assert (said.json["is_complete"], [step["calls"] for step in said.json["steps"]]) == (True, [1] * 4)
     sandbox.behave("html", provider="uex", path="terminals")
-    said = cli("commodity", "sync")
+    said = cli("commodity", "sync", sandbox_url=sandbox.url)
     assert said.exit_code == 1
     assert "these lists could not be read: terminals" in said.stderr
     assert core.one("SELECT count(*) FROM pricing.etl_warnings WHERE step = 'terminals'") == 1
 
 
-@pytest.mark.parametrize("name", ["UEX_REQUEST_DELAY_MS", "PRICING_UEX_REQUEST_DELAY_MS"])
 def test_c1_the_environment_sets_the_delay_of_every_worker(
-    cli: CommandLine, core: Core, monkeypatch: pytest.MonkeyPatch, name: str
+    cli: CommandLine, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delay = "SELECT request_delay_ms FROM pricing.data_collectors WHERE provider = 'uex'"
     cli("db", "upgrade")
     assert core.one(delay) == 500
-    monkeypatch.setenv(name, "1200")
-    assert cli("db", "upgrade").exit_code == 0
+    assert cli("db", "upgrade", uex_request_delay_ms="1200").exit_code == 0
     assert core.one(delay) == 1200
+    monkeypatch.setenv("UEX_REQUEST_DELAY_MS", "700")
+    assert cli("db", "upgrade").exit_code == 0
+    assert core.one(delay) == 700

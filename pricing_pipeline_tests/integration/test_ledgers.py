@@ -268,6 +268,7 @@ HOSTILE = {
         "repeat('x', 10000)",
     ],
     "text[]": ["'{twelvedata}'", "'{default,made_up}'", "'{equity_quote}'", "'{S1,S2}'", "'{}'", "NULL"],
+    "boolean[]": ["'{true}'", "'{false,NULL}'", "'{}'", "NULL"],
     "integer": ["-2147483648", "-1", "0", "1", "200", "2147483647", "NULL"],
     "smallint": ["-1", "0", "NULL"],
     "bigint": [OPEN, OPEN, SETTLED, "-9223372036854775808", "-1", "0", "9223372036854775807", "NULL"],

@@ -66,8 +66,14 @@ def test_b1_python_adds_and_lists_types(core: Core) -> None:
     with core.engine.connect() as connection:
         found = {kind.data_type: kind for kind in data_type_registry.active_data_types(connection)}
         assert not data_type_registry.is_empty(connection)
-        assert set(data_type_registry.provider_urls(connection)) == {"twelvedata", "mfapi", "yahoo", "fmp", "uex"}
-    assert set(found) == {DAILY, QUOTE, "commodity_price", "fund_close", FX, NAV}
+        assert set(data_type_registry.provider_urls(connection)) == {
+            "twelvedata",
+            "mfapi",
+            "yahoo",
+            "fmp",
+            "uex",
+        }
+    assert set(found) == {DAILY, QUOTE, "fund_close", FX, NAV}
     added = found["fund_close"]
     assert (added.fetcher, added.default_ttl_minutes, added.table_name) == (
         Fetcher.NAV,
@@ -199,7 +205,7 @@ def test_b1_a_type_that_holds_data_is_not_deleted(core: Core, holds: str) -> Non
     assert "cannot be deleted. Retire it instead: " in words
     core.rows(words.split("instead: ")[1])
     active = core.rows("SELECT data_type FROM pricing.data_type_registry WHERE is_active ORDER BY 1")
-    assert [row.data_type for row in active] == ["commodity_price", DAILY, QUOTE, FX, NAV]
+    assert [row.data_type for row in active] == ["equity_daily", "equity_quote", "fx_rate", "mf_nav"]
     assert {"price_history_crypto_quote", "latest_price_crypto_quote"} <= relations(core)
 
 

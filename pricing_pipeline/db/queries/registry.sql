@@ -42,7 +42,7 @@ WHERE r.is_active AND p.is_active AND k.is_active GROUP BY 1 ORDER BY 1;
 -- name: add_instrument
 -- One instrument of the sample; it is known, so it counts as verified.
 INSERT INTO pricing.instruments (asset_class, symbol, name, currency, scale, verified_at)
-VALUES (:asset_class, :symbol, :name, nullif(:currency, ''), CAST(:scale AS smallint), pricing.clock()) ON CONFLICT DO NOTHING;
+VALUES (:asset_class, :symbol, :name, :currency, CAST(:scale AS smallint), pricing.clock()) ON CONFLICT DO NOTHING;
 
 -- name: retired
 -- Every retired data type.
