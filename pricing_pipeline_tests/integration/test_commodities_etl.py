@@ -122,7 +122,10 @@ def test_c4_prices_on_demand_are_those_of_the_list(table: Table) -> None:
     table.wait(60)
     call = table.core.claim_one("uex")
     assert sorted(call.symbols) == ["UEX:15", "UEX:6"]
-    tally = settling.settle_answer(table.core.engine, call, table.client.make(call, call.symbols))
+    fetched = table.client.fetch(
+        call.fetcher, call.symbols, now=call.claimed_at, asset_class=call.asset_class
+    )
+    tally = settling.settle_answer(table.core.engine, call, fetched)
     assert (tally.failed, tally.added, tally.revised) == (0, 0, 0)
     assert table.rows() == before
 
