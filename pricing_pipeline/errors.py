@@ -90,6 +90,14 @@ class UnknownSymbol(PricingError):
     """No instrument of this symbol is known."""
 
 
+class UnknownCommodity(PricingError):
+    """There is no such commodity."""
+
+
+class UnknownTerminal(PricingError):
+    """There is no such terminal."""
+
+
 class UnknownDemand(PricingError):
     """The user does not watch this, or has never held it."""
 

@@ -13,9 +13,9 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from pricing_pipeline.env_file import env_file, read_env_file, refuse
@@ -148,6 +148,18 @@ class Settings(BaseSettings):
     """API key of Headout, named `default`; needed without the sandbox once anything is routed to it."""
     headout_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
     """Further keys of Headout, `name=secret,name=secret`; each has rate limits of its own."""
+    uex_api_key: SecretStr | None = None
+    """API key of UEX, named `default`; needed without the sandbox once anything is routed to it."""
+    uex_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    """Further keys of UEX, `name=secret,name=secret`; each has rate limits of its own."""
+    uex_request_delay_ms: int | None = Field(
+        None,
+        ge=0,
+        le=3_600_000,
+        validation_alias=AliasChoices("PRICING_UEX_REQUEST_DELAY_MS", "UEX_REQUEST_DELAY_MS"),
+    )
+    """Milliseconds between two calls to UEX. `up` and `db upgrade` write it into `data_collectors`; unset, that row
+    counts, which begins with 500."""
     user_agent: Annotated[str | None, BeforeValidator(_agent)] = None
     """User-Agent of the calls to providers; `pricing-pipeline/VERSION` when unset."""
     master_key: SecretStr | None = None
@@ -179,9 +191,9 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
         settings = _settings_of(frozenset(os.environ.items()))
     except ValidationError as error:
         faults = "; ".join(
-            f"PRICING_{str(e['loc'][0]).upper()}={e.get('input')!r}: {e['msg']}"
+            f"{_variable(e)}={e.get('input')!r}: {e['msg']}"
             if not re.search("url|key|agent|token|secret", str(e["loc"][0]))
-            else f"PRICING_{str(e['loc'][0]).upper()}: {e['msg']}"
+            else f"{_variable(e)}: {e['msg']}"
             for e in error.errors()
         )
         raise SettingsError(f"{faults}. {_where_to_look()}") from None
@@ -198,6 +210,12 @@ def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
 def _settings_of(environment: frozenset[tuple[str, str]]) -> Settings:
     """The settings of an environment. Reading them takes ten milliseconds, and each tick of a sensor asks often."""
     return Settings()
+
+
+def _variable(fault: Mapping[str, Any]) -> str:
+    """The variable of a fault, whose place is a field, or the variable itself if it has a name of its own."""
+    name = str(fault["loc"][0]).upper()
+    return name if name.removeprefix(_PREFIX).startswith("UEX_REQUEST") else f"{_PREFIX}{name}"
 
 
 def load_settings_as_guest() -> Settings:

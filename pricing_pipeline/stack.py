@@ -38,7 +38,7 @@ from pricing_pipeline.processes.supervisor import Supervisor
 from pricing_pipeline.processes.web_guard import in_url, ui_token
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import configured_keys
-from pricing_pipeline.registry import data_type_registry, plans
+from pricing_pipeline.registry import data_type_registry, plans, provider_rules
 from pricing_pipeline.settings import Settings, keep_kind
 
 ROOT = Path(__file__).parents[1]
@@ -73,6 +73,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         keep_kind(settings)
         if sample.load(owner, demo=demo, in_use=settings.sandbox):
             say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
+        provider_rules.apply_settings(owner, settings)
         if not settings.sandbox:
             _say_who_is_asked(settings, worker, say)
         environment = _environment(settings, worker, dagster, sandbox_port)

@@ -24,7 +24,7 @@ from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline.errors import DatabaseError, SettingsError, SupervisorError
 from pricing_pipeline.keys import master_keys
 from pricing_pipeline.processes.home import lock_home, prepare_home, running_pid
-from pricing_pipeline.registry import calendars
+from pricing_pipeline.registry import calendars, provider_rules
 from pricing_pipeline.settings import Settings, load_settings
 
 
@@ -34,6 +34,7 @@ def upgrade(*, as_json: bool) -> None:
     url = owner_url(settings)
     try:
         migrate.upgrade(url)
+        provider_rules.apply_settings(url, settings)
         with open_engine(settings) as engine:
             # A newer library may know more of next year's holidays.
             calendars.extend(engine, again=True)

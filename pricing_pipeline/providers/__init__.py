@@ -11,6 +11,7 @@ from pricing_pipeline.providers.headout import Headout
 from pricing_pipeline.providers.mfapi import MfApi
 from pricing_pipeline.providers.octo import Octo
 from pricing_pipeline.providers.twelvedata import TwelveData
+from pricing_pipeline.providers.uex import Uex
 from pricing_pipeline.providers.yahoo import Yahoo
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
@@ -21,6 +22,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
         "yahoo": Yahoo(),
         "octo": Octo(),
         "headout": Headout(),
+        "uex": Uex(),
     }
 )
 """Provider by its name in `data_collectors`."""

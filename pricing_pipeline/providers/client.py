@@ -8,13 +8,13 @@ in the request's header. Other modules decide on rate limits, quotas and retries
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from pydantic import SecretStr
 
@@ -85,6 +85,9 @@ _LARGE_BODY = 256 * 1024
 
 # Headers about limits; other headers (cookies, edge ids) are not kept.
 _LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +231,41 @@ class ProviderClient:
             raise SettingsError(f"{self.provider.name} has no search; {', '.join(SEARCHES)} have one.")
         search = SEARCHES[self.provider.name]
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES)
-        response, _ = self._send(search.build(words), self._key(key_name), most)
-        response = self._without_key(response, has_texts=True)
-        try:
-            listings = search.read(response, now or datetime.now(UTC))
-        except ProviderError as error:
-            raise self._settled(error, response.status, response.wire_bytes) from None
-        shown = shown_limit(response.headers, is_refused=False)
-        receipt = Receipt(response.status, response.wire_bytes, units_left(response.headers), shown=shown)
+        listings, receipt = self.read(
+            search.build(words), search.read, now=now, key_name=key_name, most_bytes=most, has_texts=True
+        )
         return Searched([replace(one, name=self.hide_keys(one.name)) for one in listings], receipt)
+
+    def read(
+        self,
+        request: Request,
+        reader: Callable[[Response, datetime], T],
+        *,
+        now: datetime | None = None,
+        key_name: str = DEFAULT_KEY_NAME,
+        most_bytes: int | None = None,
+        has_texts: bool = False,
+    ) -> tuple[T, Receipt]:
+        """One call for something that is of no symbol, such as a search or a list; what `reader` reads, and its cost.
+
+        Raises ProviderError as `fetch` does. Of an answer with texts every form of a key is blotted out.
+        """
+        response, unannounced = self._send(request, self._key(key_name), most_bytes or self._max_bytes)
+        with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
+            response = self._without_key(response, has_texts=has_texts)
+            try:
+                content = reader(response, now or datetime.now(UTC))
+            except ProviderError as error:
+                raise self._settled(error, response.status, response.wire_bytes) from None
+            except Exception as error:  # the reader's own fault; the received bytes are booked anyway
+                message = self.hide_keys(f"reading the answer of {self.provider.name} failed: {error!r}")
+                raise ClientFault(
+                    message, http_status=response.status, wire_bytes=response.wire_bytes
+                ) from error
+        shown = shown_limit(response.headers, is_refused=False)
+        left = units_left(response.headers)
+        receipt = Receipt(response.status, response.wire_bytes, left, shown=shown, is_unannounced=unannounced)
+        return content, receipt
 
     def _fetch(
         self,

@@ -286,7 +286,7 @@ def settle_failed(
     is_owned: bool = True,
 ) -> None:
     """Close a failed call that has no task, as `settle` does, and pause the key if it was refused."""
-    kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
+    kind = kind_of(error)
     status, wire_bytes = getattr(error, "http_status", None), getattr(error, "wire_bytes", 0)
     shown = error.shown if isinstance(error, Throttled) else None
     receipt = Receipt(status, wire_bytes, kind=kind, error=message, shown=shown)
@@ -294,6 +294,11 @@ def settle_failed(
     if isinstance(error, Throttled | KeyRefused):
         pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
         throttle(connection, provider, key_name, pause, message)
+
+
+def kind_of(error: PricingError) -> FailureKind | None:
+    """The kind of an error that is the fault of the provider or of its key; None for all others."""
+    return next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
 
 
 def key_states(connection: Connection, provider: str) -> dict[str, KeyState]:

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from sqlalchemy import Connection, Engine
 
+from pricing_pipeline.commodities import storage as commodities
 from pricing_pipeline.domain.answers import Answer, Stored, SymbolFailure
 from pricing_pipeline.domain.calls import Call, Preparation
 from pricing_pipeline.domain.data_types import Contents
@@ -38,7 +39,11 @@ class Preparing(Storage, Protocol):
         """What the call needs of what is stored; only reads."""
 
 
-STORAGES: Mapping[Contents, Storage] = {Contents.DOCUMENTS: documents, Contents.INVENTORY: inventory}
+STORAGES: Mapping[Contents, Storage] = {
+    Contents.DOCUMENTS: documents,
+    Contents.INVENTORY: inventory,
+    Contents.COMMODITIES: commodities,
+}
 
 
 def prepare(engine: Engine, call: Call) -> Preparation:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import UnknownRule
+from pricing_pipeline.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,18 @@ def change_provider(connection: Connection, provider: str, changes: Mapping[str,
     """Change how a provider is called: columns of pricing.data_collectors by their names; others stay."""
     parameters = {"provider": provider, "changes": json.dumps(changes)}
     connection.execute(query("registry.change_provider"), parameters)
+
+
+def apply_settings(owner_url: str, settings: Settings) -> None:
+    """Write what the environment says about a provider into its row, as its owner. Without the row nothing happens."""
+    if settings.uex_request_delay_ms is None:
+        return
+    engine = make_engine(owner_url, pool_size=1)
+    try:
+        with engine.begin() as connection:
+            change_provider(connection, "uex", {"request_delay_ms": settings.uex_request_delay_ms})
+    finally:
+        engine.dispose()
 
 
 def batches(connection: Connection, provider: str) -> list[Batch]:

@@ -11,6 +11,10 @@ INSERT INTO pricing.data_collectors (provider, description, base_url, max_in_fli
     -- OCTO is a standard: the address is that of the partner whose products are asked for.
     ('octo',       'A partner that follows OCTO: tours and activities', 'https://api.ventrata.com/octo', 2, 60),
     ('headout',    'Headout: tours and activities', 'https://www.headout.com/api/public/v1', 2, 60);
+-- It names no limits either: these were seen with one account.
+INSERT INTO pricing.data_collectors
+    (provider, description, base_url, max_in_flight, request_delay_ms, throttle_pause_seconds) VALUES
+    ('uex', 'UEX: prices of commodities in a game, by terminal', 'https://api.uexcorp.space/2.0', 1, 500, 5);
 
 INSERT INTO pricing.provider_limits (provider, name, units, window_seconds) VALUES
     ('twelvedata', 'minute', 2000, 60),
@@ -18,7 +22,9 @@ INSERT INTO pricing.provider_limits (provider, name, units, window_seconds) VALU
     ('yahoo',      'minute', 60, 60),
     ('fmp',        'minute', 300, 60),
     ('octo',       'minute', 30, 60),
-    ('headout',    'minute', 30, 60);
+    ('headout',    'minute', 30, 60),
+    ('uex',        'minute', 10, 60);
+INSERT INTO pricing.provider_limits (provider, name, units, day_timezone) VALUES ('uex', 'day', 14400, 'UTC');
 
 INSERT INTO pricing.provider_capabilities
     (provider, fetcher, batch_size, window_batch_size, units_per_call, units_per_symbol, max_window_days, bytes_per_day,
@@ -40,7 +46,8 @@ INSERT INTO pricing.provider_capabilities
     ('octo',       'product',          1, 1, 1, 0, 1, 0, true),
     ('octo',       'slots',            1, 1, 1, 0, 366, 8000, true),
     ('headout',    'product',          1, 1, 1, 0, 1, 0, false),
-    ('headout',    'slots',            1, 1, 1, 0, 366, 8000, false);
+    ('headout',    'slots',            1, 1, 1, 0, 366, 8000, false),
+    ('uex',        'terminal_prices', 10, 1, 1, 0, 1, 0, true);
 
 -- mfapi has one list of the latest NAVs of all schemes, some 10 MB (1 MB packed). It is worth that from where single calls
 -- would take two minutes, at four a second.

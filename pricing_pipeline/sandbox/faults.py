@@ -20,10 +20,11 @@ from pricing_pipeline.sandbox.calls import ProviderCall, Reply
 PRICE_FIELDS = frozenset(
     {"open", "high", "low", "close", "price", "rate", "nav", "previous_close", "regularMarketPrice"}
     | {"original", "retail", "net", "originalPrice"}
+    | {"price_buy", "price_sell"}
 )
 _DAYS = frozenset({"date", "datetime"})
 _DAY_LENGTH = 10
-STAMP_FIELDS = frozenset({"timestamp", "last_quote_at", "regularMarketTime"})
+STAMP_FIELDS = frozenset({"timestamp", "last_quote_at", "regularMarketTime", "date_modified"})
 _PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Please wait.</body></html>\n"
 )

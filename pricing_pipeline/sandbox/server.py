@@ -6,6 +6,7 @@
 /fmp/...          as https://financialmodelingprep.com/stable/..., also below /fmp/stable
 /octo/...         as a partner that follows OCTO
 /headout/...      as https://www.headout.com/api/public/v1/...
+/uex/...          as https://api.uexcorp.space/2.0/..., also below /uex/2.0
 /_sandbox/...     control and audit
 """
 

@@ -24,6 +24,7 @@ from pricing_pipeline.sandbox.recordings import Recordings
 from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.slots import Tours
 from pricing_pipeline.sandbox.twelvedata import TwelveData
+from pricing_pipeline.sandbox.uex import Uex
 from pricing_pipeline.sandbox.yahoo import Yahoo
 
 Clock = Callable[[], datetime]
@@ -41,7 +42,7 @@ class Sandbox:
 
     def __init__(self, settings: SandboxSettings, clock: Clock = system_clock) -> None:
         market = Market(settings.seed, settings.market_hours)
-        dialects = (TwelveData, MfApi, Yahoo, Fmp)
+        dialects = (TwelveData, MfApi, Yahoo, Fmp, Uex)
         self.tours = Tours(settings.seed)
         partners = (Octo(settings, self.tours), Headout(settings, self.tours))
         providers: tuple[Provider, ...] = (*(dialect(settings, market) for dialect in dialects), *partners)

@@ -52,6 +52,12 @@ class SandboxSettings:
     """Of OCTO and Headout; as for Twelve Data, the text alone or with a hyphen and a name."""
     partner_calls_per_minute: int | None = 30
     """Of each of the two, by key."""
+    uex_key: str = field(default=DEFAULT_KEY, repr=False)
+    """As for Twelve Data, the text alone or with a hyphen and a name."""
+    uex_calls_per_minute: int | None = 10
+    uex_calls_per_day: int | None = 14_400
+    uex_patch_days: int = 90
+    """Days between two versions of the game."""
     latency_ms: int = 0
     """Added to every provider call."""
     error_style: Literal["status", "body"] = "status"
@@ -80,6 +86,9 @@ class SandboxSettings:
             ("fmp_calls_per_minute", 1),
             ("fmp_calls_per_day", 1),
             ("partner_calls_per_minute", 1),
+            ("uex_calls_per_minute", 1),
+            ("uex_calls_per_day", 1),
+            ("uex_patch_days", 1),
             ("latency_ms", 0),
             ("log_memory", 1),
         ):
@@ -94,7 +103,7 @@ class SandboxSettings:
             )
         if not 0 <= self.port <= 65535:
             raise SettingsError(f"sandbox setting port={self.port} is no TCP port; give one from 0 to 65535.")
-        for name in ("twelvedata_key", "fmp_key", "partner_key"):
+        for name in ("twelvedata_key", "fmp_key", "partner_key", "uex_key"):
             if not getattr(self, name):
                 raise SettingsError(f"sandbox setting {name} is empty; give the key that clients will send.")
         if not _is_loopback(self.host):

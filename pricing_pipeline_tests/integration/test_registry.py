@@ -66,7 +66,13 @@ def test_b1_python_adds_and_lists_types(core: Core) -> None:
     with core.engine.connect() as connection:
         found = {kind.data_type: kind for kind in data_type_registry.active_data_types(connection)}
         assert not data_type_registry.is_empty(connection)
-        assert set(data_type_registry.provider_urls(connection)) == {"twelvedata", "mfapi", "yahoo", "fmp"}
+        assert set(data_type_registry.provider_urls(connection)) == {
+            "twelvedata",
+            "mfapi",
+            "yahoo",
+            "fmp",
+            "uex",
+        }
     assert set(found) == {DAILY, QUOTE, "fund_close", FX, NAV}
     added = found["fund_close"]
     assert (added.fetcher, added.default_ttl_minutes, added.table_name) == (

@@ -86,6 +86,8 @@ def test_a_reader_writes_nothing(reader: tuple[str, Login], connection: Login) -
         "universe",
         "calls",
         "operation_status",
+        "trade_routes",
+        "game_version_in_play",
     }  # unions, a choice, a join, counts
     for table in set(relations(connection, "rpv")) - nobody_can:
         refuses(session, f"DELETE FROM pricing.{table}")

@@ -21,7 +21,7 @@ from pricing_pipeline_tests.fixtures.dagster import Stage
 from pricing_pipeline_tests.fixtures.home import running_in
 
 TYPES = (DAILY, QUOTE, FX, NAV)
-PROVIDERS = {dg.AssetKey(["provider", name]) for name in ("mfapi", "twelvedata", "yahoo", "fmp")}
+PROVIDERS = {dg.AssetKey(["provider", name]) for name in ("mfapi", "twelvedata", "yahoo", "fmp", "uex")}
 SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
 
 

@@ -347,6 +347,29 @@ _PRODUCTS, _NO_PRODUCTS = (
     ("", " ", "..", "A/B", "A B", "A\n", "\u00c4", "A" * 65),
 )
 _NUMBERS, _NO_NUMBERS = ("5001", "5002", "512"), ("", "OCT-1001", "-1", "1/2", "\u0661", "1" * 19)
+
+
+def _uex(asked: Sequence[str], values: Sequence[Value]) -> object:
+    rows = [
+        {
+            "id_terminal": literal(one.symbol),
+            "id_commodity": 33,
+            "commodity_name": "Gold",
+            "commodity_code": "GOLD",
+            "terminal_name": f"Terminal {one.symbol}",
+            "price_buy": 0,
+            "price_sell": 6173,
+            "scu_buy": 0,
+            "scu_sell": 1206,
+            "status_sell": 4,
+            "game_version": "4.1",
+            "date_modified": OF_QUOTES,
+        }
+        for one in values
+    ]
+    return {"status": "ok", "http_code": 200, "message": "", "data": rows}
+
+
 _SHARES = ("AAPL", "IBM", "MSFT")
 _NO_SHARES = ("", " ", "A B", "A,B", "A\nB", "Ä", "A" * 65, "AAPL\0")
 _SCHEMES = ("118632", "119551", "125497")
@@ -393,5 +416,15 @@ SAMPLES = (
         *("headout", Fetcher.SLOTS, _NUMBERS, _NO_NUMBERS, _headout_slots),
         names_symbol=False,
         known={symbol: {"options": ["17"], "categories": {}} for symbol in _NUMBERS},
+    ),
+    Sample(
+        *(
+            "uex",
+            Fetcher.TERMINAL_PRICES,
+            ("12", "89", "75"),
+            ("", "AAPL", "0", "1/../2", "-1", "1,2", "1" * 10),
+            _uex,
+        ),
+        currency=None,
     ),
 )

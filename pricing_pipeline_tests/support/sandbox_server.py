@@ -31,6 +31,7 @@ class RunningSandbox:
         self.fmp_url = f"{url}/fmp"
         self.octo_url = f"{url}/octo"
         self.headout_url = f"{url}/headout"
+        self.uex_url = f"{url}/uex"
         self.key = sandbox.settings.twelvedata_key
         self.sandbox = sandbox
         self._client = client

@@ -51,7 +51,10 @@ _IMPORTS = frozenset(
         *("itertools", "operator", "pydantic", "re", "string", "typing", "zoneinfo"),
         *(
             f"pricing_pipeline.domain.{module}"
-            for module in ("answers", "bars", "calls", "data_types", "inventory", "observations", "windows")
+            for module in (
+                *("answers", "bars", "calls", "commodities", "data_types", "inventory", "observations"),
+                "windows",
+            )
         ),
         "pricing_pipeline.errors",
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.noise"),
@@ -66,7 +69,7 @@ _IMPORTS = frozenset(
         ),
     }
 )
-_VALUES = frozenset({"Observation", "Document", "Product", "Slot", "bar_of", "plain_bars"})
+_VALUES = frozenset({"Observation", "Document", "Product", "Slot", "CommodityPrice", "bar_of", "plain_bars"})
 _REACHES = "reaches what these rules cannot see"
 _NAMES = {
     **dict.fromkeys(("Any", "cast"), "turns off the type check that makes a parser validate what it reads"),

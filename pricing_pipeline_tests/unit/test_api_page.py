@@ -74,6 +74,11 @@ OVER_HTTP = {
         "show": "GET products/{symbol}",
         "availability": "GET products/{symbol}/availability",
     },
+    "commodity": {
+        "list": "GET commodities",
+        "show": "GET commodities/{slug}/prices",
+        "routes": "GET trade-routes",
+    },
     "backfill": {
         "start": "POST backfills",
         "list": "GET backfills",

@@ -58,8 +58,10 @@ def sandbox(
         int, typer.Option(help="FMP's plan; 250 is the free one, 0 for no cap.")
     ] = 0,
     fmp_plan: Annotated[FmpPlan, typer.Option(help="Everything, or what the free plan has.")] = FmpPlan.FULL,
+    uex_calls_per_minute: Annotated[int, typer.Option(help="UEX's plan; 0 for no cap.")] = 10,
+    uex_calls_per_day: Annotated[int, typer.Option(help="UEX's plan; 0 for no cap.")] = 14_400,
     key: Annotated[
-        str, typer.Option(help="The key that clients of Twelve Data, FMP, OCTO and Headout must send.")
+        str, typer.Option(help="The key that clients of Twelve Data, FMP, OCTO, Headout and UEX must send.")
     ] = "sandbox-key",
     latency_ms: Annotated[int, typer.Option(help="Added to every provider call.")] = 0,
     seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
@@ -92,6 +94,9 @@ def sandbox(
         twelvedata_key=key,
         fmp_key=key,
         partner_key=key,
+        uex_calls_per_minute=uex_calls_per_minute or None,
+        uex_calls_per_day=uex_calls_per_day or None,
+        uex_key=key,
         latency_ms=latency_ms,
         seed=seed,
         market_hours=market_hours.value,

@@ -1,0 +1,147 @@
+"""Read commodities: what there is, what it costs where, and what can be earned. Nothing here asks for anything.
+
+Prices are in whole units of the game's money, amounts in SCU, times in UTC. Ages count from the source's time of a
+price, or from when it was recorded where the source has no time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import UnknownCommodity, UnknownTerminal
+
+
+@dataclass(frozen=True, slots=True)
+class CommodityLine:
+    """A commodity, and where it is traded in the version of the game that people play.
+
+    `sold_at` terminals sell it to players, for `cheapest` at least; `bought_at` take it, for `dearest` at most.
+    """
+
+    commodity_id: int
+    name: str
+    code: str | None
+    slug: str | None
+    kind: str | None
+    is_available: bool
+    sold_at: int
+    cheapest: int | None
+    bought_at: int
+    dearest: int | None
+    newest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A commodity by one of its names."""
+
+    commodity_id: int
+    name: str
+    code: str | None
+    slug: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PriceLine:
+    """What one terminal says about a commodity. `is_of_other_version`: not of the version that people play now."""
+
+    symbol: str
+    terminal: str
+    code: str | None
+    system: str | None
+    place: str | None
+    is_available: bool
+    buy: int | None
+    sell: int | None
+    stock: int | None
+    demand: int | None
+    game_version: str | None
+    is_of_other_version: bool
+    modified_at: datetime | None
+    recorded_at: datetime
+    provider: str
+    age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TradeRoute:
+    """Buy at one terminal, sell at another. `total` is what the whole `quantity` earns, None if that is unknown."""
+
+    commodity: str
+    slug: str | None
+    from_symbol: str
+    from_terminal: str
+    from_system: str | None
+    to_symbol: str
+    to_terminal: str
+    to_system: str | None
+    buy: int
+    sell: int
+    margin: int
+    margin_percent: Decimal
+    stock: int | None
+    demand: int | None
+    quantity: int | None
+    total: Decimal | None
+    game_version: str | None
+    age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The version of the game that people play, and when a provider last confirmed prices of a terminal."""
+
+    game_version: str | None
+    fetched_at: datetime | None
+
+
+def commodities(connection: Connection) -> list[CommodityLine]:
+    """All commodities, by name."""
+    return [CommodityLine(**row) for row in connection.execute(query("commodities.all")).mappings()]
+
+
+def find(connection: Connection, word: str) -> Found:
+    """The commodity of a slug, code, name or number. Raises UnknownCommodity."""
+    row = connection.execute(query("commodities.find"), {"word": word}).mappings().one_or_none()
+    if row is None:
+        raise UnknownCommodity(
+            f"no commodity is called {word!r}. `pricing-pipeline commodity list` shows all; "
+            "`pricing-pipeline commodity sync` reads them."
+        )
+    return Found(**row)
+
+
+def find_terminal(connection: Connection, word: str) -> str:
+    """The symbol of the terminal of a symbol, code or name. Raises UnknownTerminal."""
+    row = connection.execute(query("commodities.find_terminal"), {"word": word}).one_or_none()
+    if row is None:
+        raise UnknownTerminal(
+            f"no terminal is called {word!r}. `pricing-pipeline instrument list --asset-class commodity` shows all."
+        )
+    return str(row.symbol)
+
+
+def prices(connection: Connection, commodity_id: int, as_of: datetime | None = None) -> list[PriceLine]:
+    """Where a commodity is traded, as it is believed now or was believed at a moment (aware)."""
+    parameters = {"commodity_id": commodity_id, "as_of": as_of}
+    return [
+        PriceLine(**row) for row in connection.execute(query("commodities.prices"), parameters).mappings()
+    ]
+
+
+def trade_routes(connection: Connection, from_symbol: str | None, at_most: int) -> list[TradeRoute]:
+    """The best routes, or those that begin at one terminal: the highest total first."""
+    parameters = {"from_symbol": from_symbol, "at_most": at_most}
+    return [
+        TradeRoute(**row) for row in connection.execute(query("commodities.routes"), parameters).mappings()
+    ]
+
+
+def state(connection: Connection) -> State:
+    """How new all of it is."""
+    return State(**connection.execute(query("commodities.state")).mappings().one())

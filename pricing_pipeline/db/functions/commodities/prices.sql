@@ -1,0 +1,144 @@
+-- Prices of commodities: storing what a provider answered, and reading it as it is or was believed.
+
+CREATE OR REPLACE FUNCTION pricing.go_live(wanted_version text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    IF EXISTS (SELECT FROM pricing.game_versions v WHERE v.version = wanted_version AND v.live_since IS NOT NULL AND v.live_until IS NULL) THEN
+        RETURN false;
+    END IF;
+    UPDATE pricing.game_versions v SET live_until = greatest(now_, v.live_since) WHERE v.live_since IS NOT NULL AND v.live_until IS NULL;
+    INSERT INTO pricing.game_versions AS v (version, seen_at, live_since) VALUES (wanted_version, now_, now_)
+    ON CONFLICT (version) DO UPDATE SET live_since = excluded.live_since, live_until = NULL;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION pricing.go_live(text) IS
+    'Notes that people now play this version of the game; false if they did before. Prices of other versions stay, and are of an older version from now on.';
+
+
+CREATE OR REPLACE FUNCTION pricing.merge_commodity_prices(
+    from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[],
+    symbols text[], commodity_ids bigint[], names text[], codes text[], slugs text[],
+    buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamptz[])
+RETURNS TABLE (symbol text, added bigint, revised bigint, is_stale_source boolean)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    live text;
+BEGIN
+    INSERT INTO pricing.game_versions (version, seen_at)
+    SELECT DISTINCT v.version, now_ FROM unnest(versions) AS v (version) WHERE v.version IS NOT NULL ORDER BY 1
+    ON CONFLICT DO NOTHING;
+    INSERT INTO pricing.terminals (symbol, name, code, recorded_at, call_id)
+    SELECT t.symbol, coalesce(t.name, t.symbol), t.code, now_, from_call
+    FROM unnest(terminals, terminal_names, terminal_codes) AS t (symbol, name, code) ORDER BY 1
+    ON CONFLICT DO NOTHING;
+    INSERT INTO pricing.commodities (commodity_id, name, code, slug, recorded_at, call_id)
+    SELECT DISTINCT ON (c.id) c.id, c.name, c.code, coalesce(c.slug, pricing.slug_of(c.name)), now_, from_call
+    FROM unnest(commodity_ids, names, codes, slugs) AS c (id, name, code, slug)
+    WHERE NOT EXISTS (SELECT FROM pricing.commodities x WHERE x.commodity_id = c.id) ORDER BY c.id, c.code, c.slug
+    ON CONFLICT DO NOTHING;
+    -- Whoever stores prices of a terminal has it alone, or two could keep one old price twice.
+    PERFORM FROM pricing.terminals t WHERE t.symbol = ANY (terminals) ORDER BY t.symbol FOR NO KEY UPDATE;
+    now_ := greatest(now_, pricing.clock());
+    SELECT v.version INTO live FROM pricing.game_version_in_play v;
+    RETURN QUERY
+    WITH said AS MATERIALIZED (
+        SELECT u.symbol, u.commodity_id, u.buy, u.sell, u.stock, u.demand, u.version, u.modified_at
+        FROM unnest(symbols, commodity_ids, buys, sells, stocks, demands, versions, stamps)
+            AS u (symbol, commodity_id, buy, sell, stock, demand, version, modified_at)),
+    compared AS MATERIALIZED (
+        SELECT s.symbol, s.commodity_id, s.buy, s.sell, s.stock, s.demand, s.modified_at, p.symbol IS NOT NULL AS is_known,
+               -- A list that names no version: what the source has not touched since is of the version that it was of.
+               coalesce(s.version, CASE WHEN p.symbol IS NOT NULL AND s.modified_at IS NOT DISTINCT FROM p.modified_at
+                                         AND (s.buy, s.sell, s.stock, s.demand) IS NOT DISTINCT FROM (p.buy, p.sell, p.stock, p.demand)
+                                        THEN p.game_version ELSE live END) AS version,
+               p.symbol IS NOT NULL AND p.modified_at IS NOT NULL AND coalesce(s.modified_at < p.modified_at, true)
+                   -- A patch begins anew: prices of the version that people play now are newer, whenever they are from.
+                   AND NOT coalesce(s.version = live AND s.version <> p.game_version, false) AS is_older
+        FROM said s LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id)),
+    -- A whole list of a terminal that lacks what it had: it is not traded there any more. What is of another version of the
+    -- game stays as it was.
+    withdrawn AS MATERIALIZED (
+        SELECT p.symbol, p.commodity_id, p.game_version, p.modified_at
+        FROM (SELECT t.symbol, coalesce((SELECT max(s.version) FROM said s WHERE s.symbol = t.symbol), live) AS version
+              FROM unnest(terminals, whole) AS t (symbol, is_whole) WHERE t.is_whole) reach
+        JOIN pricing.commodity_prices p ON p.symbol = reach.symbol AND p.game_version IS NOT DISTINCT FROM reach.version
+        WHERE (p.buy IS NOT NULL OR p.sell IS NOT NULL)
+          AND NOT EXISTS (SELECT FROM said s WHERE (s.symbol, s.commodity_id) = (p.symbol, p.commodity_id))),
+    news AS MATERIALIZED (
+        SELECT c.symbol, c.commodity_id, c.buy, c.sell, c.stock, c.demand, c.version, c.modified_at FROM compared c WHERE NOT c.is_older
+        UNION ALL SELECT w.symbol, w.commodity_id, NULL, NULL, NULL, NULL, w.game_version, w.modified_at FROM withdrawn w),
+    changed AS MATERIALIZED (
+        SELECT p.* FROM news n JOIN pricing.commodity_prices p USING (symbol, commodity_id)
+        WHERE (n.buy, n.sell, n.stock, n.demand, n.version, n.modified_at)
+              IS DISTINCT FROM (p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at)),
+    kept AS (
+        INSERT INTO pricing.commodity_price_revisions
+            (symbol, commodity_id, buy, sell, stock, demand, game_version, modified_at, recorded_at, provider, call_id, revised_at, revised_by)
+        SELECT c.symbol, c.commodity_id, c.buy, c.sell, c.stock, c.demand, c.game_version, c.modified_at, c.recorded_at, c.provider, c.call_id,
+               now_, from_call
+        FROM changed c WHERE c.recorded_at < now_ ORDER BY c.symbol, c.commodity_id),
+    written AS (
+        INSERT INTO pricing.commodity_prices AS p
+            (symbol, commodity_id, buy, sell, stock, demand, game_version, modified_at, recorded_at, provider, call_id)
+        SELECT n.symbol, n.commodity_id, n.buy, n.sell, n.stock, n.demand, n.version, n.modified_at, now_, from_provider, from_call
+        FROM news n
+        WHERE NOT EXISTS (SELECT FROM pricing.commodity_prices x WHERE (x.symbol, x.commodity_id) = (n.symbol, n.commodity_id))
+           OR EXISTS (SELECT FROM changed c WHERE (c.symbol, c.commodity_id) = (n.symbol, n.commodity_id))
+        ORDER BY n.symbol, n.commodity_id
+        ON CONFLICT (symbol, commodity_id) DO UPDATE
+            SET buy = excluded.buy, sell = excluded.sell, stock = excluded.stock, demand = excluded.demand,
+                game_version = excluded.game_version, modified_at = excluded.modified_at,
+                recorded_at = greatest(excluded.recorded_at, p.recorded_at), provider = excluded.provider, call_id = excluded.call_id
+        RETURNING p.symbol)
+    SELECT t.symbol,
+           (SELECT count(*) FROM written w WHERE w.symbol = t.symbol) - (SELECT count(*) FROM changed c WHERE c.symbol = t.symbol),
+           (SELECT count(*) FROM changed c WHERE c.symbol = t.symbol),
+           coalesce((SELECT bool_and(c.is_older) FROM compared c WHERE c.symbol = t.symbol), false)
+    FROM (SELECT DISTINCT u.symbol FROM unnest(terminals) AS u (symbol)) t ORDER BY t.symbol;
+END $$;
+COMMENT ON FUNCTION pricing.merge_commodity_prices(text, bigint, text[], text[], text[], boolean[], text[], bigint[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], text[], timestamptz[]) IS
+    'Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded. Per terminal: prices added and revised, and whether all of them were older than the stored ones.';
+
+
+CREATE OR REPLACE FUNCTION pricing.slug_of(name text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT nullif(pg_catalog.btrim(pg_catalog.regexp_replace(pg_catalog.lower(name), '[^a-z0-9]+', '-', 'g'), '-'), '')
+$$;
+COMMENT ON FUNCTION pricing.slug_of(text) IS 'A name as it stands in an address: Medical Supplies is medical-supplies.';
+
+
+CREATE OR REPLACE FUNCTION pricing.commodity_prices_as_of(as_of timestamptz DEFAULT NULL, only_commodity bigint DEFAULT NULL, only_terminal text DEFAULT NULL)
+RETURNS TABLE (symbol text, commodity_id bigint, buy bigint, sell bigint, stock bigint, demand bigint, game_version text,
+               modified_at timestamptz, recorded_at timestamptz, provider text, call_id bigint)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT p.symbol, p.commodity_id, p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at, p.recorded_at, p.provider, p.call_id
+    FROM pricing.commodity_prices p
+    WHERE (as_of IS NULL OR p.recorded_at <= as_of)
+      AND (only_commodity IS NULL OR p.commodity_id = only_commodity) AND (only_terminal IS NULL OR p.symbol = only_terminal)
+    UNION ALL
+    SELECT r.symbol, r.commodity_id, r.buy, r.sell, r.stock, r.demand, r.game_version, r.modified_at, r.recorded_at, r.provider, r.call_id
+    FROM pricing.commodity_price_revisions r
+    WHERE r.recorded_at <= as_of AND r.revised_at > as_of
+      AND (only_commodity IS NULL OR r.commodity_id = only_commodity) AND (only_terminal IS NULL OR r.symbol = only_terminal)
+$$;
+COMMENT ON FUNCTION pricing.commodity_prices_as_of(timestamptz, bigint, text) IS
+    'Prices as they were believed at a time (NULL = as they are now), of all commodities and terminals or of one. A row without both prices says that the commodity was not traded there any more.';
+
+
+CREATE OR REPLACE FUNCTION pricing.commodity_price_history(wanted_commodity bigint, wanted_terminal text)
+RETURNS TABLE (believed_from timestamptz, believed_until timestamptz, buy bigint, sell bigint, stock bigint, demand bigint,
+               game_version text, modified_at timestamptz, provider text, call_id bigint)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT r.recorded_at, r.revised_at, r.buy, r.sell, r.stock, r.demand, r.game_version, r.modified_at, r.provider, r.call_id
+    FROM pricing.commodity_price_revisions r WHERE (r.symbol, r.commodity_id) = (wanted_terminal, wanted_commodity)
+    UNION ALL
+    SELECT p.recorded_at, NULL, p.buy, p.sell, p.stock, p.demand, p.game_version, p.modified_at, p.provider, p.call_id
+    FROM pricing.commodity_prices p WHERE (p.symbol, p.commodity_id) = (wanted_terminal, wanted_commodity)
+    ORDER BY 1
+$$;
+COMMENT ON FUNCTION pricing.commodity_price_history(bigint, text) IS
+    'All that was ever believed of a commodity at a terminal, the oldest first. believed_until is NULL for what is believed now.';

@@ -1,0 +1,94 @@
+-- name: merge
+-- Store prices of terminals.
+SELECT symbol, added, revised, is_stale_source FROM pricing.merge_commodity_prices(
+    :provider, :call_id, CAST(:terminals AS text[]), CAST(:terminal_names AS text[]), CAST(:terminal_codes AS text[]), CAST(:whole AS boolean[]),
+    CAST(:symbols AS text[]), CAST(:commodity_ids AS bigint[]), CAST(:names AS text[]), CAST(:codes AS text[]), CAST(:slugs AS text[]),
+    CAST(:buys AS bigint[]), CAST(:sells AS bigint[]), CAST(:stocks AS bigint[]), CAST(:demands AS bigint[]), CAST(:versions AS text[]),
+    CAST(:stamps AS timestamptz[]));
+
+-- name: confirm
+-- Note that a provider has answered for these terminals, whatever it said; their instruments are known to it.
+SELECT pricing.confirm_pairs(:data_type, CAST(:symbols AS text[]), :provider, :call_id),
+       pricing.verify_instruments(:data_type, CAST(:symbols AS text[]), NULL);
+
+-- name: types
+-- The active data types of prices of terminals, by name.
+SELECT data_type FROM pricing.data_type_registry WHERE is_active AND fetcher = 'terminal_prices' ORDER BY data_type;
+
+-- name: go_live
+-- People now play this version of the game; whether that is new.
+SELECT pricing.go_live(:version);
+
+-- name: merge_terminals
+-- Store the list of terminals.
+SELECT added, revised, vanished FROM pricing.merge_terminals(
+    :call_id, :is_whole, CAST(:symbols AS text[]), CAST(:names AS text[]), CAST(:codes AS text[]), CAST(:systems AS text[]),
+    CAST(:planets AS text[]), CAST(:moons AS text[]), CAST(:places AS text[]), CAST(:available AS boolean[]), CAST(:stamps AS timestamptz[]));
+
+-- name: merge_commodities
+-- Store the list of commodities.
+SELECT added, revised, vanished FROM pricing.merge_commodities(
+    :call_id, :is_whole, CAST(:ids AS bigint[]), CAST(:names AS text[]), CAST(:codes AS text[]), CAST(:slugs AS text[]),
+    CAST(:kinds AS text[]), CAST(:available AS boolean[]));
+
+-- name: claim
+-- Take one call for a list, or learn why none may be made now, and for how long.
+SELECT refusal, wait_seconds, key_name, call_id, claimed_at
+FROM pricing.claim_etl_call(:provider, :data_type, CAST(:keys AS text[]), :who);
+
+-- name: warn
+-- Note what went wrong in an ETL.
+INSERT INTO pricing.etl_warnings (etl, run, step, kind, message, warned_at)
+VALUES (:etl, :run, :step, :kind, left(:message, 1000), pricing.clock());
+
+-- name: forget_warnings
+-- Delete warnings that are older than 90 days.
+DELETE FROM pricing.etl_warnings WHERE warned_at < pricing.clock() - interval '90 days';
+
+-- name: all
+-- Commodities by name: where each can be bought and sold now, and the best prices, in the version that people play.
+SELECT c.commodity_id, c.name, c.code, c.slug, c.kind, c.is_available AND c.vanished_at IS NULL AS is_available,
+       count(p.buy) AS sold_at, min(p.buy) AS cheapest, count(p.sell) AS bought_at, max(p.sell) AS dearest,
+       max(coalesce(p.modified_at, p.recorded_at)) AS newest_at
+FROM pricing.commodities c
+LEFT JOIN (SELECT x.* FROM pricing.commodity_prices x JOIN pricing.terminals t USING (symbol)
+           WHERE t.is_available AND t.vanished_at IS NULL
+             AND x.game_version IS NOT DISTINCT FROM (SELECT v.version FROM pricing.game_version_in_play v)) p USING (commodity_id)
+GROUP BY c.commodity_id ORDER BY lower(c.name), c.commodity_id;
+
+-- name: find
+-- The commodity of this slug, code, name or number; of several the one that is listed.
+SELECT c.commodity_id, c.name, c.code, c.slug FROM pricing.commodities c
+WHERE lower(:word) IN (c.slug, lower(c.code), lower(c.name), CAST(c.commodity_id AS text))
+ORDER BY c.slug = lower(:word) DESC, c.vanished_at IS NULL DESC, c.commodity_id LIMIT 1;
+
+-- name: find_terminal
+-- The terminal of this symbol, code or name; of several the one that is listed.
+SELECT t.symbol, t.name FROM pricing.terminals t
+WHERE lower(:word) IN (lower(t.symbol), lower(t.code), lower(t.name))
+ORDER BY lower(t.symbol) = lower(:word) DESC, t.vanished_at IS NULL DESC, t.symbol LIMIT 1;
+
+-- name: prices
+-- Prices of a commodity as believed now or at a time, the version that people play first, then the cheapest and the dearest.
+SELECT p.symbol, t.name AS terminal, t.code, t.system, coalesce(t.place, t.moon, t.planet) AS place,
+       t.is_available AND t.vanished_at IS NULL AS is_available, p.buy, p.sell, p.stock, p.demand, p.game_version,
+       p.game_version IS DISTINCT FROM v.version AS is_of_other_version, p.modified_at, p.recorded_at, p.provider,
+       extract(epoch FROM n.at - coalesce(p.modified_at, p.recorded_at))::float8 AS age_seconds
+FROM pricing.commodity_prices_as_of(CAST(:as_of AS timestamptz), :commodity_id) p JOIN pricing.terminals t USING (symbol)
+LEFT JOIN pricing.game_version_in_play v ON true
+CROSS JOIN (SELECT coalesce(CAST(:as_of AS timestamptz), pricing.clock()) AS at OFFSET 0) n
+WHERE p.buy IS NOT NULL OR p.sell IS NOT NULL
+ORDER BY is_of_other_version, p.buy NULLS LAST, p.sell DESC NULLS LAST, p.symbol;
+
+-- name: routes
+-- The best routes, or those from one terminal.
+SELECT commodity, slug, from_symbol, from_terminal, from_system, to_symbol, to_terminal, to_system, buy, sell, margin, margin_percent,
+       stock, demand, quantity, total, game_version, extract(epoch FROM pricing.clock() - oldest_at)::float8 AS age_seconds
+FROM pricing.trade_routes WHERE CAST(:from_symbol AS text) IS NULL OR from_symbol = :from_symbol
+ORDER BY total DESC NULLS LAST, margin DESC, commodity_id, from_symbol, to_symbol LIMIT :at_most;
+
+-- name: state
+-- The version of the game that people play, and since when the last prices are confirmed.
+SELECT (SELECT v.version FROM pricing.game_version_in_play v) AS game_version,
+       (SELECT max(p.fetched_at) FROM pricing.confirmed_pairs p JOIN pricing.data_type_registry r USING (data_type)
+        WHERE r.fetcher = 'terminal_prices') AS fetched_at;

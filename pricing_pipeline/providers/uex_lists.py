@@ -1,0 +1,362 @@
+"""The lists of UEX: game versions, terminals, commodities and all prices; and the rows of prices, for uex.py, too.
+
+Every answer is an envelope of status, code, message and data. Prices and amounts are whole numbers, and 0 means that
+there is none. Times are epoch seconds, and 0 means never.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from pricing_pipeline.domain.answers import FailureKind, RejectedValue, SymbolFailure
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.commodities import (
+    Commodity,
+    CommodityPrice,
+    Listed,
+    Terminal,
+    TerminalPrices,
+    symbol_of,
+)
+from pricing_pipeline.errors import KeyRefused, ProviderError, RequestRefused, SchemaDrift
+from pricing_pipeline.providers.base import (
+    Request,
+    Schema,
+    SchemaT,
+    check_key,
+    decode_json,
+    refusal,
+    safe_words,
+    throttled,
+    validate,
+    words_of,
+)
+from pricing_pipeline.providers.values import Implausible, Number, decimal_of, instant_of, spelling
+
+NAME = "uex"
+_LARGEST = 10**15
+_MOST_NAMED = 200
+_NOTHING = re.compile(r"(?:^|_)(?:not_found|nothing_found|no_[a-z_]*found|empty)$")
+"""What a refusal says when there is only nothing to tell."""
+_OUT_OF_STOCK, _FULL = 1, 7
+"""Of the source's seven states of a stock the two that make an amount of 0 a fact. In all others nobody has counted."""
+
+
+class _Envelope(Schema):
+    status: str
+    data: object
+    http_code: int | None = None
+    message: str | None = None
+
+
+class _Names(Schema):
+    """By what a row of prices is told from others."""
+
+    id_terminal: int
+    id_commodity: int
+
+
+class PriceRow(_Names):
+    """One commodity at one terminal. The list of all prices lacks codes, slugs and the version of the game."""
+
+    commodity_name: str
+    price_buy: Number
+    price_sell: Number
+    scu_buy: Number
+    scu_sell: Number
+    date_modified: int
+    commodity_code: str | None = None
+    commodity_slug: str | None = None
+    terminal_name: str | None = None
+    terminal_code: str | None = None
+    status_buy: Number | None = None
+    status_sell: Number | None = None
+    game_version: str | None = None
+
+
+class _TerminalRow(Schema):
+    id: int
+    name: str
+    type: str
+    is_available: int
+    date_modified: int
+    code: str | None = None
+    star_system_name: str | None = None
+    planet_name: str | None = None
+    moon_name: str | None = None
+    space_station_name: str | None = None
+    outpost_name: str | None = None
+    city_name: str | None = None
+
+
+class _CommodityRow(Schema):
+    id: int
+    name: str
+    code: str | None = None
+    slug: str | None = None
+    kind: str | None = None
+    is_available: int = 1
+
+
+class _Versions(Schema):
+    live: str
+    ptu: str | None = None
+
+
+def content_of(response: Response, now: datetime) -> object:
+    """The data of an answer; an empty list where it says that it has found nothing. Raises ProviderError."""
+    try:
+        body = decode_json(NAME, response)
+    except SchemaDrift as drift:
+        raise refusal(NAME, response, now=now, detail=words_of(response)) or drift from None
+    if not isinstance(body, dict) or "data" not in body:
+        raise refusal(NAME, response, now=now) or SchemaDrift(
+            "uex answered without the envelope that it promises (status, data). Nothing was stored."
+        )
+    if not 200 <= response.status < 300:
+        return _refused(body, response, now)
+    envelope = validate(_Envelope, body, "uex's answer")
+    if envelope.status != "ok" or envelope.http_code not in (None, 200):
+        if envelope.data is None and _NOTHING.search(envelope.status):
+            return []
+        raise _error(envelope.status, envelope.message, response, now)
+    return envelope.data
+
+
+def _refused(body: dict[object, object], response: Response, now: datetime) -> object:
+    status, message = (str(body.get(name) or "") for name in ("status", "message"))
+    is_empty = body["data"] is None and _NOTHING.search(status) is not None
+    if response.status == 400 and is_empty:
+        return []
+    if response.status == 400 and body["data"] is None:
+        raise _error(status, message, response, now)
+    error = refusal(NAME, response, now=now, detail=f"{status} {message}".strip())
+    assert error is not None  # noqa: S101 - for the type checker
+    raise error
+
+
+def _error(status: str, message: str | None, response: Response, now: datetime) -> ProviderError:
+    """The error of a refusal whose reason stands in the envelope."""
+    words = safe_words(f"{status} {message or ''}") or "no reason"
+    told = f"uex answered {response.status}: {words.rstrip('.')}."
+    if re.search("token|key|auth", status):
+        return KeyRefused(f"{told} {check_key(NAME)}")
+    if re.search("limit|too_many", status):
+        return throttled(told, response, now=now)
+    return RequestRefused(f"{told} The request must change; asking again will not help.")
+
+
+def text_of(words: str | None) -> str | None:
+    """A name as one printable line; None without one."""
+    return safe_words(words)[:_MOST_NAMED].strip() or None if words else None
+
+
+def time_of(seconds: int, now: datetime) -> datetime | None:
+    """The source's time; None if it says never. Raises Implausible for a time that lies ahead."""
+    return None if seconds == 0 else instant_of(seconds, now)
+
+
+def whole(raw: object, what: str) -> int:
+    """A whole number of 0 or more. Raises Implausible."""
+    value = decimal_of(raw, what)
+    if value < 0 or value != value.to_integral_value() or value > _LARGEST:
+        raise Implausible(f"{what} {spelling(raw)!r} is no whole number from 0 to {_LARGEST}")
+    return int(value)
+
+
+def _amount(raw: object, status: object, real_zero: int, what: str) -> int | None:
+    amount = whole(raw, what)
+    return amount if amount or status == real_zero else None
+
+
+def _price(row: PriceRow, now: datetime) -> CommodityPrice:
+    """What the row says. Raises Implausible."""
+    name = text_of(row.commodity_name)
+    if name is None or row.id_commodity <= 0:
+        raise Implausible(f"commodity {row.id_commodity} has no name or number")
+    buy, sell = whole(row.price_buy, "price_buy") or None, whole(row.price_sell, "price_sell") or None
+    stock = _amount(row.scu_buy, row.status_buy, _OUT_OF_STOCK, "scu_buy")
+    demand = _amount(row.scu_sell, row.status_sell, _FULL, "scu_sell")
+    return CommodityPrice(
+        row.id_commodity,
+        name,
+        text_of(row.commodity_code),
+        text_of(row.commodity_slug),
+        buy,
+        sell,
+        stock if buy else None,
+        demand if sell else None,
+        text_of(row.game_version),
+        time_of(row.date_modified, now),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTerminal:
+    """What rows say about one terminal: its prices, or why there are none, and the rows that could not be read."""
+
+    prices: TerminalPrices | None
+    failure: SymbolFailure | None
+    rejected: tuple[RejectedValue, ...]
+
+
+def terminal_of(symbol: str, rows: Sequence[object], now: datetime) -> ReadTerminal:
+    """The rows of one terminal, which are one or more. A bad row costs no other."""
+    read: dict[int, list[CommodityPrice]] = defaultdict(list)
+    rejected: list[RejectedValue] = []
+    drifts = 0
+    good: list[PriceRow] = []
+    for row in rows:
+        try:
+            valid = validate(PriceRow, row, f"uex's price at terminal {symbol}")
+            price = _price(valid, now)
+            read[price.commodity_id].append(price)
+            good.append(valid)
+        except SchemaDrift as drift:
+            drifts += 1
+            rejected.append(RejectedValue(symbol, None, str(drift), spelling(row)))
+        except Implausible as fault:
+            text = f"{row.get('commodity_name')}" if isinstance(row, dict) else ""
+            rejected.append(RejectedValue(symbol, None, f"{safe_words(text)}: {fault}", spelling(row)))
+    prices = []
+    for number in sorted(read):
+        first, *others = read[number]
+        if all(other == first for other in others):
+            prices.append(first)
+        else:
+            reason = f"commodity {number} is listed {len(others) + 1} times, with different values"
+            rejected.append(RejectedValue(symbol, None, reason, str(number), len(others) + 1))
+    if not prices:
+        kind = FailureKind.SCHEMA_DRIFT if drifts == len(rows) else FailureKind.IMPLAUSIBLE
+        reason = rejected[0].reason.rstrip(".")
+        message = f"none of the {len(rows)} prices at {symbol} can be true; the first: {reason}. Nothing was stored."
+        return ReadTerminal(None, SymbolFailure(symbol, kind, message), tuple(rejected))
+    named = good[0]
+    terminal = TerminalPrices(
+        symbol, tuple(prices), text_of(named.terminal_name), text_of(named.terminal_code), not rejected
+    )
+    return ReadTerminal(terminal, None, tuple(rejected))
+
+
+def by_terminal(rows: Sequence[object]) -> tuple[dict[str, list[object]], list[object]]:
+    """Rows by the number of their terminal, and those that name none."""
+    grouped: dict[str, list[object]] = defaultdict(list)
+    nameless: list[object] = []
+    for row in rows:
+        number = row.get("id_terminal") if isinstance(row, dict) else None
+        is_number = isinstance(number, int) and not isinstance(number, bool) and number > 0
+        (grouped[str(number)] if is_number else nameless).append(row)
+    return grouped, nameless
+
+
+def rows_of(content: object, what: str) -> list[object]:
+    """The content as the list that it must be. Raises SchemaDrift."""
+    if not isinstance(content, list):
+        raise SchemaDrift(f"uex's {what} is not the list that it promises. Nothing was stored.")
+    return content
+
+
+RowT = TypeVar("RowT")
+
+
+@dataclass(frozen=True, slots=True)
+class List(Generic[RowT]):
+    """One list: how it is asked for, and how its answer is read. `read` raises ProviderError."""
+
+    name: str
+    request: Request
+    read: Callable[[Response, datetime], RowT]
+
+
+def _read_versions(response: Response, now: datetime) -> str:
+    versions = validate(_Versions, content_of(response, now), "uex's list of game versions", place="data")
+    live = text_of(versions.live)
+    if live is None or len(live) > 40:
+        raise SchemaDrift("uex names no live version of the game. Nothing was stored.")
+    return live
+
+
+def _read_rows(
+    response: Response,
+    now: datetime,
+    what: str,
+    model: type[SchemaT],
+    make: Callable[[SchemaT, datetime], RowT | None],
+) -> Listed[RowT]:
+    """Each row of a list by itself. Raises SchemaDrift if none can be read, and for an empty list."""
+    rows = rows_of(content_of(response, now), what)
+    made: list[RowT] = []
+    faults: list[str] = []
+    for row in rows:
+        try:
+            value = make(validate(model, row, f"a row of uex's {what}"), now)
+        except (SchemaDrift, Implausible) as fault:
+            faults.append(str(fault))
+            continue
+        if value is not None:
+            made.append(value)
+    if not made:
+        reason = faults[0] if faults else "it is empty"
+        raise SchemaDrift(f"uex's {what} has nothing that can be stored: {reason}")
+    return Listed(made, faults)
+
+
+def _terminal(row: _TerminalRow, now: datetime) -> Terminal | None:
+    if not row.type.startswith("commodity"):
+        return None  # of shops, hangars and refineries there are no prices of commodities
+    name = text_of(row.name)
+    if name is None or row.id <= 0:
+        raise Implausible(f"terminal {row.id} has no name or number")
+    return Terminal(
+        row.id,
+        name,
+        text_of(row.code),
+        text_of(row.star_system_name),
+        text_of(row.planet_name),
+        text_of(row.moon_name),
+        text_of(row.space_station_name) or text_of(row.outpost_name) or text_of(row.city_name),
+        row.is_available == 1,
+        time_of(row.date_modified, now),
+    )
+
+
+def _commodity(row: _CommodityRow, now: datetime) -> Commodity:
+    name = text_of(row.name)
+    if name is None or row.id <= 0:
+        raise Implausible(f"commodity {row.id} has no name or number")
+    return Commodity(
+        row.id, name, text_of(row.code), text_of(row.slug), text_of(row.kind), row.is_available == 1
+    )
+
+
+def _read_terminals(response: Response, now: datetime) -> Listed[Terminal]:
+    return _read_rows(response, now, "list of terminals", _TerminalRow, _terminal)
+
+
+def _read_commodities(response: Response, now: datetime) -> Listed[Commodity]:
+    return _read_rows(response, now, "list of commodities", _CommodityRow, _commodity)
+
+
+def _read_prices(response: Response, now: datetime) -> Listed[TerminalPrices]:
+    """All prices, by terminals with their canonical symbols."""
+    grouped, nameless = by_terminal(rows_of(content_of(response, now), "list of all prices"))
+    read = [terminal_of(symbol_of(int(number)), rows, now) for number, rows in grouped.items()]
+    terminals = [one.prices for one in read if one.prices is not None]
+    faults = [value.reason for one in read for value in one.rejected]
+    faults += ["a price names no terminal"] * len(nameless)
+    if not terminals:
+        raise SchemaDrift(
+            f"uex's list of all prices has nothing that can be stored: {faults[0] if faults else 'it is empty'}"
+        )
+    return Listed(terminals, faults)
+
+
+GAME_VERSIONS = List("game versions", Request("/game_versions"), _read_versions)
+TERMINALS = List("terminals", Request("/terminals"), _read_terminals)
+COMMODITIES = List("commodities", Request("/commodities"), _read_commodities)
+ALL_PRICES = List("prices", Request("/commodities_prices_all"), _read_prices)

@@ -1,0 +1,206 @@
+"""The world behind the sandbox's UEX: terminals, commodities, and what they cost there at a time.
+
+Everything follows from a seed and the time. Players report each price every ten minutes to two hours. A terminal that
+sells more than it gets runs low and grows dear; one that takes more than it needs fills up and pays less. With a new
+version of the game all prices are others, and none is known until somebody has reported it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pricing_pipeline.sandbox.instruments import pick
+
+_FIRST_PATCH = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp())
+_DAY = 86_400
+
+
+class Place(NamedTuple):
+    """One terminal. A kind of `item` is a shop, which trades no commodities."""
+
+    number: int
+    code: str
+    name: str
+    kind: str
+    system: str
+    planet: str
+    moon: str | None
+    station: str | None
+    outpost: str | None
+    city: str | None
+    is_available: bool
+
+
+class Good(NamedTuple):
+    """One commodity, and what one SCU is worth."""
+
+    number: int
+    code: str
+    name: str
+    kind: str
+    worth: int
+
+    @property
+    def slug(self) -> str:
+        return self.name.lower().replace(" ", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a terminal reports about a commodity. 0 stands for nothing, as in the provider's answers."""
+
+    place: Place
+    good: Good
+    buy: int
+    sell: int
+    stock: int
+    demand: int
+    status: int
+    modified: int
+
+
+_SYSTEMS = {
+    "Stanton": ("Hurston", "Crusader", "ArcCorp", "microTech"),
+    "Pyro": ("Monox", "Bloom", "Terminus"),
+}
+_MOONS = (
+    "Lyria",
+    "Wala",
+    "Daymar",
+    "Cellin",
+    "Yela",
+    "Aberdeen",
+    "Arial",
+    "Ita",
+    "Magda",
+    "Calliope",
+    "Clio",
+)
+_CITIES = {
+    "Hurston": "Lorville",
+    "Crusader": "Orison",
+    "ArcCorp": "Area 18",
+    "microTech": "New Babbage",
+}
+_OUTPOSTS = ("Mining Area", "Salvage Yard", "Farm", "Research Outpost", "Shubin Facility")
+_GOODS = (
+    ("AGRI", "Agricium", "Metal", 2750),
+    ("ALUM", "Aluminum", "Metal", 310),
+    ("ASTA", "Astatine", "Gas", 990),
+    ("BERY", "Beryl", "Mineral", 2380),
+    ("CARB", "Carbon", "Mineral", 260),
+    ("CHLO", "Chlorine", "Gas", 190),
+    ("COPP", "Copper", "Metal", 380),
+    ("CORU", "Corundum", "Mineral", 350),
+    ("DIAM", "Diamond", "Mineral", 6600),
+    ("DIST", "Distilled Spirits", "Vice", 540),
+    ("ETAM", "Etam", "Vice", 10900),
+    ("FLUO", "Fluorine", "Gas", 280),
+    ("GOLD", "Gold", "Metal", 6100),
+    ("HELI", "Helium", "Gas", 170),
+    ("HYDR", "Hydrogen", "Gas", 120),
+    ("IODI", "Iodine", "Halogen", 340),
+    ("IRON", "Iron", "Metal", 360),
+    ("LARA", "Laranite", "Mineral", 2800),
+    ("MEDS", "Medical Supplies", "Medical", 2640),
+    ("MERC", "Mercury", "Metal", 410),
+    ("NEON", "Neon", "Vice", 8590),
+    ("PFOO", "Processed Food", "Food", 150),
+    ("QUAR", "Quartz", "Mineral", 360),
+    ("SCRA", "Scrap", "Scrap", 1700),
+    ("SILI", "Silicon", "Mineral", 220),
+    ("STIM", "Stims", "Vice", 700),
+    ("TITA", "Titanium", "Metal", 446),
+    ("TUNG", "Tungsten", "Metal", 620),
+    ("WAST", "Waste", "Waste", 20),
+    ("WIDO", "WiDoW", "Vice", 11200),
+)
+GOODS = tuple(Good(number, *good) for number, good in enumerate(_GOODS, 1))
+
+
+def _places() -> tuple[Place, ...]:
+    places: list[Place] = []
+
+    def add(kind: str, name: str, system: str, planet: str, **where: str) -> None:
+        number = len(places) + 1
+        initials = "".join(char for char in name.upper() if char.isalnum())[:3]
+        code = f"{initials}{number:02d}"
+        site = {name: where.get(name) for name in ("moon", "station", "outpost", "city")}
+        is_available = pick(f"available:{number}", 0, 20) > 0
+        places.append(Place(number, code, name, kind, system, planet, is_available=is_available, **site))
+
+    for system, planets in _SYSTEMS.items():
+        for planet in planets:
+            for number in range(1, 6):
+                station = f"{planet} L{number}"
+                add("commodity", f"Admin - {station}", system, planet, station=station)
+            if city := _CITIES.get(planet):
+                add("commodity", f"TDD - {city}", system, planet, city=city)
+                add("item", f"Shop - {city}", system, planet, city=city)
+            for number in range(2):
+                moon = _MOONS[pick(f"moon:{planet}:{number}", 0, len(_MOONS))]
+                outpost = f"{moon} {_OUTPOSTS[pick(f'outpost:{planet}:{number}', 0, len(_OUTPOSTS))]}"
+                add("commodity", outpost, system, planet, moon=moon, outpost=outpost)
+    return tuple(places)
+
+
+PLACES = _places()
+TRADING = {place.number: place for place in PLACES if place.kind == "commodity"}
+
+
+class World:
+    """The world of one sandbox. Patches come every so many days."""
+
+    def __init__(self, seed: int, patch_days: int) -> None:
+        self._seed = seed
+        self._patch_seconds = patch_days * _DAY
+
+    def version(self, at: int) -> str:
+        """The version of the game that people play."""
+        number = self._patch(at)
+        return f"4.{number // 3}.{number % 3}" if number % 3 else f"4.{number // 3}"
+
+    def _patch(self, at: int) -> int:
+        return max(at - _FIRST_PATCH, 0) // self._patch_seconds
+
+    def offers(self, place: Place, at: int) -> list[Offer]:
+        """What is known of a terminal's trade at a time, by number of the commodity."""
+        found = (self._offer(place, good, at) for good in GOODS)
+        return [offer for offer in found if offer is not None]
+
+    def _offer(self, place: Place, good: Good, at: int) -> Offer | None:
+        """A report lasts until the next one. None: not traded there, or not yet reported in this version."""
+        pair = f"{self._seed}:{place.number}:{good.number}"
+        side = pick(f"side:{pair}", 0, 5)
+        if side > 1:
+            return None
+        every = 600 * pick(f"every:{pair}", 1, 13)
+        reported = at - (at + pick(f"phase:{pair}", 0, every)) % every
+        began = _FIRST_PATCH + self._patch(at) * self._patch_seconds
+        if reported < began and began > _FIRST_PATCH:
+            return None
+        patch = self._patch(at)
+        base = good.worth * pick(f"patch:{self._seed}:{patch}:{good.number}", 80, 121) // 100
+        base = base * pick(f"place:{pair}:{patch}", 90, 111) // 100
+        fill = self._fill(pair, reported)
+        room = pick(f"room:{pair}", 2, 80) * 16
+        amount = round(room * fill)
+        status = 1 + round(6 * fill)
+        if side == 0:
+            # It sells: the less there is, the dearer.
+            price = max(1, round(base * (1.05 - 0.25 * fill)))
+            return Offer(place, good, price, 0, amount, 0, 1 if amount == 0 else max(status, 2), reported)
+        # It takes: the fuller, the less it pays.
+        price = max(1, round(base * (1.35 - 0.25 * fill)))
+        demand = room - amount
+        return Offer(place, good, 0, price, 0, demand, 7 if demand == 0 else min(status, 6), reported)
+
+    def _fill(self, pair: str, at: int) -> float:
+        """How full a stock is, from 0 to 1: a slow tide, a faster one, and chance."""
+        slow, fast = pick(f"slow:{pair}", 2, 9) * _DAY, pick(f"fast:{pair}", 3, 20) * 3600
+        tide = 0.35 * math.sin(2 * math.pi * at / slow) + 0.15 * math.sin(2 * math.pi * at / fast)
+        chance = (pick(f"chance:{pair}:{at}", 0, 1000) - 500) / 5000
+        return min(max(0.5 + tide + chance, 0.0), 1.0)

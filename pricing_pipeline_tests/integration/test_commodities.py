@@ -1,0 +1,298 @@
+"""C4: prices of commodities as they are stored: current, as of a time, by version of the game, and as routes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pricing_pipeline.commodities import storage
+from pricing_pipeline.demand import freshness
+from pricing_pipeline.domain.answers import Answer, FailureKind, Stored
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.commodities import CommodityPrice, TerminalPrices
+from pricing_pipeline.providers.fetched import Fetched
+from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh.tally import Tally
+from pricing_pipeline_tests.fixtures.core import Core, a_call
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.commodities import TYPE, UEX, add_type
+from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.storing import versions
+
+pytestmark = pytest.mark.usefixtures("still")
+
+SOURCE = datetime(2026, 11, 1, tzinfo=UTC)
+GOLD = CommodityPrice(33, "Gold", "GOLD", "gold", None, 6173, None, 1206, "4.1", SOURCE)
+STEEL = CommodityPrice(70, "Medical Supplies", None, None, 120, None, 40, None, "4.1", SOURCE)
+
+
+@pytest.fixture(autouse=True)
+def kind(core: Core) -> None:
+    add_type(core)
+
+
+def terminal(symbol: str, *prices: CommodityPrice, is_whole: bool = True) -> TerminalPrices:
+    return TerminalPrices(symbol, prices, f"Terminal {symbol}", symbol[4:], is_whole)
+
+
+def settle(core: Core, *records: TerminalPrices, empty: Sequence[str] = ()) -> Tally:
+    """One call that brings these records, stored and settled as a worker does."""
+    core.rows("UPDATE pricing.provider_limits SET units = 1000000 WHERE provider = 'uex'")
+    core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 0 WHERE provider = 'uex'")
+    core.enqueue(TYPE, *sorted({record.symbol for record in records} | set(empty)))
+    call = core.claim_one(UEX)
+    answer = Answer(records=records, empty=frozenset(empty))
+    return settling.settle_answer(core.engine, call, Fetched(answer, 200, 700))
+
+
+def store(core: Core, call: Call, record: TerminalPrices) -> list[Stored]:
+    with core.engine.begin() as connection:
+        return storage.store(connection, call, Answer(records=(record,)))
+
+
+def live(core: Core, version: str) -> None:
+    with core.engine.begin() as connection:
+        storage.store_live_version(connection, version)
+
+
+Row = tuple[int | None, int | None, int | None, int | None, str | None, datetime | None]
+
+
+def believed(core: Core, moment: datetime | None = None) -> dict[tuple[str, int], Row]:
+    rows = core.rows(
+        "SELECT symbol, commodity_id, buy, sell, stock, demand, game_version, modified_at"
+        " FROM pricing.commodity_prices_as_of(:moment)",
+        moment=moment,
+    )
+    found = {(row.symbol, row.commodity_id): tuple(row)[2:] for row in rows}
+    assert len(found) == len(rows), "one price is believed twice"
+    return found  # type: ignore[return-value]
+
+
+# --- the model ----------------------------------------------------------------------------------
+
+VERSIONS = ("4.1", "4.2")
+PRICES = st.builds(
+    lambda number, side, price, amount, version, day: CommodityPrice(
+        number,
+        f"Good {number}",
+        None,
+        None,
+        price if side == "buy" else None,
+        price if side == "sell" else None,
+        amount if side == "buy" else None,
+        amount if side == "sell" else None,
+        version,
+        None if day is None else SOURCE + timedelta(days=day),
+    ),
+    st.integers(1, 3),
+    st.sampled_from(["buy", "sell", "neither"]),
+    st.integers(1, 3),
+    st.sampled_from([None, 0, 5]),
+    st.sampled_from([None, *VERSIONS]),
+    st.sampled_from([None, 0, 1, 2]),
+)
+TERMINALS = st.builds(
+    lambda symbol, prices, is_whole: terminal(symbol, *prices, is_whole=is_whole),
+    st.sampled_from(["UEX:1", "UEX:2"]),
+    st.lists(PRICES, min_size=1, max_size=3, unique_by=lambda price: price.commodity_id),
+    st.booleans(),
+)
+STEPS = st.lists(st.one_of(st.sampled_from(VERSIONS), TERMINALS), min_size=1, max_size=12)
+
+
+@dataclass
+class Model:
+    """What is believed, by plain rules, one price after the other."""
+
+    prices: dict[tuple[str, int], Row]
+    seen: list[str]
+    live: str | None = None
+
+    @property
+    def at_play(self) -> str | None:
+        return self.live or (max(self.seen) if self.seen else None)
+
+    def store(self, said: TerminalPrices) -> int:
+        """Returns how many prices have changed or come."""
+        before = dict(self.prices)
+        self.seen += [price.game_version for price in said.prices if price.game_version]
+        live = self.at_play
+        for price in said.prices:
+            known = self.prices.get((said.symbol, price.commodity_id))
+            values = (price.buy, price.sell, price.stock, price.demand)
+            version = price.game_version
+            if version is None:
+                same = known is not None and (*known[:4], known[5]) == (*values, price.modified_at)
+                version = known[4] if same and known is not None else live
+            if known is not None and known[5] is not None:
+                is_older = price.modified_at is None or price.modified_at < known[5]
+                begins_anew = price.game_version is not None and live == price.game_version != known[4]
+                if is_older and not (begins_anew and known[4] is not None):
+                    continue
+            self.prices[said.symbol, price.commodity_id] = (*values, version, price.modified_at)
+        if said.is_whole:
+            named = [price.game_version for price in said.prices if price.game_version]
+            reach = max(named) if named else live
+            listed = {price.commodity_id for price in said.prices}
+            for (symbol, number), row in self.prices.items():
+                is_traded = row[0] is not None or row[1] is not None
+                if symbol == said.symbol and number not in listed and is_traded and row[4] == reach:
+                    self.prices[symbol, number] = (None, None, None, None, row[4], row[5])
+        return sum(self.prices[key] != before.get(key) for key in self.prices)
+
+
+@settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps=STEPS)
+def test_c4_the_store_is_what_a_plain_model_says_now_and_as_of_every_time(
+    core: Core, clock: Clock, steps: list[str | TerminalPrices]
+) -> None:
+    core.rows(
+        "TRUNCATE pricing.commodity_prices, pricing.commodity_price_revisions, pricing.terminals, pricing.commodities,"
+        " pricing.game_versions"
+    )
+    call = a_call(core.claimed("equity_quote", "AAPL"), provider=UEX, data_type=TYPE)
+    core.complete(call)
+    model, past = Model({}, []), []
+    for step in steps:
+        if isinstance(step, str):
+            live(core, step)
+            model.live = step
+            model.seen.append(step)
+        else:
+            before = versions(core, "commodity_prices")
+            (stored,) = store(core, call, step)
+            changed = model.store(step)
+            assert stored.added + stored.revised == changed, (
+                "an unchanged price was written, or a change was not"
+            )
+            after = versions(core, "commodity_prices")
+            assert len(set(after) - set(before)) == changed
+        assert believed(core) == model.prices
+        past.append((core.clock(), dict(model.prices)))
+        clock.advance(60)
+    for moment, then in past:
+        assert believed(core, moment) == then
+    assert not core.rows(
+        "SELECT FROM pricing.commodity_price_revisions a JOIN pricing.commodity_price_revisions b"
+        " USING (symbol, commodity_id) WHERE a.revised_at <> b.revised_at AND a.recorded_at < b.revised_at"
+        " AND b.recorded_at < a.revised_at"
+    ), "two revisions were believed at one time"
+
+
+# --- single cases -------------------------------------------------------------------------------
+
+
+def test_c4_zero_is_not_traded_and_never_a_price(core: Core) -> None:
+    settle(core, terminal("UEX:12", GOLD, STEEL))
+    assert believed(core) == {
+        ("UEX:12", 33): (None, 6173, None, 1206, "4.1", SOURCE),
+        ("UEX:12", 70): (120, None, 40, None, "4.1", SOURCE),
+    }
+    with pytest.raises(Exception, match="sell_is_positive"):
+        core.rows("UPDATE pricing.commodity_prices SET sell = 0")
+
+
+def test_c4_older_prices_of_the_source_change_nothing_and_confirm_nothing(core: Core, clock: Clock) -> None:
+    settle(core, terminal("UEX:12", GOLD))
+    confirmed = core.one("SELECT fetched_at FROM pricing.confirmed_pairs")
+    clock.advance(60)
+    before = versions(core, "commodity_prices")
+    tally = settle(core, terminal("UEX:12", replace(GOLD, sell=1, modified_at=SOURCE - timedelta(days=1))))
+    assert (tally.added, tally.revised, tally.failed) == (0, 0, 1)
+    assert core.tasks("UEX:12")[-1].errors[-1]["kind"] == FailureKind.STALE_SOURCE
+    assert versions(core, "commodity_prices") == before
+    assert core.one("SELECT fetched_at FROM pricing.confirmed_pairs") == confirmed
+
+
+def test_c4_a_new_version_leaves_older_prices_as_they_are_and_new_ones_begin_anew(
+    core: Core, clock: Clock
+) -> None:
+    live(core, "4.1")
+    settle(core, terminal("UEX:12", GOLD, STEEL))
+    clock.advance(3600)
+    live(core, "4.2")
+    assert {row[4] for row in believed(core).values()} == {"4.1"}
+    # Dated before: the patch has set back its time, too.
+    anew = replace(GOLD, sell=5000, game_version="4.2", modified_at=SOURCE - timedelta(days=9))
+    settle(core, terminal("UEX:12", anew))
+    assert believed(core) == {
+        ("UEX:12", 33): (None, 5000, None, 1206, "4.2", SOURCE - timedelta(days=9)),
+        ("UEX:12", 70): (120, None, 40, None, "4.1", SOURCE),
+    }
+    rows = core.rows("SELECT version, live_until IS NULL FROM pricing.game_versions ORDER BY 1")
+    assert [tuple(row) for row in rows] == [("4.1", False), ("4.2", True)]
+
+
+def test_b4_an_answer_without_a_price_confirms_and_erases_nothing(core: Core, clock: Clock) -> None:
+    settle(core, terminal("UEX:12", GOLD))
+    before, first = (
+        versions(core, "commodity_prices"),
+        core.one("SELECT fetched_at FROM pricing.confirmed_pairs"),
+    )
+    clock.advance(60)
+    settle(core, empty=["UEX:12"])
+    assert versions(core, "commodity_prices") == before
+    assert core.one("SELECT fetched_at FROM pricing.confirmed_pairs") > first
+
+
+def test_a7_viewers_of_a_terminal_keep_it_fresh_by_the_common_queue(core: Core, clock: Clock) -> None:
+    core.heartbeat("alice", (TYPE, "UEX:12"))
+    call = core.claim_one(UEX)
+    assert (call.symbols, call.asset_class) == (["UEX:12"], "commodity")
+    settling.settle_answer(core.engine, call, Fetched(Answer(records=(terminal("UEX:12", GOLD),)), 200, 700))
+    with core.engine.begin() as connection:
+        (why,) = freshness.why(connection, "UEX:12", TYPE)
+    assert why.state == "fresh"
+    assert core.enqueue_due() == 0
+    clock.advance(31 * 60)
+    core.heartbeat("alice", (TYPE, "UEX:12"))
+    assert core.enqueue_due() == 1
+    assert [task.symbol for task in core.tasks() if task.status == "pending"] == ["UEX:12"]
+
+
+# --- routes -------------------------------------------------------------------------------------
+
+
+def buying(symbol: str, price: int, stock: int | None, version: str = "4.1") -> TerminalPrices:
+    return terminal(
+        symbol, replace(GOLD, buy=price, sell=None, stock=stock, demand=None, game_version=version)
+    )
+
+
+def selling(symbol: str, price: int, demand: int | None, version: str = "4.1") -> TerminalPrices:
+    return terminal(symbol, replace(GOLD, buy=None, sell=price, demand=demand, game_version=version))
+
+
+def test_c4_routes_are_what_a_player_can_earn(core: Core) -> None:
+    live(core, "4.1")
+    settle(
+        core,
+        buying("UEX:1", 5000, 100),
+        buying("UEX:2", 5500, None),
+        buying("UEX:3", 4000, 0),
+        buying("UEX:4", 1000, 50, "4.0"),
+        selling("UEX:5", 6000, 60),
+        selling("UEX:6", 5400, None),
+        selling("UEX:7", 9000, 10, "4.0"),
+        selling("UEX:8", 9000, 10),
+        selling("UEX:9", 9000, 10),
+    )
+    core.rows("UPDATE pricing.terminals SET is_available = false WHERE symbol = 'UEX:8'")
+    core.rows("UPDATE pricing.terminals SET vanished_at = pricing.clock() WHERE symbol = 'UEX:9'")
+    routes = core.rows(
+        "SELECT from_symbol, to_symbol, margin, margin_percent, quantity, total FROM pricing.trade_routes"
+        " ORDER BY total DESC NULLS LAST, margin DESC"
+    )
+    assert [(row[0], row[1], row[2], str(row[3]), row[4], row[5]) for row in routes] == [
+        ("UEX:1", "UEX:5", 1000, "20.0", 60, 60000),
+        ("UEX:1", "UEX:6", 400, "8.0", 100, 40000),
+        ("UEX:2", "UEX:5", 500, "9.1", 60, 30000),
+    ]

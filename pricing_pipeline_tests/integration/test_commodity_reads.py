@@ -1,0 +1,123 @@
+"""C4: commodities as people read them: by command and over HTTP. And the delay that the environment sets (C1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from pricing_pipeline.domain.commodities import CommodityPrice, TerminalPrices
+from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.integration.test_commodities import GOLD, live, settle
+from pricing_pipeline_tests.support.api_server import RunningApi
+from pricing_pipeline_tests.support.commodities import add_type
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+
+pytestmark = pytest.mark.usefixtures("still")
+
+
+@pytest.fixture(autouse=True)
+def kind(core: Core) -> None:
+    add_type(core)
+
+
+def at(number: int, price: CommodityPrice) -> TerminalPrices:
+    return TerminalPrices(f"UEX:{number}", (price,), f"Terminal {number}", f"T{number}")
+
+
+@pytest.fixture
+def traded(core: Core, clock: Clock) -> str:
+    """Gold at two terminals; returns a time before its price was another."""
+    live(core, "4.1")
+    stamp = core.clock() - timedelta(minutes=5)
+    buying = replace(GOLD, buy=5000, sell=None, stock=40, demand=None, modified_at=stamp)
+    selling = replace(GOLD, sell=6000, demand=None, modified_at=stamp)
+    settle(core, at(1, buying), at(2, replace(selling, sell=5500)))
+    then = core.clock().isoformat()
+    clock.advance(60)
+    settle(core, at(2, selling))
+    return then
+
+
+def test_c4_the_command_line_tells_what_is_traded_and_what_it_earns(
+    cli: CommandLine, core: Core, traded: str
+) -> None:
+    (line,) = cli("commodity", "list", "--json").json["commodities"]
+    assert (line["name"], line["sold_at"], line["cheapest"], line["bought_at"], line["dearest"]) == (
+        *("Gold", 1, 5000, 1, 6000),
+    )
+    assert "Gold" in cli("commodity", "list").stdout
+    now = cli("commodity", "show", "GOLD", "--json").json
+    assert [(one["symbol"], one["buy"], one["sell"]) for one in now["prices"]] == [
+        ("UEX:1", 5000, None),
+        ("UEX:2", None, 6000),
+    ]
+    past = cli("commodity", "show", "gold", "--as-of", traded, "--json").json
+    assert [one["sell"] for one in past["prices"]] == [None, 5500]
+    assert "Terminal 2" in cli("commodity", "show", "33").stdout
+    (route,) = cli("commodity", "routes", "--from", "t1", "--json").json["routes"]
+    assert (route["margin"], route["quantity"], route["total"]) == (1000, 40, "40000")
+    assert cli("commodity", "routes", "--from", "UEX:2", "--json").json["routes"] == []
+    assert "40,000" in cli("commodity", "routes").stdout
+    for arguments in (("show", "nothing"), ("routes", "--from", "nowhere")):
+        said = cli("commodity", *arguments)
+        assert (said.exit_code, "is called" in said.stderr) == (1, True)
+
+
+def test_c4_http_tells_the_same_in_exact_numbers(api: RunningApi, core: Core, traded: str) -> None:
+    caller = api.caller(Scope.READ)
+    answer = caller.get("commodities")
+    assert answer["game_version"] == "4.1"
+    (line,) = answer["commodities"]
+    assert (line["slug"], line["cheapest"], line["dearest"]) == ("gold", "5000", "6000")
+    prices = caller.get("commodities/gold/prices")["prices"]
+    assert [(one["symbol"], one["buy"], one["sell"], one["stock"]) for one in prices] == [
+        ("UEX:1", "5000", None, "40"),
+        ("UEX:2", None, "6000", None),
+    ]
+    assert all(300 <= one["age_seconds"] < 420 for one in prices)
+    past = caller.get("commodities/gold/prices", as_of=traded)
+    assert [one["sell"] for one in past["prices"]] == [None, "5500"]
+    routes = caller.get("trade-routes", **{"from": "UEX:1", "limit": "5"})
+    (route,) = routes["routes"]
+    assert (routes["from_symbol"], route["margin"], route["margin_percent"], route["total"]) == (
+        *("UEX:1", "1000", "20.0", "40000"),
+    )
+    assert caller.refusal("GET", "commodities/nothing/prices")["type"].endswith("unknown-commodity")
+    assert caller.refusal("GET", "trade-routes?from=nowhere")["type"].endswith("unknown-terminal")
+
+
+@pytest.fixture
+def sandbox(core: Core) -> Iterator[RunningSandbox]:
+    with running_sandbox(clock=core.clock, uex_calls_per_minute=None) as sandbox:
+        yield sandbox
+
+
+def test_c4_the_command_syncs(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
+    core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 0 WHERE provider = 'uex'")
+    said = cli("commodity", "sync", "--json", sandbox_url=sandbox.url)
+    assert said.exit_code == 0, said.stderr
+    assert (said.json["is_complete"], [step["calls"] for step in said.json["steps"]]) == (True, [1] * 4)
+    sandbox.behave("html", provider="uex", path="terminals")
+    said = cli("commodity", "sync", sandbox_url=sandbox.url)
+    assert said.exit_code == 1
+    assert "these lists could not be read: terminals" in said.stderr
+    assert core.one("SELECT count(*) FROM pricing.etl_warnings WHERE step = 'terminals'") == 1
+
+
+def test_c1_the_environment_sets_the_delay_of_every_worker(
+    cli: CommandLine, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delay = "SELECT request_delay_ms FROM pricing.data_collectors WHERE provider = 'uex'"
+    cli("db", "upgrade")
+    assert core.one(delay) == 500
+    assert cli("db", "upgrade", uex_request_delay_ms="1200").exit_code == 0
+    assert core.one(delay) == 1200
+    monkeypatch.setenv("UEX_REQUEST_DELAY_MS", "700")
+    assert cli("db", "upgrade").exit_code == 0
+    assert core.one(delay) == 700
