@@ -1166,6 +1166,22 @@ CREATE TABLE pricing.provider_credentials (
 );
 GRANT SELECT ON TABLE pricing.provider_credentials TO pricing_worker;
 
+-- Declarations of providers (`provider declare`). A provider without one is part of the code. Workers make calls and read answers as they say.
+CREATE TABLE pricing.provider_declarations (
+    provider text NOT NULL  -- Who is declared.
+    host text NOT NULL  -- Host of its base URL, where its keys go; no other provider has it.
+    content text NOT NULL  -- The file, in YAML, as it was declared.
+    declared_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was last declared.
+    CONSTRAINT provider_declarations_pkey PRIMARY KEY (provider)
+    CONSTRAINT provider_declarations_host_key UNIQUE (host)
+    CONSTRAINT provider_declarations_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+    CONSTRAINT content_is_short CHECK (((length(content) >= 1) AND (length(content) <= 64000)))
+    CONSTRAINT host_is_plain CHECK ((host ~ '^[a-z0-9.-]{1,253}$'::text))
+);
+CREATE TRIGGER keep_key_at_host BEFORE UPDATE ON pricing.provider_declarations FOR EACH ROW WHEN (((new.host <> old.host) OR (new.provider <> old.provider))) EXECUTE FUNCTION pricing.keep_key_at_host();
+GRANT SELECT ON TABLE pricing.provider_declarations TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_declarations TO pricing_worker;
+
 -- Keys whose plan differs: other units than provider_limits says, in the same window.
 CREATE TABLE pricing.provider_key_limits (
     provider text NOT NULL  -- Whose limit.
@@ -2501,6 +2517,9 @@ GRANT EXECUTE ON FUNCTION pricing.keep_actions(pricing.corporate_actions[],times
 
 -- Refuses another class or symbol for an instrument that is watched, held or priced: its pairs would go on without an instrument.
 TRIGGER FUNCTION pricing.keep_class() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- A stored key is never sent to another host than the one for which it was given.
+TRIGGER FUNCTION pricing.keep_key_at_host() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Keeps values that a call has changed, or taken out of a history.
 CREATE FUNCTION pricing.keep_revisions(were pricing.price_history[], until timestamp with time zone, by_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;

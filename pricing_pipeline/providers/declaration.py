@@ -463,7 +463,7 @@ Place = tuple[str | int, ...]
 
 def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:
     """What parts of a declaration say that does not fit together, each with its place."""
-    pairs = all(_is_parted(one.spelling) for one in declaration.symbols.values())
+    pairs = all(is_parted(one.spelling) for one in declaration.symbols.values())
     for fetcher, asked in declaration.fetchers.named.items():
         here: Place = ("fetchers", fetcher.value)
         endpoints = endpoints_of(asked)
@@ -489,7 +489,7 @@ def endpoints_of(asked: Quotes | Navs | DailyBars) -> dict[str, QuoteEndpoint | 
     return {way: endpoint for way, endpoint in ways.items() if endpoint is not None}
 
 
-def _is_parted(spelling: str) -> bool:
+def is_parted(spelling: str) -> bool:
     """Whether base and quote can be told from such a spelling."""
     return re.fullmatch(r"[^{}]*\{base\}[^{}A-Za-z0-9]+\{quote\}[^{}]*", spelling) is not None
 

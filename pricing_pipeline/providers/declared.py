@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from zoneinfo import ZoneInfo
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure
@@ -47,6 +47,7 @@ from pricing_pipeline.providers.declaration import (
     Quotes,
     Time,
     endpoints_of,
+    is_parted,
     matcher,
     paths_of,
 )
@@ -100,6 +101,16 @@ class _Way:
     place: Place
 
 
+class Sizes(NamedTuple):
+    """How large the calls of a fetcher are, by the columns of `provider_capabilities`."""
+
+    batch_size: int
+    batch_from: int
+    window_batch_size: int
+    max_window_days: int
+    bytes_per_day: int
+
+
 @dataclass(frozen=True)
 class _Asked:
     """One answer to read: the symbols asked for, and what is known when it is read."""
@@ -124,7 +135,9 @@ class DeclaredProvider:
         self._paths: dict[str, JsonPath] = {}
         self._ways = {fetcher: self._ways_of(fetcher) for fetcher in self._about.fetchers.named}
         self._patterns = [matcher(one.pattern) for one in self._about.symbols.values()]
-        self._parted = [_parted(one.spelling) for one in self._about.symbols.values()]
+        spellings = [one.spelling for one in self._about.symbols.values()]
+        self._parted = [_parted(spelling) for spelling in spellings if is_parted(spelling)]
+        self._are_all_pairs = len(self._parted) == len(spellings)
         self._rules = [(rule, rule.where and JsonPath(rule.where)) for rule in self._about.errors.rules]
 
     @property
@@ -152,7 +165,7 @@ class DeclaredProvider:
         """Whether an asset class has symbols spelled so; never what a URL would read as its own."""
         if re.fullmatch(SAFE_SYMBOL, symbol) is None or ".." in symbol or "//" in symbol:
             return False
-        if all(self._parted) and _parts(symbol, self._parted).keys() < {"base", "quote"}:
+        if self._are_all_pairs and not _parts(symbol, self._parted):
             return False
         return any(matches(symbol) for matches in self._patterns)
 
@@ -172,6 +185,15 @@ class DeclaredProvider:
         if window is not None:
             return ways["span"].endpoint.most if "span" in ways else 1
         return max(way.endpoint.most for name, way in ways.items() if name != "span" or "latest" not in ways)
+
+    def sizes(self, fetcher: Fetcher) -> Sizes:
+        """How large the calls of a fetcher are."""
+        asked, ways = self._about.fetchers.named[fetcher], self._ways[fetcher]
+        most = self.batch_limit(fetcher, None)
+        in_span = ways["span"].endpoint.most if "span" in ways else 1
+        if isinstance(asked, Quotes):
+            return Sizes(most, min(asked.batch_from, most), in_span, 1, 0)
+        return Sizes(most, min(asked.batch_from, most), in_span, asked.max_window_days, asked.bytes_per_day)
 
     def max_window_days(self, fetcher: Fetcher) -> int | None:
         """The longest span, as declared; None for quotes."""
@@ -572,7 +594,7 @@ def _parted(template: str) -> re.Pattern[str]:
 def _parts(symbol: str, parted: Sequence[re.Pattern[str]]) -> dict[str, str]:
     for pattern in parted:
         match = pattern.fullmatch(symbol)
-        if match is not None and match.groupdict():
+        if match is not None:
             return match.groupdict()
     return {}
 
