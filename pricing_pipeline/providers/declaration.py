@@ -342,8 +342,7 @@ class Endpoint(Part):
     @property
     def placeholders(self) -> frozenset[str]:
         """The names of all placeholders of path and query."""
-        texts = (self.path, *self.query.values())
-        return frozenset(name[1:-1] for text in texts for name in PLACEHOLDER.findall(text))
+        return frozenset[str]().union(*map(_placeholders, (self.path, *self.query.values())))
 
 
 class QuoteEndpoint(Endpoint):
@@ -463,14 +462,15 @@ Place = tuple[str | int, ...]
 
 def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:
     """What parts of a declaration say that does not fit together, each with its place."""
-    pairs = all(is_parted(one.spelling) for one in declaration.symbols.values())
+    used: set[str] = set()
     for fetcher, asked in declaration.fetchers.named.items():
         here: Place = ("fetchers", fetcher.value)
         endpoints = endpoints_of(asked)
         if not endpoints.keys() & {"latest", "span"}:
             yield here, "it has neither `latest` nor `span`"
         for way, endpoint in endpoints.items():
-            yield from _faults_of_endpoint((*here, way), way, endpoint, pairs=pairs)
+            used |= endpoint.placeholders
+            yield from _faults_of_endpoint((*here, way), way, endpoint)
             reading = endpoint.answer or asked.answer
             if reading is None:
                 yield (
@@ -478,8 +478,28 @@ def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:
                     "nothing says how its answer is read: it has no `answer`, nor has the fetcher",
                 )
                 continue
+            used |= _used_by(reading)
             at = (*here, way, "answer") if endpoint.answer is not None else (*here, "answer")
-            yield from _faults_of_reading(at, way, reading, endpoint, pairs=pairs)
+            yield from _faults_of_reading(at, way, reading, endpoint)
+    if used & {"base", "quote"}:
+        for name, symbols in declaration.symbols.items():
+            if not is_parted(symbols.spelling):
+                yield (
+                    ("symbols", name, "spelling"),
+                    "{base} and {quote} are used below and cannot be told from it; write one such as {base}/{quote}",
+                )
+
+
+def _used_by(reading: Reading) -> set[str]:
+    """The names of all placeholders of a reading."""
+    used = set(_placeholders(reading.currency.code or ""))
+    for _, path in paths_of(reading):
+        used |= JsonPath(path).placeholders
+    return used.union(*(_placeholders(text) for text in reading.expect.values()))
+
+
+def _placeholders(text: str) -> frozenset[str]:
+    return frozenset(name[1:-1] for name in PLACEHOLDER.findall(text))
 
 
 def endpoints_of(asked: Quotes | Navs | DailyBars) -> dict[str, QuoteEndpoint | NavEndpoint | BarsEndpoint]:
@@ -494,15 +514,8 @@ def is_parted(spelling: str) -> bool:
     return re.fullmatch(r"[^{}]*\{base\}[^{}A-Za-z0-9]+\{quote\}[^{}]*", spelling) is not None
 
 
-def _faults_of_endpoint(
-    at: Place, way: str, endpoint: Endpoint, *, pairs: bool
-) -> Iterator[tuple[Place, str]]:
+def _faults_of_endpoint(at: Place, way: str, endpoint: Endpoint) -> Iterator[tuple[Place, str]]:
     used = endpoint.placeholders
-    if used & {"base", "quote"} and not pairs:
-        yield (
-            at,
-            "{base} and {quote} are told from spellings such as {base}/{quote} only, of all asset classes",
-        )
     if way == "span" and not {"start", "end"} <= used:
         yield at, "a span needs {start} and {end}"
     if way != "span" and used & {"start", "end"}:
@@ -517,7 +530,7 @@ def _faults_of_endpoint(
 
 
 def _faults_of_reading(
-    at: Place, way: str, reading: Reading, endpoint: Endpoint, *, pairs: bool
+    at: Place, way: str, reading: Reading, endpoint: Endpoint
 ) -> Iterator[tuple[Place, str]]:
     if endpoint.most > 1 and reading.symbol is None:
         yield (
@@ -525,25 +538,15 @@ def _faults_of_reading(
             f"`{way}` asks for several symbols, and nothing says which a row is about: `symbol` is missing",
         )
     for place, path in paths_of(reading):
-        used = JsonPath(path).placeholders
-        if used & {"base", "quote"} and not pairs:
-            yield (*at, *place), "{base} and {quote} are told from spellings such as {base}/{quote} only"
-        if used and endpoint.most > 1 and place[0] in ("rows", "symbol", "expect"):
+        if JsonPath(path).placeholders and endpoint.most > 1 and place[0] in ("rows", "symbol", "expect"):
             yield (*at, *place), "it is read once for all symbols of a call, so it has no placeholder"
     for path, text in reading.expect.items():
-        used = frozenset(name[1:-1] for name in PLACEHOLDER.findall(text))
-        if used & {"base", "quote"} and not pairs:
-            yield (
-                (*at, "expect", path),
-                "{base} and {quote} are told from spellings such as {base}/{quote} only",
-            )
+        used = _placeholders(text)
         if used - _OF_SYMBOL or (used and endpoint.most > 1):
             yield (
                 (*at, "expect", path),
                 "a text that is expected has {symbol}, {base} and {quote} of one symbol only",
             )
-    if reading.currency.code == "{quote}" and not pairs:
-        yield (*at, "currency"), "{quote} is told from spellings such as {base}/{quote} only"
 
 
 def paths_of(reading: Reading) -> Iterator[tuple[Place, str]]:

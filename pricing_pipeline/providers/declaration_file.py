@@ -27,7 +27,13 @@ SCHEMA = Path(__file__).with_name("declaration.schema.json")
 """The JSON Schema of a declaration, for editors."""
 _MOST_TOLD = 10
 _DEEPEST = 12
+_MOST_OPEN = 100
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_TAGS = {
+    f"tag:yaml.org,2002:{name}"
+    for name in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
+}
+"""What PyYAML takes nodes without a tag for. Only `_scalar` decides what a scalar is."""
 _CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
@@ -70,6 +76,8 @@ def read_text(text: str, name: str) -> Declared:
     lines: dict[Place, int] = {}
     found: list[Fault] = []
     declaration: Declaration | None = None
+    if (too_deep := _too_deep(text)) is not None:
+        raise DeclarationRefused(_told(name, [Fault(too_deep, "it is nested too deeply")]))
     try:
         content = _Builder(lines, found).built(_composed(text), ())
     except yaml.YAMLError as error:
@@ -90,6 +98,17 @@ def _told(name: str, found: Sequence[Fault]) -> str:
     if len(ordered) > _MOST_TOLD:
         told.append(f"{name}: {len(ordered) - _MOST_TOLD} more faults")
     return "\n".join(told)
+
+
+def _too_deep(text: str) -> int | None:
+    """The line in which more brackets are open than any declaration has: a parser of YAML would take minutes."""
+    depth = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        for sign in re.findall(r"[\[\]{}]", line):
+            depth += 1 if sign in "[{" else -1
+            if depth > _MOST_OPEN:
+                return number
+    return None
 
 
 def _composed(text: str) -> yaml.Node | None:
@@ -121,7 +140,7 @@ class _Builder:
         why_not = None
         if id(node) in self._seen:
             why_not = "this part is named by an alias; write it again, aliases are not supported"
-        elif not node.tag.startswith("tag:yaml.org,2002:"):
+        elif node.tag not in _TAGS:
             why_not = f"tags such as `{safe_words(node.tag)}` are not supported"
         elif len(place) > _DEEPEST:
             why_not = "it is nested too deeply"

@@ -7,19 +7,21 @@ budget its time. Numbers stay as `decode_json` reads them, int or Decimal. What 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jmespath
 from jmespath.exceptions import JMESPathError
-from jmespath.visitor import TreeInterpreter
+from jmespath.functions import Functions
+from jmespath.visitor import Options, TreeInterpreter
 
 from pricing_pipeline.errors import Misconfigured
 
 MAX_LENGTH = 200
 """Characters of a path."""
-MAX_STEPS = 2_000_000
-"""Steps of all paths on one answer. A list of 45,000 rows takes some 200,000."""
+MAX_STEPS = 1_000_000
+"""Steps of all paths on one answer, which take some seconds. Fifty years of bars take 100,000."""
 
 PLACEHOLDER = re.compile(r"\{[a-z]+\}")
 """A name in braces; in a path it stands for a key or a text: `rates."{quote}"`."""
@@ -69,12 +71,17 @@ class JsonPath:
         self.text = text
         self._tree = _checked(text)
         self.placeholders = frozenset(_placeholders(self._tree))
+        is_key = self._tree["type"] == "field" and not self.placeholders
+        self._name: str | None = self._tree["value"] if is_key else None
 
     def search(self, answer: object, steps: Steps, parts: Mapping[str, str]) -> object:
         """What the path leads to; None if to nothing. `parts` are the texts for placeholders, by their names.
 
         Raises Misconfigured when the steps are used up.
         """
+        if self._name is not None:  # nearly all paths in a row are one key
+            steps.take(self.text, 1)
+            return answer.get(self._name) if isinstance(answer, dict) else None
         try:
             return _Search(self.text, steps, parts).visit(self._tree, answer)
         except (
@@ -85,16 +92,19 @@ class JsonPath:
             return None
 
 
+_OPTIONS = Options(custom_functions=Functions())
+
+
 class _Search(TreeInterpreter):
     """One walk along a path."""
 
     def __init__(self, path: str, steps: Steps, parts: Mapping[str, str]) -> None:
-        super().__init__()
+        super().__init__(_OPTIONS)
         self._path, self._steps, self._parts = path, steps, parts
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
         found = super().visit(node, *args, **kwargs)
-        self._steps.take(self._path, 1 + (len(found) // 8 if isinstance(found, list) else 0))
+        self._steps.take(self._path, 1 + len(found) // 8 if type(found) is list else 1)
         return found
 
     def visit_field(self, node: Any, value: Any) -> Any:
@@ -111,7 +121,11 @@ def _checked(text: str) -> Any:
     if len(text) > MAX_LENGTH:
         raise UnreadablePath(f"it has {len(text)} characters, more than {MAX_LENGTH}")
     try:
-        tree = jmespath.compile(text).parsed
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a literal that is no JSON is taken for a text, in vain
+            tree = jmespath.compile(text).parsed
+    except Warning:
+        raise UnreadablePath("a literal in backquotes is JSON; a text stands in single quotes") from None
     except JMESPathError as error:
         raise UnreadablePath(f"it is no JMESPath: {' '.join(str(error).splitlines()[0].split())}") from None
     except (RecursionError, ValueError, TypeError, AttributeError, KeyError, IndexError):
