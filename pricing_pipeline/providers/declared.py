@@ -319,7 +319,9 @@ class DeclaredProvider:
         for number, (rule, where) in enumerate(self._rules):
             if not _fits(rule, status) or (where and not where.search(body, asked.steps, {})):
                 continue
-            if rule.means == "unknown_symbol" and body is None:  # that would have come from the API as JSON
+            if (
+                rule.means == "unknown_symbol" and failed and not isinstance(body, dict)
+            ):  # an API would explain it
                 continue
             told = self._meant(asked, response, body, rule, number)
             if told is not None:
