@@ -7,7 +7,7 @@ from alembic import op
 from pricing_pipeline.db.migrate import run_script
 
 revision = "0073"
-down_revision = "0068"
+down_revision = "0069"
 
 
 def upgrade() -> None:

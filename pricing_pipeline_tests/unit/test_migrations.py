@@ -35,7 +35,6 @@ RELEASED = {
     "0067_stream_log.sql": "1cbb42f4defa7bab",
     "0068_contents.sql": "a3e7fc6411e7d041",
     "0069_pages.sql": "014f3f34158e622a",
-    "0068_contents.sql": "e1659cd858f49ca5",
     "0073_provider_declarations.sql": "c1166be2279fcdd2",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
