@@ -132,10 +132,9 @@ def test_b2_a_stored_key_never_goes_to_another_host(core: Core, cli: CommandLine
     )
     with core.engine.connect() as connection:
         service = known_providers(connection)["shares"]
-    with (
-        client_of(Settings(home=tmp_path, sandbox=False), service, "https://evil.example", {})
-        or pytest.fail("nobody") as client
-    ):
+    with client_of(
+        Settings(home=tmp_path, sandbox=False), service, "https://evil.example", {}
+    ) or pytest.fail("nobody") as client:
         assert client.base_url == "https://shares.example.com/v3"
     core.rows(
         "UPDATE pricing.provider_declarations SET content = replace(content, 'shares.example.com', 'evil.example')"
@@ -318,11 +317,12 @@ def test_f11_the_fx_example_is_stored_through_the_real_queue(core: Core) -> None
     with core.owner.begin() as connection:
         connection.execute(
             text(
-                "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes, history_from)"
+                "INSERT INTO pricing.data_type_registry"
+                " (data_type, asset_class, fetcher, default_ttl_minutes, history_from)"
                 " VALUES ('fx_daily', 'fx', 'daily_bars', 60, '1999-01-04')"
             )
         )
-        provider_rules.add_route(connection, "frankfurter", "fx_daily", None, 1)
+        provider_rules.add_route(connection, "frankfurter", "fx_daily", "EUR/USD", 1)
     provider = DeclaredProvider(read_file(FRANKFURTER))
     core.enqueue("fx_daily", "EUR/USD")
     with (
