@@ -121,7 +121,7 @@ def _followed(
                 stored = keys.look()
                 _follow_declarations(settings, engine, clients, stored, opened)
             except Exception as error:  # what is known stays in use, and the next look may succeed
-                _LOG.warning("the stored keys and declarations could not be read: %s", error)
+                _LOG.warning("the stored keys could not be read, or declarations: %s", error)
                 continue
             _replace_keys(settings, clients, stored)
 
