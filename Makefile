@@ -86,9 +86,10 @@ test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
 	$(BIN)/python -m pricing_pipeline_tests.tools.mutants $(ARGS)
 
-pages: install-test ## Write docs/schema.sql, docs/server.sql and docs/cli.md anew
+pages: install-test ## Write docs/schema.sql, docs/server.sql, docs/cli.md and the schema of declarations anew
 	$(BIN)/python -m pricing_pipeline_tests.tools.schema_page
 	$(BIN)/python -m pricing_pipeline_tests.tools.cli_page
+	$(BIN)/python -m pricing_pipeline_tests.tools.declaration_schema
 
 pictures: install-test ## Take the pictures of docs/images anew (needs Chromium); look at them before you commit
 	$(BIN)/python -m pricing_pipeline_tests.tools.pictures

@@ -36,6 +36,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── CredentialError          a stored key cannot be opened
     │   ├── UnknownMasterKey     the master key that sealed it is not here
     │   └── SealBroken           its row is not as it was sealed
+    ├── DeclarationRefused       the declaration of a provider is not as it must be
     ├── CapExceeded              a user asks for more pairs or price alerts than one user may have
     ├── LockUnavailable          another session has the lock: its work is going on already
     ├── LockLost                 the lock's session ended during the work
@@ -197,6 +198,10 @@ class InvalidRange(PricingError):
 
 class InvalidAdjustment(PricingError):
     """Prices cannot be read on the basis that was asked for."""
+
+
+class DeclarationRefused(PricingError):
+    """The declaration of a provider cannot be read or used, with the line of each fault. Nothing was changed."""
 
 
 class CapExceeded(PricingError):

@@ -36,9 +36,8 @@ from pricing_pipeline.processes.ports import LOOPBACK, listen_for_browsers, requ
 from pricing_pipeline.processes.probes import answers_grpc, answers_http, listens, still_change
 from pricing_pipeline.processes.supervisor import Supervisor
 from pricing_pipeline.processes.web_guard import in_url, ui_token
-from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import configured_keys
-from pricing_pipeline.registry import data_type_registry, plans, provider_rules
+from pricing_pipeline.registry import data_type_registry, declarations, plans, provider_rules
 from pricing_pipeline.settings import Settings, keep_kind
 
 ROOT = Path(__file__).parents[1]
@@ -161,12 +160,13 @@ def missing_keys(settings: Settings, worker: str) -> list[str]:
                 name for providers in data_type_registry.routes(connection).values() for name in providers
             }
             stored = {row.provider for row in credentials.stored(connection) if row.is_active}
+            known = declarations.known_providers(connection)
     finally:
         engine.dispose()
     return [
         name
-        for name in sorted(PROVIDERS.keys() & routed - stored)
-        if PROVIDERS[name].needs_key and not configured_keys(settings, name)
+        for name in sorted(known.keys() & routed - stored)
+        if known[name].needs_key and not configured_keys(settings, name)
     ]
 
 

@@ -23,7 +23,7 @@ from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import Key, Standing
-from pricing_pipeline.registry import data_type_registry, plans, provider_rules, spellings
+from pricing_pipeline.registry import data_type_registry, declarations, plans, provider_rules, spellings
 from pricing_pipeline.registry.provider_rules import Batch, Limit, Route
 from pricing_pipeline.registry.spellings import Spelled
 from pricing_pipeline.settings import Settings
@@ -134,8 +134,9 @@ class ProviderSummary(BaseModel):
     description: str
     base_url: str
     """Its own address."""
-    call_url: str
-    """Where calls go: to its own address, or to the sandbox that answers in its place."""
+    call_url: str | None
+    """Where calls go: to its own address, or to the sandbox that answers in its place; null if the sandbox has nobody
+    in the place of a declared provider, which is not called then."""
     is_sandbox: bool
     is_active: bool
     fetchers: list[str]
@@ -211,13 +212,14 @@ def _providers(
     names = [rules.provider for rules in known]
     standings = {standing.provider: standing for standing in limits.standings(connection, names)}
     forecasts = {ahead.provider: ahead for ahead in forecast.forecasts(connection)}
+    services = declarations.known_providers(connection)
     return [
         {
             **asdict(rules),
             **_standing(standings[rules.provider]),
             "call_url": rules.base_url
-            if settings is None
-            else call_url(settings, rules.provider, rules.base_url),
+            if settings is None or rules.provider not in services
+            else call_url(settings, services[rules.provider], rules.base_url),
             "is_sandbox": settings is not None and settings.sandbox,
             "forecast": forecasts.get(rules.provider),
         }

@@ -26,6 +26,7 @@ from pricing_pipeline.providers.configured import configured_keys
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import provider_rules
+from pricing_pipeline.registry.declarations import provider_named
 from pricing_pipeline.settings import Settings, load_settings
 
 
@@ -33,10 +34,10 @@ def set_(provider: str, name: str, limit_words: Sequence[str], *, as_json: bool)
     """Store a key under the newest master key, which is made if it is the first. Raises PricingError."""
     units = _units(limit_words)
     settings = load_settings()
-    if provider in PROVIDERS and not PROVIDERS[provider].needs_key:
-        raise PricingError(f"{provider} needs no key. Nothing has changed.")
     with open_owner(settings) as engine:
         with engine.connect() as connection:
+            if _needs_no_key(connection, provider):
+                raise PricingError(f"{provider} needs no key. Nothing has changed.")
             credentials.stored(connection, provider)  # before anybody is asked for a key that nobody needs
         secret = credentials.checked_secret(read(provider, name))
         with engine.begin() as connection:
@@ -195,11 +196,11 @@ def _known(
 def change(provider: str, name: str, *, is_active: bool | None, unblock: bool, as_json: bool) -> None:
     """Use a key or stop using it, and end its pause. Raises UnknownProvider and UnknownCredential."""
     settings = load_settings()
-    if provider in PROVIDERS and not PROVIDERS[provider].needs_key:
-        raise PricingError(
-            f"{provider} needs no key. `pricing-pipeline provider change {provider} --inactive` stops calling it."
-        )
     with open_owner(settings) as engine, engine.begin() as connection:
+        if _needs_no_key(connection, provider):
+            raise PricingError(
+                f"{provider} needs no key. `pricing-pipeline provider change {provider} --inactive` stops calling it."
+            )
         credentials.require_provider(connection, provider)
         registered = limits.key_states(connection, provider)
         # A provider without any row has one key, the default.
@@ -212,6 +213,11 @@ def change(provider: str, name: str, *, is_active: bool | None, unblock: bool, a
         after = limits.key_states(connection, provider)[name]
     names = {"provider": provider, "key_name": name}
     print_change(names, asdict(before), asdict(after), as_json=as_json)
+
+
+def _needs_no_key(connection: Connection, provider: str) -> bool:
+    service = provider_named(connection, provider)
+    return service is not None and not service.needs_key
 
 
 def _no_such_key(provider: str, name: str) -> UnknownCredential:

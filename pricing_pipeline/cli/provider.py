@@ -19,10 +19,10 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import UnknownRule
 from pricing_pipeline.keys import credentials
-from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.registry import plans, provider_rules
+from pricing_pipeline.registry.declarations import provider_named
 from pricing_pipeline.registry.provider_rules import Batch
 from pricing_pipeline.settings import load_settings
 
@@ -65,7 +65,8 @@ def show(provider: str, *, as_json: bool) -> None:
         ahead = next(iter(forecast.forecasts(connection, [provider])), None)
         keys = [key for key in limits.keys(connection) if key.provider == provider]
         plan = plans.in_use(connection).get(provider)
-    address = call_url(with_sandbox(settings), provider, about.base_url)
+        service = provider_named(connection, provider)
+    address = about.base_url if service is None else call_url(with_sandbox(settings), service, about.base_url)
     if as_json:
         print_json(
             {
@@ -88,9 +89,7 @@ def show(provider: str, *, as_json: bool) -> None:
         {
             "provider": f"{about.provider}{'' if about.is_active else ' (switched off)'}",
             "what": about.description,
-            "address": f"{address} (the sandbox answers in place of {about.base_url})"
-            if settings.sandbox
-            else address,
+            "address": _address_words(address, about.base_url, is_sandbox=settings.sandbox),
             "plan": plan,
             "now": standing.words,
             "used": standing.units_words,
@@ -112,6 +111,12 @@ def show(provider: str, *, as_json: bool) -> None:
     if batches:
         typer.echo()
         _print_batches(batches)
+
+
+def _address_words(address: str | None, base_url: str, *, is_sandbox: bool) -> str:
+    if address is None:
+        return f"{base_url}, not asked while PRICING_SANDBOX is on: the sandbox does not know it"
+    return f"{address} (the sandbox answers in place of {base_url})" if is_sandbox else address
 
 
 def _print_batches(batches: Sequence[Batch]) -> None:
@@ -161,14 +166,14 @@ def change(
                 )
         for batch in provider_rules.batches(connection, provider):
             if batch.fetcher in batches:
-                _check_batch(provider, batch, batches[batch.fetcher].keys())
+                _check_batch(connection, provider, batch, batches[batch.fetcher].keys())
         after = _settings(connection, provider)
     print_change({"provider": provider}, before, after, as_json=as_json)
 
 
-def _check_batch(provider: str, batch: Batch, changed: Set[str]) -> None:
+def _check_batch(connection: Connection, provider: str, batch: Batch, changed: Set[str]) -> None:
     """Raise UnknownRule for more symbols than a provider's API takes: such a call would fail before it is made."""
-    service = PROVIDERS.get(provider)
+    service = provider_named(connection, provider)
     if service is None or batch.fetcher not in {known.value for known in service.fetchers}:
         return
     fetcher = Fetcher(batch.fetcher)

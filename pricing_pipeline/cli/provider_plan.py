@@ -17,7 +17,6 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import KeyRefused, PricingError, ProviderError
 from pricing_pipeline.keys import credentials
-from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.fetched import Fetched
@@ -143,7 +142,7 @@ def undo(provider: str, *, as_json: bool) -> None:
 def _access(engine: Engine, settings: Settings, provider: str) -> Access:
     """The address and the keys of a provider. Asks for a key if one is needed and none is there."""
     access = access_to(engine, settings, provider)
-    if access.keys or not PROVIDERS[provider].needs_key:
+    if access.keys or not access.service.needs_key:
         return access
     secret = credentials.checked_secret(key.read(provider, DEFAULT_KEY_NAME))
     return replace(access, keys={DEFAULT_KEY_NAME: secret}, new_key=secret)
@@ -158,7 +157,7 @@ def _has_worked(engine: Engine, provider: str, access: Access) -> bool:
 
 def _try(engine: Engine, settings: Settings, provider: str, plan: Plan, access: Access) -> Fetched:
     """Make the one call that tries the key. Raises PricingError with what the provider says."""
-    service, agent = PROVIDERS[provider], settings.user_agent
+    service, agent = access.service, settings.user_agent
     with ProviderClient(service, access.base_url, access.keys, user_agent=agent) as client:
         try:
             fetched = client.fetch(

@@ -20,12 +20,12 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError, SettingsError, UnknownDataType
 from pricing_pipeline.keys import credentials
-from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Provider, Request, key_setting
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.pages import BY_HAND_SECONDS, ClaimedPages, HandMade
 from pricing_pipeline.registry import data_type_registry, plans, spellings
+from pricing_pipeline.registry.declarations import provider_named
 from pricing_pipeline.settings import Settings, load_settings
 
 _WHO = "provider record"
@@ -61,12 +61,12 @@ def record(
         for one in wanted:
             one.recording.check_room(is_forced=is_forced)
         access = access_to(engine, settings, provider)
-        if PROVIDERS[provider].needs_key and not access.keys:
+        if access.service.needs_key and not access.keys:
             raise SettingsError(
                 f"{provider} needs an API key, and none is stored or set. Store one with `pricing-pipeline key set "
                 f"{provider}`, or set {key_setting(provider)}."
             )
-        service, agent = PROVIDERS[provider], settings.user_agent
+        service, agent = access.service, settings.user_agent
         # Each answer is searched for keys in every form.
         most = MAX_DOCUMENT_BYTES if service.needs_key else MAX_BYTES
         with ProviderClient(
@@ -86,7 +86,7 @@ def record(
         return
     if settings.sandbox:
         hint("with PRICING_SANDBOX on, the sandbox was asked, and not the real service.")
-    keys = "your keys are blotted out. " if PROVIDERS[provider].needs_key else ""
+    keys = "your keys are blotted out. " if access.service.needs_key else ""
     hint(f"{keys}Look through the files of {folder} before you give them to anybody.")
 
 
@@ -108,7 +108,7 @@ def _wanted(engine: Engine, name: str, data_type: str, symbols: list[str], folde
             (known["fetcher"], known["asset_class"]) if known is not None else _planned(data_type)
         )
         fetcher = Fetcher(fetcher_name)
-        provider = PROVIDERS.get(name)
+        provider = provider_named(connection, name)
         if provider is None:
             raise PricingError(f"this version has no client of {name}.")
         batch = connection.execute(

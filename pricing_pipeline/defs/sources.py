@@ -16,6 +16,7 @@ from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import drains, viewers
 from pricing_pipeline.demand.viewers import Watching
+from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.limits import Standing
@@ -127,7 +128,11 @@ def url_metadata(provider: str, base_url: str) -> Metadata:
     settings = load_settings()
     if not settings.sandbox:
         return {"url": dg.MetadataValue.text(base_url)}
+    service = PROVIDERS.get(provider)
+    address = None if service is None else call_url(settings, service, base_url)
+    if address is None:  # a declared provider, which the sandbox may not know
+        return {"url": dg.MetadataValue.text(base_url)}
     return {
-        "url": dg.MetadataValue.url(call_url(settings, provider, base_url)),
+        "url": dg.MetadataValue.url(address),
         "sandbox": dg.MetadataValue.text(f"The sandbox answers in place of {base_url}."),
     }

@@ -1,7 +1,7 @@
 """A worker's provider clients, with keys from settings and database; they follow changes while the worker runs.
 
-Only this module connects stored keys and clients. `sealing` seals keys, `credentials` stores them, and
-`providers.client` uses them.
+Providers that are declared meanwhile get a client, and one that is declared anew gets a new one. Only this module
+connects stored keys and clients. `sealing` seals keys, `credentials` stores them, and `providers.client` uses them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from pydantic import SecretStr
 from sqlalchemy import Engine
@@ -17,13 +17,14 @@ from sqlalchemy import Engine
 from pricing_pipeline.errors import CredentialError, SealBroken, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.providers.client import ProviderClient
-from pricing_pipeline.providers.configured import configured_clients, keys_in_use
+from pricing_pipeline.providers.configured import client_of, configured_clients, keys_in_use
+from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.sent import check_agent, echoes_of
-from pricing_pipeline.registry import data_type_registry
+from pricing_pipeline.registry import data_type_registry, declarations
 from pricing_pipeline.settings import Settings
 
 LOOK_SECONDS = 10.0
-"""How often stored keys are read: a running drain follows a change within this time."""
+"""How often stored keys and declarations are read: a running drain follows a change within this time."""
 
 _LOG = logging.getLogger(__name__)
 _UNOPENED = SecretStr("")
@@ -34,12 +35,13 @@ _UNOPENED = SecretStr("")
 def open_clients(
     settings: Settings, engine: Engine, *, look_seconds: float = LOOK_SECONDS
 ) -> Iterator[dict[str, ProviderClient]]:
-    """Open a client for each active provider, and close them at the end. Their keys follow the database meanwhile.
+    """Open a client for each active provider, and close them at the end. They follow the database meanwhile.
 
     A stored key that cannot be opened is left out, with a warning in the log and in the database.
     """
     with engine.connect() as connection:
         base_urls = data_type_registry.provider_urls(connection)
+        providers = declarations.known_providers(connection)
     keys = StoredKeys(settings, engine)
     stored = keys.look()
     if settings.user_agent is not None:
@@ -47,8 +49,8 @@ def open_clients(
         secrets = [secret for of_provider in stored.values() for secret in of_provider.values()]
         check_agent(settings.user_agent, echoes_of(secrets))
     with (
-        configured_clients(settings, base_urls, stored) as clients,
-        _followed(settings, clients, keys, look_seconds),
+        configured_clients(settings, base_urls, stored, providers) as clients,
+        _followed(settings, engine, clients, keys, look_seconds),
     ):
         yield clients
 
@@ -109,27 +111,67 @@ class StoredKeys:
 
 @contextmanager
 def _followed(
-    settings: Settings, clients: Mapping[str, ProviderClient], keys: StoredKeys, seconds: float
+    settings: Settings, engine: Engine, clients: dict[str, ProviderClient], keys: StoredKeys, seconds: float
 ) -> Iterator[None]:
     is_over = threading.Event()
 
-    def follow() -> None:
+    def follow(opened: ExitStack) -> None:
         while not is_over.wait(seconds):
             try:
                 stored = keys.look()
-            except Exception as error:  # the known keys stay in use, and the next look may succeed
-                _LOG.warning("the stored keys could not be read: %s", error)
+                _follow_declarations(settings, engine, clients, stored, opened)
+            except Exception as error:  # what is known stays in use, and the next look may succeed
+                _LOG.warning("the stored keys could not be read, or declarations: %s", error)
                 continue
-            for provider, client in clients.items():
-                try:
-                    client.replace_keys(keys_in_use(settings, provider, stored.get(provider, {})))
-                except SettingsError as error:  # those of the others are used all the same
-                    _LOG.warning("the keys of %s stay as they were: %s", provider, error)
+            _replace_keys(settings, clients, stored)
 
-    thread = threading.Thread(target=follow, name="stored-keys", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        thread.join()
+    with ExitStack() as opened:
+        thread = threading.Thread(target=follow, name="stored-keys", args=(opened,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+
+def _replace_keys(
+    settings: Settings,
+    clients: Mapping[str, ProviderClient],
+    stored: Mapping[str, Mapping[str, SecretStr]],
+) -> None:
+    for provider, client in list(clients.items()):
+        try:
+            client.replace_keys(keys_in_use(settings, provider, stored.get(provider, {})))
+        except SettingsError as error:  # those of the others are used all the same
+            _LOG.warning("the keys of %s stay as they were: %s", provider, error)
+
+
+def _follow_declarations(
+    settings: Settings,
+    engine: Engine,
+    clients: dict[str, ProviderClient],
+    stored: Mapping[str, Mapping[str, SecretStr]],
+    opened: ExitStack,
+) -> None:
+    """Give each provider that was declared meanwhile a client, in the place of that of an older declaration.
+
+    A client that is replaced is closed with the others, at the end: calls may be under way. That of a provider that is
+    declared no more stays, because nothing claims calls of it.
+    """
+    with engine.connect() as connection:
+        base_urls = data_type_registry.provider_urls(connection)
+        providers = declarations.known_providers(connection)
+    for name in providers.keys() & base_urls.keys():
+        provider = providers[name]
+        if not isinstance(provider, DeclaredProvider) or (
+            name in clients and clients[name].provider is provider
+        ):
+            continue
+        try:
+            client = client_of(settings, provider, base_urls[name], stored.get(name, {}))
+        except SettingsError as error:  # that of its older declaration stays in use
+            _LOG.warning("%s is not asked as it is declared now: %s", name, error)
+            continue
+        if client is not None:
+            clients[name] = opened.enter_context(client)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import Provider
 from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
 from pricing_pipeline.settings import Settings
 
@@ -27,21 +29,32 @@ def configured_clients(
     settings: Settings,
     base_urls: Mapping[str, str],
     stored: Mapping[str, Mapping[str, SecretStr]] = _NOTHING_STORED,
+    providers: Mapping[str, Provider] = PROVIDERS,
 ) -> Iterator[dict[str, ProviderClient]]:
     """Open a client for each provider in `base_urls` (name to address), and close them at the end.
 
     `stored` are the keys in the database, by provider and name. The calls of a provider without a key are refused until
-    it has one. Providers without a client in this version are left out: their tasks wait for a worker that has one.
+    it has one. Providers without a client in this version, and those for which nobody answers in the sandbox, are left
+    out: their tasks wait for a worker that can ask them.
     """
     with ExitStack() as stack:
         clients = {}
-        for name in (name for name in PROVIDERS if name in base_urls):
-            provider, base_url = PROVIDERS[name], base_urls[name]
-            address = call_url(settings, name, base_url)
-            keys = keys_in_use(settings, name, stored.get(name, {}))
-            client = ProviderClient(provider, address, keys, user_agent=settings.user_agent)
-            clients[name] = stack.enter_context(client)
+        for name in (name for name in providers if name in base_urls):
+            client = client_of(settings, providers[name], base_urls[name], stored.get(name, {}))
+            if client is not None:
+                clients[name] = stack.enter_context(client)
         yield clients
+
+
+def client_of(
+    settings: Settings, provider: Provider, base_url: str, stored: Mapping[str, SecretStr]
+) -> ProviderClient | None:
+    """The client of one provider, which the caller closes; None if the sandbox is on and has nobody in its place."""
+    address = call_url(settings, provider, base_url)
+    if address is None:
+        return None
+    keys = keys_in_use(settings, provider.name, stored)
+    return ProviderClient(provider, address, keys, user_agent=settings.user_agent)
 
 
 def keys_in_use(settings: Settings, provider: str, stored: Mapping[str, SecretStr]) -> dict[str, SecretStr]:
@@ -68,9 +81,17 @@ def sandbox_keys(names: Iterable[str]) -> dict[str, SecretStr]:
     return {DEFAULT_KEY_NAME: SANDBOX_KEY} | {name: SecretStr(f"{secret}-{name}") for name in further}
 
 
-def call_url(settings: Settings, provider: str, base_url: str) -> str:
-    """Where calls to a provider go: to its own address `base_url`, or to the sandbox that answers in its place."""
-    return f"{sandbox_url(settings)}/{provider}" if settings.sandbox else base_url
+def call_url(settings: Settings, provider: Provider, base_url: str) -> str | None:
+    """Where calls to a provider go: to its address `base_url`, or to the sandbox that answers in its place.
+
+    Keys go nowhere but to the host of the declaration, so that is the address of a declared provider. None if it is
+    declared without a place in the sandbox, and the sandbox is on.
+    """
+    declared = provider if isinstance(provider, DeclaredProvider) else None
+    if settings.sandbox:
+        dialect = provider.name if declared is None else declared.sandbox
+        return None if dialect is None else f"{sandbox_url(settings)}/{dialect}"
+    return base_url if declared is None else declared.base_url
 
 
 def sandbox_url(settings: Settings) -> str:

@@ -9,8 +9,9 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import PricingError, UnknownRule
-from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import Provider
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, spelling_of
+from pricing_pipeline.registry.declarations import known_providers, provider_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ def of(connection: Connection, asset_class: str, symbol: str) -> list[Spelled]:
     """How each provider that serves a class spells one of its symbols."""
     parameters = {"asset_class": asset_class, "symbol": symbol}
     return [
-        _spelled(row.provider, asset_class, symbol, row.spelling)
+        _spelled(connection, row.provider, asset_class, symbol, row.spelling)
         for row in connection.execute(query("spellings.at_providers"), parameters)
     ]
 
@@ -35,7 +36,7 @@ def of(connection: Connection, asset_class: str, symbol: str) -> list[Spelled]:
 def at(connection: Connection, provider: str, asset_class: str, symbol: str) -> str:
     """How one provider spells a symbol: as a person has said, else by its rule."""
     spelled = {row.provider: row.spelling for row in of(connection, asset_class, symbol)}
-    return spelled.get(provider) or _by_rule(provider, asset_class, symbol)
+    return spelled.get(provider) or _by_rule(provider_named(connection, provider), asset_class, symbol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,11 @@ def read_so(connection: Connection, provider: str, asset_class: str, symbol: str
     """The spelling in use, and what was read under it: since it was given, or ever where it is the rule's."""
     parameters = {"provider": provider, "asset_class": asset_class, "symbol": symbol}
     row = connection.execute(query("spellings.read_so"), parameters).one()
-    return ReadSo(row.spelling or _by_rule(provider, asset_class, symbol), row.values_read, row.data_types)
+    return ReadSo(
+        row.spelling or _by_rule(provider_named(connection, provider), asset_class, symbol),
+        row.values_read,
+        row.data_types,
+    )
 
 
 def give(connection: Connection, provider: str, asset_class: str, symbol: str, spelling: str) -> Spelled:
@@ -60,24 +65,26 @@ def give(connection: Connection, provider: str, asset_class: str, symbol: str, s
     Raises PricingError for one that the provider cannot have, or that another instrument has there by rule; the
     database refuses one that another instrument has by an override.
     """
-    _require_possible(provider, spelling)
+    _require_possible(connection, provider, spelling)
     parameters = {"provider": provider, "asset_class": asset_class, "symbol": symbol}
     # First: from here on nobody adds an instrument until the transaction ends.
     connection.execute(query("spellings.give"), {**parameters, "spelling": spelling})
+    service = provider_named(connection, provider)
     for other in connection.execute(query("spellings.others"), parameters).scalars():
         # Providers make no difference between small and capital letters.
-        if _by_rule(provider, asset_class, other).upper() == spelling.upper():
+        if _by_rule(service, asset_class, other).upper() == spelling.upper():
             raise _shared(provider, other, spelling)
-    return _spelled(provider, asset_class, symbol, spelling)
+    return _spelled(connection, provider, asset_class, symbol, spelling)
 
 
 def require_free(connection: Connection, asset_class: str, symbols: Collection[str]) -> None:
     """Raise PricingError for new symbols that a provider spells as a person has said that it spells another one."""
     given = list(connection.execute(query("spellings.given"), {"asset_class": asset_class}))
     own = {(row.provider, row.symbol) for row in given}
+    known = known_providers(connection) if given else {}
     for row in given:
         for symbol in symbols:
-            rule = _by_rule(row.provider, asset_class, symbol)
+            rule = _by_rule(known.get(row.provider), asset_class, symbol)
             if (row.provider, symbol) not in own and rule.upper() == row.spelling.upper():
                 raise PricingError(
                     f"{row.provider} is asked for {row.symbol} as {row.spelling}, and would be for {symbol}, too: two "
@@ -96,7 +103,7 @@ def take_back(connection: Connection, provider: str, asset_class: str, symbol: s
         raise UnknownRule(
             f"nobody has given a spelling of {symbol} ({asset_class}) at {provider}; its rule holds already."
         )
-    spelled = _spelled(provider, asset_class, symbol, None)
+    spelled = _spelled(connection, provider, asset_class, symbol, None)
     holder = {"provider": provider, "asset_class": asset_class, "spelling": spelled.spelling}
     other = connection.execute(query("spellings.holder"), holder).scalar_one_or_none()
     if other is not None:
@@ -111,20 +118,21 @@ def _shared(provider: str, other: str, spelling: str) -> PricingError:
     )
 
 
-def _require_possible(provider: str, spelling: str) -> None:
-    known = PROVIDERS.get(provider)
+def _require_possible(connection: Connection, provider: str, spelling: str) -> None:
+    known = provider_named(connection, provider)
     if known is not None and not known.accepts(spelling):
         raise PricingError(f"{provider} has no symbols spelled like {spelling!r}. Nothing has changed.")
 
 
-def _by_rule(provider: str, asset_class: str, symbol: str) -> str:
+def _by_rule(known: Provider | None, asset_class: str, symbol: str) -> str:
     """The rule's spelling; a provider without a class in this version has no rules."""
-    known = PROVIDERS.get(provider)
     return symbol if known is None else spelling_of(known, symbol, asset_class, NO_OVERRIDES)
 
 
-def _spelled(provider: str, asset_class: str, symbol: str, override: str | None) -> Spelled:
-    spelling = override or _by_rule(provider, asset_class, symbol)
-    known = PROVIDERS.get(provider)
+def _spelled(
+    connection: Connection, provider: str, asset_class: str, symbol: str, override: str | None
+) -> Spelled:
+    known = provider_named(connection, provider)
+    spelling = override or _by_rule(known, asset_class, symbol)
     is_possible = known is None or known.accepts(spelling)
     return Spelled(provider, spelling, "override" if override else "rule", is_possible)

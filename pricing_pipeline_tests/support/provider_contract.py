@@ -17,6 +17,7 @@ from pricing_pipeline.errors import ProviderError, Unfinished
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import NOTHING_KNOWN, Known, Provider, Request, check_answer
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS, OneRequest, dialogue_of
+from pricing_pipeline_tests.support.declarations import DECLARED
 from pricing_pipeline_tests.support.provider_samples import (
     NOW,
     SAMPLES,
@@ -24,6 +25,8 @@ from pricing_pipeline_tests.support.provider_samples import (
     Value,
 )
 
+ALL = {**PROVIDERS, **DECLARED}
+"""Coded and declared providers by name."""
 MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
 
 
@@ -38,6 +41,7 @@ def over(*samples: Sample) -> pytest.MarkDecorator:
 every = over(*SAMPLES)
 priced = over(*(one for one in SAMPLES if one.fetcher.contents is Contents.PRICES))
 daily = over(*(one for one in SAMPLES if one.is_daily))
+twice_a_day = over(*(one for one in SAMPLES if one.is_daily and not one.is_keyed_by_day))
 quotes = over(*(one for one in SAMPLES if one.fetcher is Fetcher.QUOTE))
 ranged = over(*(one for one in SAMPLES if one.says_range))
 naming = over(*(one for one in SAMPLES if one.names_symbol))
@@ -45,7 +49,7 @@ in_currency = over(*(one for one in SAMPLES if one.names_currency))
 
 
 def provider_of(sample: Sample) -> Provider:
-    return PROVIDERS[sample.provider]
+    return ALL[sample.provider]
 
 
 def parse(

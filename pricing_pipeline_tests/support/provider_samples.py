@@ -62,6 +62,8 @@ class Sample:
     """What is stored of its symbols."""
     is_latest: bool = False
     """Its daily values are asked for without a span: the latest of each symbol."""
+    is_keyed_by_day: bool = False
+    """Its days are the keys of an object, which has each of them once."""
 
     @property
     def is_daily(self) -> bool:
@@ -370,10 +372,66 @@ def _uex(asked: Sequence[str], values: Sequence[Value]) -> object:
     return {"status": "ok", "http_code": 200, "message": "", "data": rows}
 
 
+def _declared_quotes(asked: Sequence[str], values: Sequence[Value]) -> object:
+    rows = [
+        {
+            "ticker": one.symbol,
+            "last": number(one.close),
+            "high": number(one.high),
+            "low": number(one.low),
+            "currency": one.currency,
+            "at": one.stamp,
+        }
+        for one in values
+    ]
+    return {"quotes": rows}
+
+
+def _declared_bars(asked: Sequence[str], values: Sequence[Value]) -> object:
+    bars = [
+        {
+            "day": str(one.day),
+            "open": 10,
+            "high": number(one.high),
+            "low": number(one.low),
+            "close": number(one.close),
+            "volume": 100,
+        }
+        for one in values
+    ]
+    last = values[-1] if values else Value(asked[0])
+    return {"ticker": last.symbol, "currency": last.currency, "bars": bars}
+
+
+def _frankfurter_span(asked: Sequence[str], values: Sequence[Value]) -> object:
+    base, _, quote = (values[-1].symbol if values else asked[0]).partition("/")
+    days = sorted(str(one.day) for one in values) or [""]
+    rates = {str(one.day): {quote: number(one.close)} for one in values}
+    return {
+        "amount": literal("1.0"),
+        "base": base,
+        "start_date": days[0],
+        "end_date": days[-1],
+        "rates": rates,
+    }
+
+
+def _frankfurter_latest(asked: Sequence[str], values: Sequence[Value]) -> object:
+    base, _, quote = (values[-1].symbol if values else asked[0]).partition("/")
+    return {
+        "amount": literal("1.0"),
+        "base": base,
+        "date": str(values[-1].day),
+        "rates": {quote: number(values[-1].close)},
+    }
+
+
 _SHARES = ("AAPL", "IBM", "MSFT")
 _NO_SHARES = ("", " ", "A B", "A,B", "A\nB", "Ä", "A" * 65, "AAPL\0")
 _SCHEMES = ("118632", "119551", "125497")
 _NO_SCHEMES = ("", "AAPL", "0", "1/../2", "-1")
+_PAIRS = ("EUR/USD", "GBP/USD", "CHF/USD")
+_NO_PAIRS = ("", "EURUSD", "EUR/US", "eur/usd", "EUR/USD\n", "EUR/../USD", "EUR/USD/CHF")
 _SAID = {"names_currency": True}
 _RANGED = {"says_range": True}
 SAMPLES = (
@@ -427,4 +485,19 @@ SAMPLES = (
         ),
         currency=None,
     ),
+    Sample(
+        *("funds", Fetcher.NAV, _SCHEMES, _NO_SCHEMES, _mfapi),
+        currency="INR",
+        writes_text=True,
+    ),
+    Sample(
+        *("funds", Fetcher.NAV, _SCHEMES, _NO_SCHEMES, _mfapi_latest),
+        currency="INR",
+        writes_text=True,
+        is_latest=True,
+    ),
+    Sample("shares", Fetcher.QUOTE, _SHARES, (*_NO_SHARES, ".."), _declared_quotes, **_SAID, **_RANGED),
+    Sample("shares", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, ".."), _declared_bars, **_SAID, **_RANGED),
+    Sample("frankfurter", Fetcher.DAILY_BARS, _PAIRS, _NO_PAIRS, _frankfurter_span, is_keyed_by_day=True),
+    Sample("frankfurter", Fetcher.DAILY_BARS, _PAIRS, _NO_PAIRS, _frankfurter_latest, is_latest=True),
 )

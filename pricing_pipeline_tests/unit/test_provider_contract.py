@@ -24,11 +24,11 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, ProviderDown, SettingsError, Throttled
-from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.dialogue import OneRequest
 from pricing_pipeline.validation.knowledge import Known
 from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.support.provider_contract import (
+    ALL,
     MONDAY,
     TUESDAY,
     batch,
@@ -45,6 +45,7 @@ from pricing_pipeline_tests.support.provider_contract import (
     quotes,
     ranged,
     request,
+    twice_a_day,
     values_of,
     widened,
 )
@@ -65,7 +66,7 @@ CANARY = "canary-key-of-the-contract"
 
 
 def test_every_provider_and_fetcher_has_a_sample() -> None:
-    served = {(name, fetcher) for name, provider in PROVIDERS.items() for fetcher in provider.fetchers}
+    served = {(name, fetcher) for name, provider in ALL.items() for fetcher in provider.fetchers}
     assert {(one.provider, one.fetcher) for one in SAMPLES} == served
 
 
@@ -320,7 +321,7 @@ def test_fault_14_the_price_decides_and_nothing_is_stored_that_contradicts_it(
     assert (first.quality is not None) == (is_lacking or first.open is None)
 
 
-@daily
+@twice_a_day
 def test_fault_14_a_day_with_two_prices_has_none(sample: Sample) -> None:
     symbol = sample.symbols[0]
     twice = [Value(symbol, MONDAY, "10.25"), Value(symbol, TUESDAY, "10.35"), Value(symbol, MONDAY, "10.45")]

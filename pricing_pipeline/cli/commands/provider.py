@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import Json, Provider, Symbols
+from pricing_pipeline.cli.options import Json, Last, Provider, Symbol, Symbols
 from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Look at the sources of prices, choose those to be asked, and say how.")
@@ -92,6 +92,80 @@ def undo(name: Provider, as_json: Json = False) -> None:
     from pricing_pipeline.cli import provider_plan
 
     provider_plan.undo(name, as_json=as_json)
+
+
+DeclarationFile = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A declaration, in YAML; docs/adding-a-provider.md has an example."),
+]
+
+
+@noun.command()
+@listing
+def declare(file: DeclarationFile, as_json: Json = False) -> None:
+    """Add a provider that a file declares, or change it: how it is asked, what it allows, how its answers are read.
+
+    Every fault of the file is told with its line, and then nothing changes. What the file says replaces what was set by
+    hand, limits too. Running workers follow within ten seconds. It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline provider declare docs/examples/frankfurter.yaml
+    """
+    from pricing_pipeline.cli import provider_declare
+
+    provider_declare.declare(file, as_json=as_json)
+
+
+@noun.command()
+def undeclare(name: Provider, as_json: Json = False) -> None:
+    """Forget a declared provider with its limits and keys. Its calls stay in the log, and its prices where they are.
+
+    It is refused while data types have a route to it, or tasks wait for it. It needs the owner's URL.
+
+    \b
+    Example: pricing-pipeline provider undeclare frankfurter
+    """
+    from pricing_pipeline.cli import provider_declare
+
+    provider_declare.undeclare(name, as_json=as_json)
+
+
+@noun.command("try")
+@listing
+def try_(
+    file: DeclarationFile,
+    symbol: Symbol,
+    fetcher: Annotated[
+        str | None,
+        typer.Option("--fetcher", metavar="FETCHER", help="What to ask for, if the file has several."),
+    ] = None,
+    asset_class: Annotated[
+        str | None,
+        typer.Option("--asset-class", metavar="CLASS", help="Of the symbol, if the file has several."),
+    ] = None,
+    first: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="DATE", help="First day of a span; else the latest value is asked for."
+        ),
+    ] = None,
+    last: Last = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="URL", help="Ask there instead of at the file's base URL.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make one call as a file declares it: show request and answer, and what would be stored of it.
+
+    Nothing is stored, and no database is needed. What the file reads wrongly is told with its line. A key is asked for
+    without showing it, or read from standard input; it is not kept.
+
+    \b
+    Example: pricing-pipeline provider try docs/examples/frankfurter.yaml EUR/USD
+    """
+    from pricing_pipeline.cli import provider_declare
+
+    provider_declare.try_(file, symbol, fetcher, asset_class, first, last, at, as_json=as_json)
 
 
 @noun.command()

@@ -1,0 +1,336 @@
+"""Providers by declaration in the database (F11, B2): written whole or not at all, known to running workers, undone."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import DeclarationRefused, UnknownProvider
+from pricing_pipeline.keys.clients import open_clients
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.configured import client_of
+from pricing_pipeline.providers.declaration_file import read_file
+from pricing_pipeline.providers.declared import DeclaredProvider
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline.registry import declarations, provider_rules
+from pricing_pipeline.registry.declarations import known_providers
+from pricing_pipeline.settings import Settings
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import NAV, Core
+from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
+from pricing_pipeline_tests.support.declarations import DECLARED, FILES, FRANKFURTER, FUNDS, SHARES, changed
+from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.refreshing import work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+
+pytestmark = pytest.mark.usefixtures("still")
+
+
+def declare(core: Core, path: Path, *changes: tuple[str, str]) -> declarations.Written:
+    with core.owner.begin() as connection:
+        return declarations.declare(connection, changed(path, *changes))
+
+
+def everything(core: Core) -> list[object]:
+    """All rows that a declaration may write."""
+    tables = ("data_collectors", "provider_declarations", "provider_capabilities", "provider_limits")
+    return [sorted(map(str, core.rows(f"SELECT * FROM pricing.{table}"))) for table in tables]
+
+
+def test_f11_a_declaration_writes_the_rows_that_code_providers_have(core: Core) -> None:
+    for path in FILES:
+        assert declare(core, path).is_new
+    before = everything(core)
+    assert declare(core, FUNDS).before == declare(core, FUNDS).after
+    assert everything(core) == before, "the same file once more changes nothing"
+    (row,) = core.rows("SELECT * FROM pricing.data_collectors WHERE provider = 'shares'")
+    assert (row.base_url, row.request_delay_ms, row.is_active) == ("https://shares.example.com/v2", 20, True)
+    sizes = {
+        (row.provider, row.fetcher): (
+            row.batch_size,
+            row.batch_from,
+            row.window_batch_size,
+            row.routes_new_types,
+        )
+        for row in core.rows(
+            "SELECT * FROM pricing.provider_capabilities WHERE provider IN ('shares', 'funds')"
+        )
+    }
+    assert sizes == {
+        ("funds", "nav"): (5000, 20, 1, False),
+        ("shares", "quote"): (50, 1, 1, False),
+        ("shares", "daily_bars"): (1, 1, 1, False),
+    }
+    with core.engine.connect() as connection:
+        limits = {limit.name: limit for limit in provider_rules.limits(connection, "shares")}
+        assert limits["day"].day_timezone == "America/New_York"
+        known = known_providers(connection)
+        assert known.keys() == PROVIDERS.keys() | DECLARED.keys()
+        assert known["funds"] is known_providers(connection)["funds"]
+
+
+def test_f11_declaring_again_changes_what_the_file_says_and_tells_it(core: Core) -> None:
+    declare(core, SHARES)
+    core.rows("UPDATE pricing.provider_limits SET units = 7 WHERE provider = 'shares' AND name = 'minute'")
+    core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'shares'")
+    written = declare(
+        core,
+        SHARES,
+        ("  day: {units: 20000, day: America/New_York}\n", "  hour: {units: 9, seconds: 3600}\n"),
+    )
+    assert written.before["limit_minute"] == "7 units in 60 s"
+    assert written.after["limit_minute"] == "300 units in 60 s"
+    assert written.after["limit_hour"] == "9 units in 3600 s"
+    assert "limit_day" in written.before
+    assert "limit_day" not in written.after
+    assert not core.one("SELECT is_active FROM pricing.data_collectors WHERE provider = 'shares'")
+
+
+REFUSED = [
+    ((FUNDS, ("name: funds", "name: mfapi")), "mfapi is a provider already"),
+    (
+        (FUNDS, ("https://funds.example.com", "https://api.mfapi.in")),
+        "api.mfapi.in is asked by the provider mfapi",
+    ),
+    ((FUNDS, ("https://funds.example.com", "https://API.MFAPI.IN:8443/x")), "is asked by the provider mfapi"),
+    ((FUNDS, ("https://funds.example.com", "https://shares.example.com")), "is asked by the provider shares"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_b2_no_declaration_takes_the_name_or_the_host_of_another(
+    core: Core, changes: tuple[Path, tuple[str, str]], words: str
+) -> None:
+    declare(core, SHARES)
+    before = everything(core)
+    with pytest.raises(DeclarationRefused, match=re.escape(words)):
+        declare(core, *changes)
+    assert everything(core) == before
+
+
+def test_b2_a_stored_key_never_goes_to_another_host(core: Core, cli: CommandLine, tmp_path: Path) -> None:
+    """Not by a new declaration, not by SQL on its row, not by another address in the provider's row."""
+    declare(core, SHARES)
+    assert cli("key", "set", "shares", stdin="canary-5ecret-0123456789", sandbox="false").exit_code == 0
+    before = everything(core)
+    with pytest.raises(DeclarationRefused, match=r"would go to evil\.example.*Nothing has changed"):
+        declare(core, SHARES, ("https://shares.example.com/v2", "https://evil.example/v2"))
+    with pytest.raises(DBAPIError, match="a key of shares is stored"):
+        core.rows("UPDATE pricing.provider_declarations SET host = 'evil.example' WHERE provider = 'shares'")
+    assert everything(core) == before
+    declare(core, SHARES, ("https://shares.example.com/v2", "https://shares.example.com/v3"))
+    # A base URL or a text that no declaration has written leads nowhere.
+    core.rows(
+        "UPDATE pricing.data_collectors SET base_url = 'https://evil.example' WHERE provider = 'shares'"
+    )
+    with core.engine.connect() as connection:
+        service = known_providers(connection)["shares"]
+    with client_of(
+        Settings(home=tmp_path, sandbox=False), service, "https://evil.example", {}
+    ) or pytest.fail("nobody") as client:
+        assert client.base_url == "https://shares.example.com/v3"
+    core.rows(
+        "UPDATE pricing.provider_declarations SET content = replace(content, 'shares.example.com', 'evil.example')"
+    )
+    with core.engine.connect() as connection:
+        assert "shares" not in known_providers(connection)
+
+
+def test_b2_only_the_owner_declares(core: Core) -> None:
+    declare(core, FUNDS)
+    for statement in (
+        "INSERT INTO pricing.provider_declarations (provider, host, content) VALUES ('mfapi', 'x', 'x')",
+        "UPDATE pricing.provider_declarations SET content = 'x'",
+        "DELETE FROM pricing.provider_declarations",
+    ):
+        with core.engine.connect() as connection, pytest.raises(DBAPIError, match="permission denied"):
+            connection.execute(text(statement))
+
+
+def test_f11_undeclare_is_refused_while_it_is_used_and_takes_everything_with_it(
+    core: Core, cli: CommandLine
+) -> None:
+    before = everything(core)
+    declare(core, FUNDS)
+    with core.owner.begin() as connection:
+        provider_rules.add_route(connection, "funds", NAV, "118632", 1)
+    core.enqueue(NAV, "118632")
+    told = cli("provider", "undeclare", "funds").error
+    assert told.startswith("funds serves mf_nav. Take its routes away first")
+    with pytest.raises(DeclarationRefused, match="funds serves mf_nav"):
+        declare(
+            core,
+            FUNDS,
+            ("  nav:\n", "  daily_bars:\n"),
+            ("price: nav", "close: nav"),
+            ("price: nav", "close: nav"),
+        )
+    with core.owner.begin() as connection:
+        provider_rules.remove_route(connection, "funds", NAV, "118632")
+    if core.one("SELECT count(*) FROM pricing.api_call_queue_live WHERE provider = 'funds'"):
+        assert "still wait for funds" in cli("provider", "undeclare", "funds").error
+        core.rows("DELETE FROM pricing.api_call_queue_live WHERE provider = 'funds'")
+    assert cli("provider", "undeclare", "funds").exit_code == 0
+    assert everything(core) == before
+    for name in ("funds", "mfapi"):
+        with (
+            core.owner.begin() as connection,
+            pytest.raises(UnknownProvider, match="is declared, only none at all"),
+        ):
+            declarations.undeclare(connection, name)
+
+
+def test_f11_a_declaration_of_another_version_costs_no_other_provider(
+    core: Core, caplog: pytest.LogCaptureFixture
+) -> None:
+    declare(core, FUNDS)
+    declare(core, SHARES)
+    core.rows("UPDATE pricing.provider_declarations SET content = 'nmae: funds' WHERE provider = 'funds'")
+    with core.engine.connect() as connection:
+        assert known_providers(connection).keys() == PROVIDERS.keys() | {"shares"}
+    assert "declaration of funds:1: unknown key `nmae`; did you mean `name`?" in caplog.text
+
+
+# --- end to end ---
+
+
+def test_f11_a_copy_refreshes_from_the_sandbox_through_the_queue(
+    core: Core, sandbox: RunningSandbox, tmp_path: Path
+) -> None:
+    """A worker that runs already learns of it, of its change, and asks the sandbox's dialect in its place."""
+    settings = Settings(home=tmp_path, sandbox=True, sandbox_url=sandbox.url)
+    done = "SELECT count(*) FROM pricing.api_call_queue_completed WHERE provider = 'funds'"
+    with (
+        open_clients(settings, core.engine, look_seconds=0.05) as clients,
+        Refresher(core.engine, clients, worker="w") as refresher,
+    ):
+        declare(core, FUNDS)
+        with core.owner.begin() as connection:
+            provider_rules.add_route(connection, "funds", NAV, "118632", 1)
+        wait_until(lambda: "funds" in clients)
+        first = clients["funds"]
+        core.enqueue(NAV, "118632")
+        work_until(refresher, lambda: core.one(done) == 1)
+        declare(core, FUNDS, ("in_flight: 4", "in_flight: 3"))
+        wait_until(lambda: clients["funds"] is not first)
+        declare(core, SHARES)  # which the sandbox does not know
+        today = core.clock().date()
+        days = Window(today - timedelta(days=400), today - timedelta(days=30))
+        refresher.backfill(refresher.plan_backfill(NAV, days, ["118632"]))
+        assert "shares" not in clients
+    (price,) = core.rows(
+        "SELECT * FROM pricing.latest_prices WHERE symbol = '118632' AND data_type = :t", t=NAV
+    )
+    assert price.currency == "INR"
+    calls = core.rows(
+        "SELECT provider, units, http_status, outcome FROM pricing.collector_call_log WHERE provider = 'funds'"
+    )
+    assert len(calls) >= 2
+    assert {(call.units, call.http_status, call.outcome) for call in calls} == {(1, 200, "ok")}
+    bars = core.one(
+        "SELECT count(*) FROM pricing.price_history WHERE symbol = '118632' AND data_type = :t", t=NAV
+    )
+    assert bars > 100
+    assert {call["provider"] for call in sandbox.calls("mfapi")} <= {"mfapi"}
+
+
+# --- commands ---
+
+
+def frankfurter(connection: Connection) -> None:
+    """Answers in the shape of the public API."""
+    target = connection.request.split(b" ")[1].decode()
+    if "symbols=USD" not in target:
+        connection.answer(b'{"message":"not found"}', "404 Not Found")
+    elif ".." in target:
+        connection.answer(
+            b'{"amount":1.0,"base":"EUR","start_date":"2020-01-02","end_date":"2020-01-03",'
+            b'"rates":{"2020-01-02":{"USD":1.1193},"2020-01-03":{"USD":1.1147}}}'
+        )
+    else:
+        connection.answer(b'{"amount":1.0,"base":"EUR","date":"2020-01-03","rates":{"USD":1.11470}}')
+
+
+def test_f11_try_shows_request_answer_and_what_would_be_stored_from_the_file_alone(cli: CommandLine) -> None:
+    with ScriptedServer(frankfurter) as server:
+
+        def tried(*words: str) -> object:
+            return cli(
+                "provider",
+                "try",
+                str(FRANKFURTER),
+                *words,
+                "--at",
+                server.url,
+                database_url="postgresql://nowhere",
+            )
+
+        said = tried("EUR/USD")
+        assert said.exit_code == 0, said
+        assert f"GET {server.url}/latest?base=EUR&symbols=USD" in said.stdout
+        assert "HTTP 200" in said.stdout
+        assert '"rates":{"USD":1.11470}' in said.stdout
+        assert "1.11470" in said.stdout.partition("would be stored: 1 value")[2]
+        span = tried("EUR/USD", "--from", "2020-01-01", "--to", "2020-01-31", "--json").json
+        assert [(one["observed_at"][:10], one["price"], one["currency"]) for one in span["values"]] == [
+            ("2020-01-02", "1.1193", "USD"),
+            ("2020-01-03", "1.1147", "USD"),
+        ]
+        unknown = tried("EUR/XXX")
+        assert unknown.exit_code == 1
+        assert "knows no EUR/XXX" in unknown.stderr
+        assert re.search(r"line [0-9]+ of its declaration", unknown.stderr)
+    assert "has no symbols spelled like" in cli("provider", "try", str(FRANKFURTER), "AAPL").stderr
+
+
+def test_f11_declare_tells_the_lines_of_faults_and_what_comes_next(
+    core: Core, cli: CommandLine, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "rates.yaml"
+    wrong.write_text(FRANKFURTER.read_text().replace("close: rates", "clse: rates"))
+    assert re.fullmatch(
+        rf"{re.escape(str(wrong))}:[0-9]+: unknown key `clse`; did you mean `close`\?",
+        cli("provider", "declare", str(wrong)).error,
+    )
+    said = cli("provider", "declare", str(FRANKFURTER), sandbox="true")
+    assert said.exit_code == 0, said
+    assert "frankfurter is declared" in said.stdout
+    assert "route add frankfurter" in said.stderr
+    assert "the sandbox does not know frankfurter" in said.stderr
+    assert (
+        "not asked while PRICING_SANDBOX is on"
+        in cli("provider", "show", "frankfurter", sandbox="true").stdout
+    )
+    assert "api.frankfurter.dev" in cli("provider", "show", "frankfurter", sandbox="false").stdout
+
+
+def test_f11_the_fx_example_is_stored_through_the_real_queue(core: Core) -> None:
+    """What docs/adding-a-provider.md leads to, with a small server in the place of the public one."""
+    declare(core, FRANKFURTER)
+    with core.owner.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO pricing.data_type_registry"
+                " (data_type, asset_class, fetcher, default_ttl_minutes, history_from)"
+                " VALUES ('fx_daily', 'fx', 'daily_bars', 60, '1999-01-04')"
+            )
+        )
+        provider_rules.add_route(connection, "frankfurter", "fx_daily", "EUR/USD", 1)
+    provider = DeclaredProvider(read_file(FRANKFURTER))
+    core.enqueue("fx_daily", "EUR/USD")
+    with (
+        ScriptedServer(frankfurter) as server,
+        ProviderClient(provider, server.url) as client,
+        Refresher(core.engine, {"frankfurter": client}, worker="w") as refresher,
+    ):
+        done = "SELECT count(*) FROM pricing.api_call_queue_completed WHERE provider = 'frankfurter'"
+        work_until(refresher, lambda: core.one(done) == 1)
+    (price,) = core.rows("SELECT * FROM pricing.latest_prices WHERE data_type = 'fx_daily'")
+    assert (price.symbol, price.currency) == ("EUR/USD", "USD")
