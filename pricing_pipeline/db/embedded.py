@@ -56,6 +56,7 @@ _FOR_TESTS = {
     "max_connections": "400",
     # A client that is frozen while it logs in keeps every DROP DATABASE waiting for so long.
     "authentication_timeout": "15s",
+    "scram_iterations": "1",  # of 4096, each of a test's sessions takes 6 ms to log in
 }
 
 

@@ -32,7 +32,7 @@ def why(core: Core, symbol: str) -> freshness.Why:
 # A few bad symbols
 
 
-@pytest.mark.parametrize(("bad", "minutes"), [(2, 20), (5, 11), (5, 20), (10, 15)])
+@pytest.mark.parametrize(("bad", "minutes"), [(2, 20), (5, 11), (10, 15)])
 def test_a8_bad_symbols_keep_a_well_provider_from_nobody(world: Make, bad: int, minutes: int) -> None:
     """The invariant: the good are fresh soon after the provider's return, and stay so.
 

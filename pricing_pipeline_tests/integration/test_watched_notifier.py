@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import text
 
 from pricing_pipeline import stack
+from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.operations import alerts, life, operation_queue, price_watch, recipients
 from pricing_pipeline.operations.life import SignsOfLife
 from pricing_pipeline.operations.operation_queue import Operation
@@ -26,6 +27,8 @@ from pricing_pipeline.processes.probes import still_change
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.fixtures.embedded import MakeServer, ask
+from pricing_pipeline_tests.support.frozen_server import frozen
 from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.receivers import receiving
@@ -108,27 +111,21 @@ def test_b21_a_frozen_notifier_is_started_again(
 
 
 def test_b21_a_notifier_whose_queries_hang_is_started_again(
-    core: Core, database_url: str, supervise: Callable[..., Supervised]
+    make_server: MakeServer, supervise: Callable[..., Supervised]
 ) -> None:
-    def sessions() -> set[int]:
-        rows = core.rows(
-            "SELECT pid FROM pg_stat_activity"
-            " WHERE datname = current_database() AND application_name = 'pricing-pipeline'"
-        )
-        return {row.pid for row in rows}
-
-    before = sessions()
-    notifier = supervise(database_url, 25.0)
-    notifier.look_until(lambda: notifier.has_answered and bool(sessions() - before))
-    first, frozen = notifier.pid, sessions() - before
-    for pid in frozen:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    # A server of its own: on the shared one, whoever makes or drops a database waits for all its processes.
+    server = make_server()
+    server.start()
+    upgrade(server.url("pricing"))
+    notifier = supervise(server.url("pricing", "worker"), 25.0)
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pricing-pipeline'"
+    notifier.look_until(
+        lambda: notifier.has_answered and ask(server.url("pricing", "superuser"), sessions) > 0
+    )
+    first = notifier.pid
+    with frozen(server):
         notifier.look_until(lambda: notifier.watched.restarts >= 1 and notifier.command.pid is not None)
         assert notifier.pid != first
-    finally:
-        for pid in frozen:
-            os.kill(pid, signal.SIGCONT)
 
 
 def test_b21_a_notifier_that_waits_for_the_database_is_left_alone(

@@ -56,6 +56,14 @@ class Daemon:
 
 @pytest.fixture
 def daemon(environment: None, core: Core, tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon that ticks the one sensor this is about."""
+    with an_instance(tmp_path) as instance, a_daemon(instance, "note_failures") as workspace:
+        yield Daemon(instance, workspace)
+
+
+@pytest.fixture
+def whole_daemon(environment: None, core: Core, tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon that ticks all our sensors, a fifth of a second each."""
     with an_instance(tmp_path) as instance, a_daemon(instance) as workspace:
         yield Daemon(instance, workspace)
 
@@ -230,11 +238,11 @@ def test_b21_a_locked_row_holds_the_sensor_up_for_a_second_only(daemon: Daemon, 
     assert noted(core) == []
 
 
-def test_b21_a_sensor_that_fails_is_an_alert_until_it_works_again(daemon: Daemon, core: Core) -> None:
+def test_b21_a_sensor_that_fails_is_an_alert_until_it_works_again(whole_daemon: Daemon, core: Core) -> None:
     core.rows("ALTER TABLE pricing.calendar_rules RENAME TO away")
     core.rows("ALTER TABLE pricing.active_subscriptions RENAME TO gone")
-    daemon.tick()
-    daemon.tick()
+    whole_daemon.tick()
+    whole_daemon.tick()
     found = noted(core)
     assert {row[0] for row in found} == {"tick"}
     assert "report_sources" in {row[1] for row in found}
@@ -242,8 +250,8 @@ def test_b21_a_sensor_that_fails_is_an_alert_until_it_works_again(daemon: Daemon
     assert 'relation "pricing.active_subscriptions" does not exist' in reason
     core.rows("ALTER TABLE pricing.away RENAME TO calendar_rules")
     core.rows("ALTER TABLE pricing.gone RENAME TO active_subscriptions")
-    daemon.tick()
-    daemon.tick()
+    whole_daemon.tick()
+    whole_daemon.tick()
     assert noted(core) == []
 
 
@@ -263,11 +271,14 @@ def fail_tick(
     if origin.get_id() in states:
         state = states[origin.get_id()].with_status(status)
         if isinstance(state.instigator_data, SensorInstigatorData):
-            state = state.with_data(state.instigator_data._replace(last_tick_success_timestamp=None))
+            data = state.instigator_data._replace(
+                last_tick_success_timestamp=None, last_tick_timestamp=time.time()
+            )
+            state = state.with_data(data)  # it is not due again
         instance.update_instigator_state(state)
     else:
-        data = ScheduleInstigatorData("17 * * * *") if kind is InstigatorType.SCHEDULE else None
-        state = InstigatorState(origin, kind, status, data)
+        slots = ScheduleInstigatorData("17 * * * *") if kind is InstigatorType.SCHEDULE else None
+        state = InstigatorState(origin, kind, status, slots)
         instance.add_instigator_state(state)
     instance.create_tick(
         TickData(
@@ -317,9 +328,9 @@ def test_b21_a_schedule_that_fails_is_noted_too(daemon: Daemon, core: Core) -> N
     assert noted(core) == [("tick", "check_prices", None, "odd")]
 
 
-def test_b21_a_thousand_looks_without_a_change_write_nothing(stage: Stage, core: Core) -> None:
+def test_b21_a_hundred_looks_without_a_change_write_nothing(stage: Stage, core: Core) -> None:
     tick = stage.tick("note_failures")
-    for _ in range(1000):
+    for _ in range(100):
         tick = stage.tick("note_failures", tick.cursor)
         assert tick.asset_events == []
     assert tick.skip_message == "0 runs ended, 0 of them failed; 0 sensors and schedules fail"
