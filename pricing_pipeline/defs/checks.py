@@ -13,14 +13,16 @@ from typing import Protocol, TypeVar
 import dagster as dg
 from sqlalchemy import Connection
 
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.markdown import escaped, section
 from pricing_pipeline.defs.ours import CHECKS_JOB, latest_key
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
-from pricing_pipeline.defs.reports import Metadata, describe_service, named_table, serving, why_late
+from pricing_pipeline.defs.reports import describe_service, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.defs.tables import Metadata, named_table
 from pricing_pipeline.demand import drains, freshness
 from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.operations import alerts
@@ -234,6 +236,30 @@ def _alerts_of_type(concerns: Sequence[alerts.Concern]) -> _Verdict:
     )
 
 
+def _vanished_slots(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
+    rows = connection.execute(query("samples.vanished_slots"), {"data_types": list(names)}).all()
+    verdicts = {name: _Verdict("No slots are stored.", {}) for name in names}
+    for row in rows:
+        emptied = row.emptied or []
+        sentence = f"{row.vanished} of {row.listed + row.vanished} slots vanished within a day."
+        if emptied:
+            sentence += f" More than half vanished of {len(emptied)} products, such as {emptied[0]}."
+        numbers = _numbers(listed=row.listed, vanished=row.vanished, products_emptied=len(emptied))
+        verdicts[row.data_type] = _Verdict(sentence, numbers | _examples(emptied[:8]), is_fault=bool(emptied))
+    return verdicts
+
+
+def _game_version(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
+    row = connection.execute(query("samples.old_versions")).one()
+    version = row.version or "unknown"
+    verdict = _Verdict(
+        f"{row.prices - row.older} of {row.prices} prices are of version {version}, which people play.",
+        _numbers(prices=row.prices, of_older_versions=row.older),
+        is_fault=2 * row.older > row.prices,
+    )
+    return dict.fromkeys(names, verdict)
+
+
 def _each(rows: Sequence[RowT], judge: Callable[[RowT], _Verdict]) -> dict[str, _Verdict]:
     return {row.data_type: judge(row) for row in rows}
 
@@ -248,6 +274,14 @@ def _examples(examples: Sequence[str] | None) -> Metadata:
 
 def _is_price(kind: DataType) -> bool:
     return kind.contents is Contents.PRICES
+
+
+def _has_slots(kind: DataType) -> bool:
+    return kind.fetcher is Fetcher.SLOTS
+
+
+def _is_commodity(kind: DataType) -> bool:
+    return kind.contents is Contents.COMMODITIES
 
 
 def _is_daily(kind: DataType) -> bool:
@@ -299,6 +333,20 @@ CHECKS = (
         "a-history-is-revised",
         _is_daily,
         _revisions,
+    ),
+    _Check(
+        "vanished_slots",
+        "No product has lost more than half of its slots within a day.",
+        "slots-have-vanished",
+        _has_slots,
+        _vanished_slots,
+    ),
+    _Check(
+        "game_version",
+        "At least half of the prices of commodities are of the version of the game that people play.",
+        "prices-are-of-an-old-version",
+        _is_commodity,
+        _game_version,
     ),
     ALERTS,
 )

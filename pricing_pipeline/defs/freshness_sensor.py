@@ -9,12 +9,15 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.checks import on_time_evaluations
 from pricing_pipeline.defs.ours import latest_key
-from pricing_pipeline.defs.plots import freshness_plot, price_plot
-from pricing_pipeline.defs.reports import Metadata, describe_service, sample_table, serving
+from pricing_pipeline.defs.plots import freshness_plot
+from pricing_pipeline.defs.reports import describe_service, serving
 from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.samples import plot, sample
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.defs.tables import Metadata
 from pricing_pipeline.defs.ticks import EVERY_LOOP
 from pricing_pipeline.demand import drains, freshness
+from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.operations import health
 from pricing_pipeline.prices import quality
 
@@ -33,7 +36,8 @@ class _Reported:
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that materializes latest prices, without a run, while all watched pairs are on time."""
-    ttls = {kind.data_type: kind.default_ttl_minutes * 60.0 for kind in snapshot.data_types}
+    kinds = {kind.data_type: kind for kind in snapshot.data_types}
+    ttls = {name: kind.default_ttl_minutes * 60.0 for name, kind in kinds.items()}
 
     @dg.sensor(
         name="report_freshness",
@@ -67,7 +71,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
             kept = {name: at for name, at in reported.at.items() if name in ttls and name not in troubled}
             return dg.SensorResult(
-                asset_events=[*judged, *(_calm(database, row) for row in calm)],
+                asset_events=[*judged, *(_calm(database, kinds[row.data_type], row) for row in calm)],
                 skip_reason=_describe_tick(
                     calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)
                 ),
@@ -82,13 +86,13 @@ def _pause(ttl: float) -> float:
     return max(_REPORTED_AT_LEAST_SECONDS, ttl / 2) - _TICK_JITTER_SECONDS
 
 
-def _calm(database: PricingDatabase, row: freshness.Freshness) -> dg.AssetMaterialization:
+def _calm(database: PricingDatabase, kind: DataType, row: freshness.Freshness) -> dg.AssetMaterialization:
     shown: Metadata = {}
     try:
         with database.engine.connect() as connection:
-            shown |= sample_table(connection, row.data_type)
+            shown |= sample(connection, kind)
             shown |= freshness_plot(quality.served(connection, row.data_type))
-            shown |= price_plot(quality.portrait(connection, row.data_type))
+            shown |= plot(connection, kind)
     except DBAPIError as error:  # a failed plot must not stop the report of this type or another
         shown["not_shown"] = dg.MetadataValue.text(
             f"the database cannot show the plots now: {error.orig}"[:500]

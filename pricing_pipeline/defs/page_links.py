@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pricing_pipeline.defs.reports import Metadata
+from pricing_pipeline.defs.tables import Metadata
 from pricing_pipeline.processes import home
 from pricing_pipeline.settings import load_settings
 

@@ -1,14 +1,16 @@
 """Plots for asset metadata: small SVG pictures as data URIs, short enough for Dagster to show them inline.
 
-This module only draws the data that prices/quality.py reads. Dagster hides Markdown of more than 999 characters behind
+This module only draws; prices/quality.py and samples.py read. Dagster hides Markdown of more than 999 characters behind
 a link, so a plot has a fixed number of columns and whole coordinates, however many values it shows. Positions in a
 picture are no prices: doubles are exact enough for them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import pairwise
 from statistics import median
+from typing import Protocol
 from xml.sax.saxutils import escape
 
 import dagster as dg
@@ -46,6 +48,42 @@ def freshness_plot(samples: Sequence[Served]) -> dict[str, dg.MetadataValue]:
     last = samples[-1]
     about = f"fresh {last.fresh} of {last.watched} at {last.at:%m-%d %H:%M} UTC"
     return _shortest("freshness_plot", about, lambda columns: _freshness_svg(samples, columns))
+
+
+class Day(Protocol):
+    """A local day of a product: its slots, places taken and in all (None = not said), and the lowest price."""
+
+    day: date
+    slots: int
+    taken: int | None
+    capacity: int | None
+    lowest: Decimal | None
+    currency: str | None
+
+
+def occupancy_plot(name: str, days: Sequence[Day]) -> dict[str, dg.MetadataValue]:
+    """The plot of how full each day of a product is, as bars, with the lowest price as a line; none for one day."""
+    if len(days) < 2 or not any(day.capacity for day in days):
+        return {}
+    slots = sum(day.slots for day in days)
+    about = f"{name}, {slots} slots from {days[0].day} to {days[-1].day}"
+    return _shortest("occupancy_plot", about, lambda columns: _occupancy_svg(days[:columns]))
+
+
+class Offer(Protocol):
+    """What a commodity costs (buy) and brings (sell) at a terminal; None = not traded."""
+
+    terminal: str
+    buy: int | None
+    sell: int | None
+
+
+def spread_plot(commodity: str, terminals: Sequence[Offer]) -> dict[str, dg.MetadataValue]:
+    """The plot of what a commodity costs and brings at each terminal; none with fewer than two terminals."""
+    if len(terminals) < 2:
+        return {}
+    about = f"{commodity} at {len(terminals)} terminals, the dearest first"
+    return _shortest("spread_plot", about, lambda columns: _spread_svg(terminals[:columns]))
 
 
 def _shortest(name: str, about: str, draw: Callable[[int], str]) -> dict[str, dg.MetadataValue]:
@@ -174,6 +212,57 @@ def _freshness_svg(samples: Sequence[Served], columns: int) -> str:
         [("fresh", _FRESH)] + [("some late", _LATE)] * bool(late),
         f"<path d='{path}' stroke='{_FRESH}'/>",
         f"<path d='{late}' stroke='{_LATE}' stroke-width='4'/>" if late else "",
+    )
+
+
+def _occupancy_svg(days: Sequence[Day]) -> str:
+    width = _WIDTH // len(days)
+    bars = ""
+    for index, day in enumerate(days):
+        if day.capacity:
+            height = round((day.taken or 0) / day.capacity * _HEIGHT)
+            bars += f"M{index * width},{_HEIGHT}v-{height}h{max(width - 1, 1)}v{height}"
+    prices = [day.lowest for day in days if day.lowest is not None]
+    low, high = (min(prices), max(prices)) if prices else (Decimal(0), Decimal(0))
+    path = ""
+    for index, day in enumerate(days):
+        if day.lowest is not None:
+            y = (
+                round(float((high - day.lowest) / (high - low)) * (_HEIGHT - 4) + 2)
+                if high > low
+                else _HEIGHT // 2
+            )
+            path += f"{'L' if path else 'M'}{index * width + width // 2},{y}"
+    currency = next((f" {day.currency}" for day in days if day.currency), "")
+    return _svg(
+        (f"{low}", f"{high}") if prices else ("", ""),
+        (f"{days[0].day}", f"{days[-1].day}"),
+        [("taken", _FRESH)] + [(f"from{currency}", _LINE)] * bool(path),
+        f"<path d='{bars}' fill='{_FRESH}' opacity='.5'/>" if bars else "",
+        f"<path d='{path}' stroke='{_LINE}'/>" if path else "",
+    )
+
+
+def _spread_svg(terminals: Sequence[Offer]) -> str:
+    amounts = [amount for offer in terminals for amount in (offer.buy, offer.sell) if amount is not None]
+    low, high = min(amounts), max(amounts)
+    width = _WIDTH // len(terminals)
+
+    def marks(values: Sequence[int | None]) -> str:
+        path = ""
+        for index, value in enumerate(values):
+            if value is not None:
+                y = round((high - value) / (high - low) * (_HEIGHT - 4) + 2) if high > low else _HEIGHT // 2
+                path += f"M{index * width},{y}h{max(width - 1, 1)}"
+        return path
+
+    buys, sells = marks([offer.buy for offer in terminals]), marks([offer.sell for offer in terminals])
+    return _svg(
+        (f"{low}", f"{high}"),
+        (terminals[0].terminal[:16], terminals[-1].terminal[:16]),
+        [("costs", _LATE)] * bool(buys) + [("brings", _LINE)] * bool(sells),
+        f"<path d='{buys}' stroke='{_LATE}' stroke-width='3'/>" if buys else "",
+        f"<path d='{sells}' stroke='{_LINE}' stroke-width='3'/>" if sells else "",
     )
 
 

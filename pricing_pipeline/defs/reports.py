@@ -15,19 +15,17 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.ours import history_key, latest_key, stored_key
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
+from pricing_pipeline.defs.samples import sample
+from pricing_pipeline.defs.tables import Metadata, named_table, table
 from pricing_pipeline.demand import backfills, freshness
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.domain.windows import Window, months_after, months_of
-from pricing_pipeline.prices import documents, price_reader, quality
+from pricing_pipeline.prices import price_reader, quality
 from pricing_pipeline.refresh.tally import Tally
-
-Metadata = dict[str, dg.MetadataValue]
 
 _PROGRESS_SECONDS = 5.0
 _STEP_SECONDS = 20.0
-SAMPLE_ROWS = 8
-"""Rows of the table of latest prices in metadata."""
 LATE_ROWS = 5
 
 
@@ -47,7 +45,7 @@ class Reporter:
         kinds: Collection[DataType] = (),
     ) -> None:
         self._without_history = frozenset(kind.data_type for kind in kinds if kind.history_from is None)
-        self._stored = {kind.data_type: stored_key(kind) for kind in kinds}
+        self._kinds = {kind.data_type: kind for kind in kinds}
         self._context = context
         self._engine = engine
         self._allowances = allowances
@@ -63,7 +61,7 @@ class Reporter:
             served = {
                 row.data_type: row for row in freshness.measure(connection, [t.data_type for t in tallies])
             }
-            samples = {t.data_type: sample_table(connection, t.data_type) for t in tallies}
+            shown = {t.data_type: sample(connection, self._kinds[t.data_type]) for t in tallies}
             late = {name: why_late(connection, row) for name, row in served.items()}
             months = {t.data_type: self._months_to_report(t) for t in tallies}
             stored = {
@@ -90,7 +88,7 @@ class Reporter:
                 self._reported_records.add(tally.data_type)
                 self._context.log_event(
                     dg.AssetMaterialization(
-                        self._stored[tally.data_type],
+                        stored_key(self._kinds[tally.data_type]),
                         metadata={**work, "records": dg.MetadataValue.int(tally.records)},
                     )
                 )
@@ -103,7 +101,7 @@ class Reporter:
                         **work,
                         **serving(served.get(tally.data_type)),
                         **late.get(tally.data_type, {}),
-                        **samples[tally.data_type],
+                        **shown[tally.data_type],
                     },
                 )
             )
@@ -375,56 +373,3 @@ def why_late(connection: Connection, row: freshness.Freshness) -> Metadata:
         [pair.symbol, pair.sentence] for pair in freshness.why_late(connection, row.data_type, LATE_ROWS)
     ]
     return named_table("why_late", ["symbol", "why"], cells)
-
-
-def sample_table(connection: Connection, data_type: str) -> Metadata:
-    """A small table of a data type's latest prices, or of its documents."""
-    return latest_table(price_reader.sample(connection, data_type, SAMPLE_ROWS)) or _document_table(
-        documents.sample(connection, data_type, SAMPLE_ROWS)
-    )
-
-
-def latest_table(rows: Sequence[price_reader.SampleRow]) -> Metadata:
-    """A small table of latest prices."""
-    cells: list[list[object]] = [
-        [
-            row.symbol,
-            f"{row.price} {row.currency or ''}".strip(),
-            f"{row.observed_at:%Y-%m-%d %H:%M:%S}",
-            row.provider,
-        ]
-        for row in rows
-    ]
-    return named_table("latest_prices", ["symbol", "price", "observed (UTC)", "provider"], cells)
-
-
-def _document_table(rows: Sequence[documents.SampleDocument]) -> Metadata:
-    cells: list[list[object]] = [
-        [row.symbol, row.period or "", f"{row.recorded_at:%Y-%m-%d %H:%M:%S}", row.provider] for row in rows
-    ]
-    return named_table("latest_documents", ["symbol", "period", "since (UTC)", "provider"], cells)
-
-
-def named_table(name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Metadata:
-    """A table under its name; none without rows."""
-    return {name: table(header, rows)} if rows else {}
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.TableMetadataValue:
-    """A table for Dagster. Numbers stay numbers, all other cells become text."""
-
-    def shown(cell: object) -> str | int | float:
-        return cell if isinstance(cell, (int, float)) else str(cell)
-
-    numeric = [
-        bool(rows) and all(isinstance(row[place], (int, float)) for row in rows)
-        for place in range(len(header))
-    ]
-    columns = [
-        dg.TableColumn(name, "number" if is_number else "text")
-        for name, is_number in zip(header, numeric, strict=True)
-    ]
-    return dg.MetadataValue.table(
-        records=[dg.TableRecord(dict(zip(header, map(shown, row), strict=True))) for row in rows],
-        schema=dg.TableSchema(columns=columns),
-    )

@@ -11,9 +11,9 @@ import dagster as dg
 
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.ours import SUBSCRIPTIONS, provider_key
-from pricing_pipeline.defs.reports import Metadata, named_table
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.defs.tables import Metadata, named_table
 from pricing_pipeline.demand import drains, viewers
 from pricing_pipeline.demand.viewers import Watching
 from pricing_pipeline.providers import PROVIDERS

@@ -16,7 +16,7 @@ from dagster._daemon.freshness import FreshnessDaemon
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
-from pricing_pipeline.defs.reports import SAMPLE_ROWS
+from pricing_pipeline.defs.samples import SAMPLE_ROWS
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, an_instance, said

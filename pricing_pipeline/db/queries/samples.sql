@@ -1,0 +1,63 @@
+-- name: inventory
+-- A few products of a data type, the most watched first: what the days that were asked for hold. Bookable are slots to come
+-- that are neither closed nor sold out.
+SELECT w.symbol, p.name, w.first_day, w.last_day, w.fetched_at, s.slots, s.bookable, s.remaining, s.capacity
+FROM (SELECT x.* FROM pricing.slot_windows x WHERE x.data_type = :data_type
+      ORDER BY (SELECT count(*) FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol)) DESC, x.symbol
+      LIMIT :at_most) w
+JOIN pricing.products p USING (symbol)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS slots, sum(x.remaining) AS remaining, sum(x.capacity) AS capacity,
+           count(*) FILTER (WHERE x.status IN ('available', 'freesale', 'limited') AND x.starts_at > pricing.clock()) AS bookable
+    FROM pricing.slots x
+    WHERE x.symbol = w.symbol AND x.local_day BETWEEN w.first_day AND w.last_day AND x.status <> 'vanished') s;
+
+-- name: products
+-- A few products that a data type describes, with their options and categories.
+SELECT p.symbol, p.name, coalesce(p.set_time_zone, p.time_zone) AS time_zone, c.fetched_at,
+       (SELECT count(*) FROM pricing.product_options o WHERE o.symbol = p.symbol AND o.is_listed) AS options,
+       (SELECT string_agg(x.name, ', ' ORDER BY x.name) FROM pricing.pax_categories x WHERE x.symbol = p.symbol AND x.is_listed) AS categories
+FROM pricing.confirmed_pairs c JOIN pricing.products p USING (symbol)
+WHERE c.data_type = :data_type ORDER BY c.fetched_at DESC, p.symbol LIMIT :at_most;
+
+-- name: days_of_product
+-- The local days of a product that a data type has asked for, oldest first: how full they are, and the lowest price of a
+-- category that the product is made for.
+SELECT s.local_day AS day, count(*) AS slots, sum(s.capacity - s.remaining) AS taken, sum(s.capacity) AS capacity,
+       min(o.price) AS lowest, min(o.currency) AS currency
+FROM pricing.slot_windows w JOIN pricing.slots s ON s.symbol = w.symbol AND s.local_day BETWEEN w.first_day AND w.last_day
+LEFT JOIN LATERAL (
+    SELECT min(p.final_price * ('1e-' || p.scale)::numeric) AS price, min(p.currency) AS currency
+    FROM pricing.slot_prices p JOIN pricing.pax_availability a USING (slot_key, category_key)
+    WHERE p.slot_key = s.slot_key AND a.is_primary AND a.is_offered) o ON true
+WHERE (w.data_type, w.symbol) = (:data_type, :symbol) AND s.status NOT IN ('vanished', 'closed') GROUP BY 1 ORDER BY 1;
+
+-- name: trade_routes
+-- The best ways to earn with commodities.
+SELECT r.commodity_id, r.commodity, r.from_terminal, r.to_terminal, r.buy, r.sell, r.quantity, r.total
+FROM pricing.trade_routes r ORDER BY r.total DESC NULLS LAST, r.margin DESC, r.commodity_id, r.from_symbol, r.to_symbol LIMIT :at_most;
+
+-- name: terminals_of_commodity
+-- What a commodity costs at each terminal that trades it, the dearest first.
+SELECT t.name AS terminal, p.buy, p.sell FROM pricing.commodity_prices p JOIN pricing.terminals t USING (symbol)
+WHERE p.commodity_id = :commodity_id AND (p.buy IS NOT NULL OR p.sell IS NOT NULL) AND t.vanished_at IS NULL
+  AND p.game_version IS NOT DISTINCT FROM (SELECT v.version FROM pricing.game_version_in_play v)
+ORDER BY coalesce(p.sell, p.buy) DESC, t.name;
+
+-- name: vanished_slots
+-- By data type: of the slots of the days that were asked for, how many there are, how many vanished within a day, and the
+-- products that lost more than half.
+SELECT w.data_type, sum(s.listed)::bigint AS listed, sum(s.vanished)::bigint AS vanished,
+       array_agg(w.symbol ORDER BY w.symbol) FILTER (WHERE s.vanished > s.listed) AS emptied
+FROM pricing.slot_windows w CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE x.status <> 'vanished') AS listed,
+           count(*) FILTER (WHERE x.status = 'vanished' AND x.recorded_at > pricing.clock() - interval '1 day') AS vanished
+    FROM pricing.slots x
+    WHERE x.symbol = w.symbol AND x.local_day BETWEEN w.first_day AND w.last_day) s
+WHERE w.data_type = ANY (CAST(:data_types AS text[])) GROUP BY 1 ORDER BY 1;
+
+-- name: old_versions
+-- How many prices of commodities there are, and how many are of another version of the game than the one that people play.
+SELECT count(*) AS prices, count(*) FILTER (WHERE p.game_version IS DISTINCT FROM v.version) AS older, min(v.version) AS version
+FROM pricing.commodity_prices p LEFT JOIN pricing.game_version_in_play v ON true
+WHERE p.buy IS NOT NULL OR p.sell IS NOT NULL;

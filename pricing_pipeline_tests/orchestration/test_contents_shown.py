@@ -1,0 +1,174 @@
+"""How Dagster shows slots and commodities: assets, tables, plots and checks (G1, D1, C4)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import dagster as dg
+import pytest
+from sqlalchemy import Connection
+
+from pricing_pipeline.commodities import storage as commodities
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.defs import checks, samples
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.calls import Call, Task
+from pricing_pipeline.domain.commodities import CommodityPrice, TerminalPrices
+from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.domain.inventory import (
+    Option,
+    PaxCategory,
+    PaxOffer,
+    Product,
+    ProductDays,
+    Slot,
+    SlotStatus,
+)
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.inventory import storage as inventory
+from pricing_pipeline.registry import data_type_registry
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.dagster import Stage
+
+WEEK, PRODUCTS, GOODS = "slots_week", "product_details", "commodity_price"
+TOUR, MORNING = "TOUR", "MORNING"
+
+
+@pytest.fixture(autouse=True)
+def kinds(core: Core, stage: Stage) -> dict[str, DataType]:
+    with core.owner.begin() as connection:
+        for name, fetcher, asset_class, days in (
+            (WEEK, "slots", "inventory", 7),
+            (PRODUCTS, "product", "inventory", None),
+            (GOODS, "terminal_prices", "commodity", None),
+        ):
+            if data_type_registry.about(connection, name) is None:
+                data_type_registry.add_data_type(
+                    connection,
+                    name,
+                    fetcher=fetcher,
+                    asset_class=asset_class,
+                    ttl_minutes=240,
+                    days_ahead=days,
+                )
+        known = {kind.data_type: kind for kind in data_type_registry.active_data_types(connection)}
+    stage.reload()
+    return known
+
+
+def call(fetcher: Fetcher, data_type: str, symbol: str, number: int) -> Call:
+    task = Task(number, symbol, 0, 1)
+    return Call(number, "octo", "default", data_type, fetcher, None, (task,), uuid4(), datetime.now(UTC))
+
+
+def slot(number: int, day: datetime, remaining: int) -> Slot:
+    start = day.replace(hour=9, minute=0, second=0, microsecond=0, tzinfo=None)
+    offer = PaxOffer("adult", "Adult", final=2500 + 100 * number, original=3000, is_primary=True)
+    return Slot(
+        f"S{number}", "DEFAULT", start, start + timedelta(hours=2), timedelta(0),
+        SlotStatus.AVAILABLE if remaining else SlotStatus.SOLD_OUT, remaining, 10, "EUR", 2, (offer,),
+    )  # fmt: skip
+
+
+def store_days(connection: Connection, number: int, slots: list[Slot], today: datetime) -> None:
+    window = Window(today.date(), today.date() + timedelta(days=6))
+    record = ProductDays(TOUR, window, tuple(slots))
+    inventory.store(connection, call(Fetcher.SLOTS, WEEK, TOUR, number), Answer(records=(record,)))
+
+
+@pytest.fixture
+def tour(core: Core) -> datetime:
+    """A product with a slot on each of seven days, fuller from day to day; returns today."""
+    today = core.one("SELECT pricing.clock()")
+    product = Product(
+        TOUR,
+        "Amazon River Tour",
+        "UTC",
+        (Option("DEFAULT", "Morning", True),),
+        (PaxCategory("adult", "Adult"),),
+    )
+    with core.engine.begin() as connection:
+        inventory.store(connection, call(Fetcher.PRODUCT, PRODUCTS, TOUR, 1), Answer(records=(product,)))
+        days = [slot(n, today + timedelta(days=n), max(0, 9 - 2 * n)) for n in range(7)]
+        store_days(connection, 2, days, today)
+    return today
+
+
+def test_g1_a_type_of_slots_has_two_assets_without_months(stage: Stage) -> None:
+    latest, kept = stage.spec("latest_price", WEEK), stage.spec("inventory", WEEK)
+    assert (kept.group_name, kept.partitions_def, latest.group_name) == (
+        "inventory",
+        None,
+        "latest_inventory",
+    )
+    assert kept.metadata["dagster/table_name"] == "pricing.slots"
+    assert latest.metadata["dagster/table_name"] == "pricing.inventory_slots_week"
+    assert latest.freshness_policy == dg.FreshnessPolicy.time_window(
+        fail_window=timedelta(hours=8), warn_window=timedelta(hours=4)
+    )
+    assert "What can be booked now" in (latest.description or "")
+    assert stage.spec("commodity", GOODS).group_name == "commodities"
+
+
+def test_d4_slots_are_shown_as_a_table_and_a_plot(
+    core: Core, kinds: dict[str, DataType], tour: datetime
+) -> None:
+    with core.engine.connect() as connection:
+        (row,) = samples.sample(connection, kinds[WEEK])["latest_slots"].records
+        (described,) = samples.sample(connection, kinds[PRODUCTS])["products"].records
+        plot = samples.plot(connection, kinds[WEEK])["occupancy_plot"]
+        assert samples.plot(connection, kinds[PRODUCTS]) == {}
+    assert (row.data["symbol"], row.data["slots"], row.data["places left"]) == (TOUR, 7, "25 of 70")
+    assert row.data["bookable"] in (4, 5), "two are sold out, and today's may have begun"
+    assert (described.data["name"], described.data["options"], described.data["categories"]) == (
+        "Amazon River Tour",
+        1,
+        "Adult",
+    )
+    assert "Amazon River Tour, 7 slots" in plot.value
+    assert len(plot.value) < 1000
+
+
+def test_d4_a_product_that_loses_its_slots_fails_its_check(core: Core, tour: datetime) -> None:
+    def verdict() -> dg.AssetCheckEvaluation:
+        check = next(check for check in checks.CHECKS if check.name == "vanished_slots")
+        with core.engine.connect() as connection:
+            (found,) = checks._evaluations(connection, check, [WEEK], lambda key: True)
+        return found
+
+    assert verdict().passed
+    with core.engine.begin() as connection:
+        store_days(connection, 3, [slot(0, tour, 9)], tour)
+    failed = verdict()
+    assert not failed.passed
+    assert failed.metadata["examples"].value == TOUR
+    assert "Slots have vanished" in str(failed.metadata["what_to_do"].value)
+
+
+def price(number: int, buy: int | None, sell: int | None, version: str) -> CommodityPrice:
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    return CommodityPrice(
+        number, f"Good {number}", None, None, buy, sell, 5 if buy else None, 4 if sell else None, version, now
+    )
+
+
+def test_c4_commodities_are_shown_as_routes_and_a_spread(core: Core, kinds: dict[str, DataType]) -> None:
+    terminals = (
+        TerminalPrices("UEX:1", (price(1, 100, None, "4.1"), price(2, 7, None, "4.1")), "Area 18"),
+        TerminalPrices("UEX:2", (price(1, None, 130, "4.1"), price(2, None, 8, "4.1")), "Lorville"),
+    )
+    with core.engine.begin() as connection:
+        commodities.store_prices(connection, "uex", 1, terminals)
+        connection.execute(query("commodities.go_live"), {"version": "4.1"})
+        first, second = samples.sample(connection, kinds[GOODS])["best_routes"].records
+        plot = samples.plot(connection, kinds[GOODS])["spread_plot"]
+        verdict = checks._game_version(connection, [GOODS])[GOODS]
+    assert list(first.data.values()) == ["Good 1", "Area 18", "Lorville", 100, 130, 4, "120"]
+    assert second.data["earns"] == "4"
+    assert "Good 1 at 2 terminals" in plot.value
+    assert (verdict.is_fault, verdict.sentence[:9]) == (False, "4 of 4 pr")
+    with core.engine.begin() as connection:
+        connection.execute(query("commodities.go_live"), {"version": "4.2"})
+        assert checks._game_version(connection, [GOODS])[GOODS].is_fault
+        assert samples.sample(connection, kinds[GOODS]) == {}, "no route is of the new version"
