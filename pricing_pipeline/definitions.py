@@ -11,6 +11,7 @@ from dagster._core.definitions.definitions_load_context import (  # internal, he
 from pricing_pipeline.defs.alerts_sensor import report_alerts
 from pricing_pipeline.defs.assets import latest_price_assets, price_history_assets, source_assets
 from pricing_pipeline.defs.checks import check_schedule, price_checks
+from pricing_pipeline.defs.commodity_sync import commodity_lists, is_wanted, sync_schedule
 from pricing_pipeline.defs.drain_sensor import refresh_watched
 from pricing_pipeline.defs.failures_sensor import note_failures
 from pricing_pipeline.defs.freshness_sensor import report_freshness
@@ -52,6 +53,9 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         extend_calendars,
         end_silent_runs,
     ]
+    lists = [commodity_lists] if is_wanted(snapshot) else []
+    if lists:
+        schedules.append(sync_schedule())
     ticking = {sensor.name for sensor in sensors} | {schedule.name for schedule in schedules}
     sensors.append(note_failures(snapshot, ticking))
     return dg.Definitions(
@@ -59,6 +63,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
             price_history_assets(snapshot),
             *latest_price_assets(snapshot, unscheduled),
             *source_assets(snapshot),
+            *lists,
         ],
         jobs=[refresh_job(snapshot)],
         sensors=sensors,

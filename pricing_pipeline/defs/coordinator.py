@@ -10,10 +10,10 @@ from dagster._core.run_coordinator import (
     SubmitRunContext,
 )  # internal: dagster is pinned
 
-from pricing_pipeline.defs.ours import CHECKS_JOB, DRAIN_TAG, LABEL
+from pricing_pipeline.defs.ours import CHECKS_JOB, DRAIN_TAG, LABEL, SYNC_JOB
 
 BY_HAND_TAG = "pricing/by-hand"
-"""The tag of our runs that are neither drains nor checks. dagster.yaml limits how many of them run at once."""
+"""The tag of our runs that are neither drains, checks nor syncs. dagster.yaml limits how many of them run at once."""
 
 
 class PricingRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
@@ -23,6 +23,6 @@ class PricingRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
         run = context.dagster_run
         origin = run.remote_job_origin
         is_ours = origin is not None and origin.repository_origin.get_label() == LABEL
-        if is_ours and DRAIN_TAG not in run.tags and run.job_name != CHECKS_JOB:
+        if is_ours and DRAIN_TAG not in run.tags and run.job_name not in (CHECKS_JOB, SYNC_JOB):
             self._instance.add_run_tags(run.run_id, {BY_HAND_TAG: "true"})
         return super().submit_run(context)

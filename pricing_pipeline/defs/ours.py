@@ -29,7 +29,7 @@ DRAIN_TAG = "pricing/drain"
 CUT_OFF = "the pipeline was stopped during this run; its tasks are taken up again"
 """Why a backfill failed that a stop interrupted: nobody need do anything."""
 
-REFRESH_JOB, CHECKS_JOB = "refresh", "check_prices"
+REFRESH_JOB, CHECKS_JOB, SYNC_JOB = "refresh", "check_prices", "sync_commodities"
 _HISTORY = "price_history"
 _STORED = {
     Contents.PRICES: _HISTORY,
@@ -37,10 +37,13 @@ _STORED = {
     Contents.INVENTORY: "inventory",
     Contents.COMMODITIES: "commodity",
 }
+STORED_PREFIXES = frozenset(_STORED.values())
+"""What the keys of assets that runs materialize begin with."""
 _PAGE = 100
 
 
 SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
+COMMODITY_LISTS = dg.AssetKey("commodity_lists")
 
 
 def provider_key(provider: str) -> dg.AssetKey:
@@ -101,7 +104,7 @@ class Ours:
 
     @property
     def _assets(self) -> frozenset[dg.AssetKey]:
-        return self.latest | self.histories | self.moved | frozenset(self.records)
+        return self.latest | self.histories | self.moved | frozenset([*self.records, COMMODITY_LISTS])
 
     @property
     def sources(self) -> frozenset[dg.AssetKey]:
@@ -118,7 +121,9 @@ class Ours:
         """Whether a run of our code location is of our assets and jobs."""
         chosen = {*(run.asset_selection or ())}
         chosen |= {check.asset_key for check in run.asset_check_selection or ()}
-        return run.job_name in (REFRESH_JOB, CHECKS_JOB) or (bool(chosen) and chosen <= self._assets)
+        return run.job_name in (REFRESH_JOB, CHECKS_JOB, SYNC_JOB) or (
+            bool(chosen) and chosen <= self._assets
+        )
 
 
 def only(wanted: dg.RunsFilter | None, label: str) -> dg.RunsFilter:

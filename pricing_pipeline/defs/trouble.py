@@ -11,7 +11,7 @@ import time
 
 import dagster as dg
 
-from pricing_pipeline.defs.ours import DRAIN_TAG, REFRESH_JOB, Ours, only
+from pricing_pipeline.defs.ours import DRAIN_TAG, REFRESH_JOB, STORED_PREFIXES, Ours, only
 
 SILENCE_SECONDS = 3600.0
 
@@ -39,7 +39,7 @@ def end_silent_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 
 def _is_backfill(run: dg.DagsterRun) -> bool:
     chosen = {key.path[0] for key in run.asset_selection or ()}
-    is_of_ours = bool(chosen) and chosen <= {"price_history", "document"}
+    is_of_ours = bool(chosen) and chosen <= STORED_PREFIXES
     return DRAIN_TAG not in run.tags and (run.job_name == REFRESH_JOB or is_of_ours)
 
 

@@ -29,7 +29,8 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.inventory import storage as inventory
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline_tests.fixtures.core import Core
-from pricing_pipeline_tests.fixtures.dagster import Stage
+from pricing_pipeline_tests.fixtures.dagster import Stage, said
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 WEEK, PRODUCTS, GOODS = "slots_week", "product_details", "commodity_price"
 TOUR, MORNING = "TOUR", "MORNING"
@@ -172,3 +173,24 @@ def test_c4_commodities_are_shown_as_routes_and_a_spread(core: Core, kinds: dict
         connection.execute(query("commodities.go_live"), {"version": "4.2"})
         assert checks._game_version(connection, [GOODS])[GOODS].is_fault
         assert samples.sample(connection, kinds[GOODS]) == {}, "no route is of the new version"
+
+
+def test_c4_the_lists_of_commodities_are_an_asset_with_a_schedule(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    spec = stage.repository.asset_graph.get(dg.AssetKey("commodity_lists"))
+    assert spec.parent_keys == {dg.AssetKey(["provider", "uex"])}
+    run = stage.definitions.resolve_job_def("sync_commodities").execute_in_process(instance=stage.instance)
+    assert run.success
+    (event,) = stage.materializations("commodity_lists")
+    lists = {row["list"]: row for row in said(event)["lists"]}
+    assert [row["failure"] for row in lists.values()] == ["", "", "", ""]
+    terminals = core.one("SELECT count(*) FROM pricing.terminals WHERE vanished_at IS NULL")
+    assert lists["terminals"]["added"] == terminals > 0
+    assert said(event)["calls"] == 4
+    assert (
+        core.one(
+            "SELECT count(*) FROM pricing.collector_call_log WHERE provider = 'uex' AND finished_at IS NOT NULL"
+        )
+        == 4
+    )

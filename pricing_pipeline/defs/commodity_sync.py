@@ -1,0 +1,96 @@
+"""The lists of commodities as an asset: versions of the game, terminals, commodities and all prices, synced every hour.
+
+Drains keep watched terminals fresh. A sync brings everything at once, in four calls, and the terminals that can be
+watched.
+"""
+
+import dagster as dg
+
+from pricing_pipeline.commodities import etl
+from pricing_pipeline.commodities.etl import Step, SyncReport
+from pricing_pipeline.defs.contents import SHOWN
+from pricing_pipeline.defs.draining import ahead
+from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
+from pricing_pipeline.defs.ours import COMMODITY_LISTS, SYNC_JOB, provider_key
+from pricing_pipeline.defs.page_links import page_link
+from pricing_pipeline.defs.resources import PricingDatabase, Providers
+from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.defs.tables import Metadata, named_table
+from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.errors import LockUnavailable
+from pricing_pipeline.providers.uex import Uex
+
+
+def is_wanted(snapshot: RegistrySnapshot) -> bool:
+    """Whether the registry has a type of commodities, and the provider of the lists is active."""
+    has_type = any(kind.contents is Contents.COMMODITIES for kind in snapshot.data_types)
+    return has_type and Uex.name in snapshot.providers
+
+
+@dg.asset(
+    key=COMMODITY_LISTS,
+    deps=[provider_key(Uex.name)],
+    group_name=SHOWN[Contents.COMMODITIES].stored_group,
+    kinds={"python", "postgres"},
+    description="Versions of the game, terminals, commodities and all prices, as the provider lists them. Materialize "
+    "asks for all of them now, in four calls. What goes wrong is in pricing.etl_warnings.",
+    metadata={"dagster/table_name": "pricing.terminals", **page_link("provider-uex")},
+    op_tags=NO_RUN_RETRIES,
+)
+def commodity_lists(
+    context: dg.AssetExecutionContext, database: PricingDatabase, providers: Providers
+) -> dg.MaterializeResult[None]:
+    with providers.clients() as clients:
+        try:
+            report = etl.sync(database.engine, clients[Uex.name], run=context.run.run_id)
+        except LockUnavailable as error:
+            raise dg.Failure(f"a sync is at work already: {error}", allow_retries=False) from None
+    if not report.is_complete:
+        context.log.warning(_failures(report))
+    if all(step.failure for step in report.steps):
+        raise dg.Failure(_failures(report), allow_retries=False)
+    return dg.MaterializeResult(metadata=_metadata(report))
+
+
+def _failures(report: SyncReport) -> str:
+    failed = [f"{step.name}: {step.failure}" for step in report.steps if step.failure]
+    return f"{len(failed)} of {len(report.steps)} lists could not be read. {' '.join(failed)}"
+
+
+def _metadata(report: SyncReport) -> Metadata:
+    return {
+        "calls": dg.MetadataValue.int(sum(step.calls for step in report.steps)),
+        "wire_bytes": dg.MetadataValue.int(sum(step.wire_bytes for step in report.steps)),
+        **named_table(
+            "lists",
+            ["list", "added", "revised", "vanished", "unreadable rows", "failure"],
+            [_cells(step) for step in report.steps],
+        ),
+    }
+
+
+def _cells(step: Step) -> list[object]:
+    return [step.name, step.added, step.revised, step.vanished, step.rejected, step.failure or ""]
+
+
+def sync_schedule() -> dg.ScheduleDefinition:
+    """The schedule that syncs the lists every hour."""
+    job = dg.define_asset_job(
+        SYNC_JOB,
+        selection=dg.AssetSelection.keys(COMMODITY_LISTS),
+        description="Reads all lists of the game's commodities.",
+        tags=NO_RUN_RETRIES,
+        executor_def=dg.in_process_executor,
+    )
+
+    @dg.schedule(
+        name=SYNC_JOB,
+        job=job,
+        cron_schedule="23 * * * *",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description="Syncs terminals, commodities and their prices every hour.",
+    )
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+        return dg.RunRequest(tags=ahead(context.instance, 5))  # behind drains, before backfills
+
+    return schedule
