@@ -43,6 +43,10 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
 CREATE SEQUENCE pricing.credential_version_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.credential_version_seq TO pricing_worker;
 
+-- 
+CREATE SEQUENCE pricing.etl_warnings_warning_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.etl_warnings_warning_id_seq TO pricing_worker;
+
 -- Numbers side effects.
 CREATE SEQUENCE pricing.operation_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.operation_id_seq TO pricing_worker;
@@ -474,6 +478,74 @@ CREATE INDEX collector_call_log_unannounced ON pricing.collector_call_log USING 
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_reader;
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_worker;
 
+-- Goods of the game.
+CREATE TABLE pricing.commodities (
+    commodity_id bigint NOT NULL  -- The provider's number of it.
+    name text NOT NULL  -- Its name, such as Quantanium.
+    code text  -- Its short name, such as QUAN.
+    slug text  -- Its name in addresses, such as medical-supplies.
+    kind text  -- What kind of good it is, in the provider's word.
+    is_available boolean NOT NULL DEFAULT true  -- Whether it is in the game now.
+    recorded_at timestamp with time zone NOT NULL  -- When this row last changed here.
+    vanished_at timestamp with time zone  -- Since when its provider lists it no more; NULL = it is listed, or known from prices only.
+    call_id bigint NOT NULL  -- The call that brought the last change.
+    CONSTRAINT commodities_pkey PRIMARY KEY (commodity_id)
+);
+CREATE INDEX commodities_by_slug ON pricing.commodities USING btree (slug);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.commodities TO pricing_worker;
+GRANT SELECT ON TABLE pricing.commodities TO pricing_reader;
+
+-- What we believed before: the old row of every price that changed, from recorded_at until revised_at.
+CREATE TABLE pricing.commodity_price_revisions (
+    symbol text NOT NULL  -- The terminal.
+    commodity_id bigint NOT NULL  -- The commodity.
+    buy bigint  -- What a player paid.
+    sell bigint  -- What a player got.
+    stock bigint  -- How much a player could buy.
+    demand bigint  -- How much a player could sell.
+    game_version text  -- The version of the game that the price was of.
+    modified_at timestamp with time zone  -- The source's time of the price.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believed it.
+    provider text NOT NULL  -- Who had said so.
+    call_id bigint NOT NULL  -- The call that had brought it.
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint NOT NULL  -- The call that brought another price, or none.
+    CONSTRAINT commodity_price_revisions_pkey PRIMARY KEY (symbol, commodity_id, revised_at)
+    CONSTRAINT belief_lasts CHECK ((revised_at > recorded_at))
+);
+CREATE INDEX commodity_price_revisions_by_commodity ON pricing.commodity_price_revisions USING btree (commodity_id, revised_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.commodity_price_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.commodity_price_revisions TO pricing_reader;
+
+-- Current belief: what each terminal trades. Money is in whole units of the game, amounts are in SCU. Both prices NULL = not traded there any more.
+CREATE TABLE pricing.commodity_prices (
+    symbol text NOT NULL  -- The terminal.
+    commodity_id bigint NOT NULL  -- The commodity.
+    buy bigint  -- What a player pays for one SCU; NULL = the terminal sells none.
+    sell bigint  -- What a player gets for one SCU; NULL = the terminal takes none.
+    stock bigint  -- How much a player can buy; NULL = nobody has reported it.
+    demand bigint  -- How much a player can sell; NULL = nobody has reported it.
+    game_version text  -- The version of the game that the price is of; NULL = no version was known.
+    modified_at timestamp with time zone  -- The source's time of the price; NULL = the source says never.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    provider text NOT NULL  -- Who said so.
+    call_id bigint NOT NULL  -- The call that brought it.
+    CONSTRAINT commodity_prices_pkey PRIMARY KEY (symbol, commodity_id)
+    CONSTRAINT commodity_prices_commodity_id_fkey FOREIGN KEY (commodity_id) REFERENCES pricing.commodities(commodity_id)
+    CONSTRAINT commodity_prices_game_version_fkey FOREIGN KEY (game_version) REFERENCES pricing.game_versions(version)
+    CONSTRAINT commodity_prices_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.terminals(symbol)
+    CONSTRAINT buy_is_positive CHECK ((buy > 0))
+    CONSTRAINT demand_is_counted CHECK ((demand >= 0))
+    CONSTRAINT demand_is_for_what_is_bought CHECK (((demand IS NULL) OR (sell IS NOT NULL)))
+    CONSTRAINT sell_is_positive CHECK ((sell > 0))
+    CONSTRAINT stock_is_counted CHECK ((stock >= 0))
+    CONSTRAINT stock_is_of_what_is_sold CHECK (((stock IS NULL) OR (buy IS NOT NULL)))
+);
+CREATE INDEX commodity_prices_by_commodity ON pricing.commodity_prices USING btree (commodity_id);
+CREATE INDEX commodity_prices_by_version ON pricing.commodity_prices USING btree (game_version);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.commodity_prices TO pricing_worker;
+GRANT SELECT ON TABLE pricing.commodity_prices TO pricing_reader;
+
 -- When each pair of a data type without prices was last confirmed: what its staleness is judged by.
 CREATE TABLE pricing.confirmed_pairs (
     data_type text NOT NULL  -- What was asked for.
@@ -755,6 +827,21 @@ CREATE TABLE pricing.empty_answers (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.empty_answers TO pricing_worker;
 GRANT SELECT ON TABLE pricing.empty_answers TO pricing_reader;
 
+-- What went wrong in an ETL, which went on without it. Kept for 90 days.
+CREATE TABLE pricing.etl_warnings (
+    warning_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Its number.
+    etl text NOT NULL  -- Which ETL: commodities.
+    run text NOT NULL  -- Which run of it.
+    step text NOT NULL  -- What it was doing: game versions, terminals, commodities or prices.
+    kind text NOT NULL  -- What kind of failure: as of tasks, or rejected_rows, refused (no call was allowed) and lock_lost.
+    message text NOT NULL  -- What happened, and what to do.
+    warned_at timestamp with time zone NOT NULL  -- When.
+    CONSTRAINT etl_warnings_pkey PRIMARY KEY (warning_id)
+);
+CREATE INDEX etl_warnings_by_time ON pricing.etl_warnings USING btree (warned_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.etl_warnings TO pricing_worker;
+GRANT SELECT ON TABLE pricing.etl_warnings TO pricing_reader;
+
 -- What a provider can be asked for. The registry names one for each data type.
 CREATE TABLE pricing.fetchers (
     fetcher text NOT NULL  -- Its name.
@@ -780,6 +867,22 @@ CREATE TABLE pricing.freshness_samples (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.freshness_samples TO pricing_worker;
 GRANT SELECT ON TABLE pricing.freshness_samples TO pricing_reader;
+GRANT SELECT ON TABLE pricing.game_version_in_play TO pricing_reader;
+GRANT SELECT ON TABLE pricing.game_version_in_play TO pricing_worker;
+
+-- Versions of the game. Each new one begins with new prices.
+CREATE TABLE pricing.game_versions (
+    version text NOT NULL  -- Its name, such as 4.1.
+    seen_at timestamp with time zone NOT NULL  -- When a provider first named it.
+    live_since timestamp with time zone  -- Since when it is what people play; NULL = it never was, as far as we know.
+    live_until timestamp with time zone  -- Until when it was; NULL while it is. One version is live at most.
+    CONSTRAINT game_versions_pkey PRIMARY KEY (version)
+    CONSTRAINT game_version_is_short CHECK (((length(version) >= 1) AND (length(version) <= 40)))
+    CONSTRAINT live_times_are_in_order CHECK (((live_until IS NULL) OR (live_until >= live_since)))
+);
+CREATE UNIQUE INDEX one_version_is_live ON pricing.game_versions USING btree ((true)) WHERE ((live_since IS NOT NULL) AND (live_until IS NULL));
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.game_versions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.game_versions TO pricing_reader;
 
 -- Days for which the provider has answered, with bars or with nothing; a backfill asks only for the rest.
 CREATE TABLE pricing.history_coverage (
@@ -1325,6 +1428,22 @@ CREATE TABLE pricing.provider_credentials (
     CONSTRAINT wrapped_key_has_key_and_tag CHECK ((octet_length(wrapped_key) = 48))
 );
 GRANT SELECT ON TABLE pricing.provider_credentials TO pricing_worker;
+
+-- Declarations of providers (`provider declare`). A provider without one is part of the code. Workers make calls and read answers as they say.
+CREATE TABLE pricing.provider_declarations (
+    provider text NOT NULL  -- Who is declared.
+    host text NOT NULL  -- Host of its base URL, where its keys go; no other provider has it.
+    content text NOT NULL  -- The file, in YAML, as it was declared.
+    declared_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was last declared.
+    CONSTRAINT provider_declarations_pkey PRIMARY KEY (provider)
+    CONSTRAINT provider_declarations_host_key UNIQUE (host)
+    CONSTRAINT provider_declarations_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+    CONSTRAINT content_is_short CHECK (((length(content) >= 1) AND (length(content) <= 64000)))
+    CONSTRAINT host_is_plain CHECK ((host ~ '^[a-z0-9.-]{1,253}$'::text))
+);
+CREATE TRIGGER keep_key_at_host BEFORE UPDATE ON pricing.provider_declarations FOR EACH ROW WHEN (((new.host <> old.host) OR (new.provider <> old.provider))) EXECUTE FUNCTION pricing.keep_key_at_host();
+GRANT SELECT ON TABLE pricing.provider_declarations TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_declarations TO pricing_worker;
 
 -- Keys whose plan differs: other units than provider_limits says, in the same window.
 CREATE TABLE pricing.provider_key_limits (
@@ -1920,6 +2039,26 @@ CREATE TABLE pricing.task_times (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.task_times TO pricing_worker;
 GRANT SELECT ON TABLE pricing.task_times TO pricing_reader;
 
+-- Where commodities are traded. One that its provider lists no more stays, and is marked.
+CREATE TABLE pricing.terminals (
+    symbol text NOT NULL  -- Its symbol, such as UEX:12.
+    name text NOT NULL  -- Its name in the game.
+    code text  -- Its short name, such as ARCL1.
+    system text  -- The star system.
+    planet text  -- The planet; NULL = at none.
+    moon text  -- The moon; NULL = on none.
+    place text  -- The station, outpost or city.
+    is_available boolean NOT NULL DEFAULT true  -- Whether players can trade there now.
+    modified_at timestamp with time zone  -- The source's time of its last change; NULL = never changed.
+    recorded_at timestamp with time zone NOT NULL  -- When this row last changed here.
+    vanished_at timestamp with time zone  -- Since when its provider lists it no more; NULL = it is listed, or known from prices only.
+    call_id bigint NOT NULL  -- The call that brought the last change.
+    CONSTRAINT terminals_pkey PRIMARY KEY (symbol)
+    CONSTRAINT terminal_symbol_is_short CHECK (((length(symbol) >= 1) AND (length(symbol) <= 40)))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.terminals TO pricing_worker;
+GRANT SELECT ON TABLE pricing.terminals TO pricing_reader;
+
 -- How far the history of each pair is thinned, so that nothing is read twice for it.
 CREATE TABLE pricing.thinned (
     data_type text NOT NULL  -- Whose history.
@@ -1929,6 +2068,8 @@ CREATE TABLE pricing.thinned (
 ) WITH (fillfactor=70);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.thinned TO pricing_worker;
 GRANT SELECT ON TABLE pricing.thinned TO pricing_reader;
+GRANT SELECT ON TABLE pricing.trade_routes TO pricing_reader;
+GRANT SELECT ON TABLE pricing.trade_routes TO pricing_worker;
 
 -- By how much the TTLs of what a provider serves are stretched, so that its quota of bytes lasts. A provider that has used less than a twentieth of its quota has no row. Noted every 5 min (stretch_ttls); a row of more than 15 min ago stretches nothing.
 CREATE TABLE pricing.ttl_stretches (
@@ -2256,6 +2397,10 @@ GRANT EXECUTE ON FUNCTION pricing.check_shapes(text[],text[]) TO pricing_reader,
 CREATE FUNCTION pricing.check_symbols(symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_symbols(text[]) TO pricing_reader, pricing_worker;
 
+-- Refuses a data type whose table or view is missing, nobody's to name, or not in the shape that staleness is judged by. That of a new type is made afterwards.
+CREATE FUNCTION pricing.check_table(kind pricing.data_type_registry, is_new boolean) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_table(pricing.data_type_registry,boolean) TO pricing_reader, pricing_worker;
+
 -- The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or of those that a list names. What another session has locked is passed over. Returns the number queued.
 CREATE FUNCTION pricing.check_type(wanted_type text, at_most integer, symbols text[] DEFAULT NULL::text[], queued_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],timestamp with time zone,timestamp with time zone) TO pricing_worker;
@@ -2274,6 +2419,10 @@ GRANT EXECUTE ON FUNCTION pricing.claim_by_hand(text,text,text,text[],text[],tex
 -- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider's state for a fifth of a second.
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=200ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
+
+-- Takes one call of a provider for a list that an ETL reads, within its limits, delay, pauses, breaker and quota, and logs it as open: commit before making it. Or says in a sentence why not now, and in how many seconds to ask again.
+CREATE FUNCTION pricing.claim_etl_call(wanted_provider text, wanted_type text, keys text[], who text, OUT refusal text, OUT wait_seconds double precision, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.claim_etl_call(text,text,text[],text) TO pricing_worker;
 
 -- Claims operations of some types that are due, urgent ones first, then the oldest; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.
 CREATE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text) RETURNS TABLE(id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint, max_attempts smallint, time_limit_seconds smallint, enqueued_at timestamp with time zone, claim_token uuid) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -2314,6 +2463,14 @@ GRANT EXECUTE ON FUNCTION pricing.closed_days(text,date,date) TO pricing_reader,
 -- Gives the columns of a view of latest prices the words of the table.
 CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.comment_columns(text) TO pricing_worker;
+
+-- All that was ever believed of a commodity at a terminal, the oldest first. believed_until is NULL for what is believed now.
+CREATE FUNCTION pricing.commodity_price_history(wanted_commodity bigint, wanted_terminal text) RETURNS TABLE(believed_from timestamp with time zone, believed_until timestamp with time zone, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.commodity_price_history(bigint,text) TO pricing_reader, pricing_worker;
+
+-- Prices as they were believed at a time (NULL = as they are now), of all commodities and terminals or of one. A row without both prices says that the commodity was not traded there any more.
+CREATE FUNCTION pricing.commodity_prices_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, only_commodity bigint DEFAULT NULL::bigint, only_terminal text DEFAULT NULL::text) RETURNS TABLE(symbol text, commodity_id bigint, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.commodity_prices_as_of(timestamp with time zone,bigint,text) TO pricing_reader, pricing_worker;
 
 -- The one provider that is asked for every symbol of a data type, and the bytes of a latest price from it. NULL when some may have to be asked for elsewhere, or nowhere.
 CREATE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT est_bytes bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2607,6 +2764,10 @@ GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date, sessions bigint, kind text, detail text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, pricing_worker;
 
+-- Notes that people now play this version of the game; false if they did before. Prices of other versions stay, and are of an older version from now on.
+CREATE FUNCTION pricing.go_live(wanted_version text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.go_live(text) TO pricing_worker;
+
 -- Groups tasks into calls of one data type and window, the most urgent first, each symbol once.
 CREATE FUNCTION pricing.group_calls(wanted_provider text, picked pricing.picked_task[], at_most integer) RETURNS TABLE(data_type text, fetcher text, window_start date, window_end date, units_per_call integer, units_per_symbol integer, tasks pricing.picked_task[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.group_calls(text,pricing.picked_task[],integer) TO pricing_worker;
@@ -2792,6 +2953,9 @@ GRANT EXECUTE ON FUNCTION pricing.keep_actions(pricing.corporate_actions[],times
 
 -- Refuses another class or symbol for an instrument that is watched, held or priced: its pairs would go on without an instrument.
 TRIGGER FUNCTION pricing.keep_class() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- A stored key is never sent to another host than the one for which it was given.
+TRIGGER FUNCTION pricing.keep_key_at_host() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Trigger: keeps what a statement has changed in the table of revisions (its first argument), matched by the key (its second).
 TRIGGER FUNCTION pricing.keep_revision() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2986,6 +3150,14 @@ GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],da
 CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[],text[],text[]) TO pricing_worker;
 
+-- Stores the list of commodities; unchanged ones write nothing. Commodities that a whole list lacks are marked as vanished.
+CREATE FUNCTION pricing.merge_commodities(from_call bigint, is_whole boolean, ids bigint[], names text[], codes text[], slugs text[], kinds text[], available boolean[], OUT added bigint, OUT revised bigint, OUT vanished bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_commodities(bigint,boolean,bigint[],text[],text[],text[],text[],boolean[]) TO pricing_worker;
+
+-- Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded. Per terminal: prices added and revised, and whether all of them were older than the stored ones.
+CREATE FUNCTION pricing.merge_commodity_prices(from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[], symbols text[], commodity_ids bigint[], names text[], codes text[], slugs text[], buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, added bigint, revised bigint, is_stale_source boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_commodity_prices(text,bigint,text[],text[],text[],boolean[],text[],bigint[],text[],text[],text[],bigint[],bigint[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_worker;
+
 -- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[],text[],date[],jsonb[]) TO pricing_worker;
@@ -3013,6 +3185,10 @@ GRANT EXECUTE ON FUNCTION pricing.merge_products(text,text,bigint,text[],jsonb,j
 -- Stores what one call has said of the slots of whole local days. What is the same writes nothing; of what changes, the old belief goes to the revisions; stored slots of these days that are not listed have vanished. Days that the answer to a later call has listed stay. Refuses slots that cannot be placed. Per symbol: slots added, slots with a change.
 CREATE FUNCTION pricing.merge_slots(wanted_type text, from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.merge_slots(text,text,bigint,jsonb,jsonb,jsonb) TO pricing_worker;
+
+-- Stores the list of terminals, which become instruments; unchanged ones write nothing. Terminals that a whole list lacks are marked as vanished.
+CREATE FUNCTION pricing.merge_terminals(from_call bigint, is_whole boolean, symbols text[], names text[], codes text[], systems text[], planets text[], moons text[], places text[], available boolean[], stamps timestamp with time zone[], OUT added bigint, OUT revised bigint, OUT vanished bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_terminals(bigint,boolean,text[],text[],text[],text[],text[],text[],text[],boolean[],timestamp with time zone[]) TO pricing_worker;
 
 -- Those of the pairs whose prices a read finds missing or stale, and which nobody has queued. Instruments that are unknown or paused, and pairs that back off, are left out.
 CREATE FUNCTION pricing.missing_prices(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -3744,6 +3920,10 @@ GRANT EXECUTE ON FUNCTION pricing.slots_as_of(text,date,date,timestamp with time
 -- The slots of a product on local days, a row for each category (one without, if a slot has none): exact prices, places, and whether so many people can be booked. With a currency, only what has prices in it.
 CREATE FUNCTION pricing.slots_to_read(wanted_symbol text, first_day date, last_day date, pax integer, only_currency text, only_sellable boolean, as_of timestamp with time zone) RETURNS TABLE(local_day date, option_id text, option_name text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, starts_at timestamp with time zone, ends_at timestamp with time zone, utc_offset interval, time_zone text, status text, remaining integer, capacity integer, sellable boolean, category_id text, category text, is_primary boolean, minimum integer, maximum integer, pax_remaining integer, final numeric, original numeric, discount numeric, currency text, provider text, recorded_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.slots_to_read(text,date,date,integer,text,boolean,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- A name as it stands in an address: Medical Supplies is medical-supplies.
+CREATE FUNCTION pricing.slug_of(name text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.slug_of(text) TO pricing_reader, pricing_worker;
 
 -- A symbol as its instruments are spelled, in whatever class they are.
 CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;

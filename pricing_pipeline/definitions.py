@@ -53,7 +53,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         extend_calendars,
         end_silent_runs,
     ]
-    lists = [commodity_lists] if is_wanted(snapshot) else []
+    lists = [commodity_lists()] if is_wanted(snapshot) else []
     if lists:
         schedules.append(sync_schedule())
     ticking = {sensor.name for sensor in sensors} | {schedule.name for schedule in schedules}

@@ -12,7 +12,7 @@ from pricing_pipeline.defs.contents import SHOWN
 from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.ours import COMMODITY_LISTS, SYNC_JOB, provider_key
-from pricing_pipeline.defs.page_links import page_link
+from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.resources import PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata, named_table
@@ -27,29 +27,37 @@ def is_wanted(snapshot: RegistrySnapshot) -> bool:
     return has_type and Uex.name in snapshot.providers
 
 
-@dg.asset(
-    key=COMMODITY_LISTS,
-    deps=[provider_key(Uex.name)],
-    group_name=SHOWN[Contents.COMMODITIES].stored_group,
-    kinds={"python", "postgres"},
-    description="Versions of the game, terminals, commodities and all prices, as the provider lists them. Materialize "
-    "asks for all of them now, in four calls. What goes wrong is in pricing.etl_warnings.",
-    metadata={"dagster/table_name": "pricing.terminals", **page_link("provider-uex")},
-    op_tags=NO_RUN_RETRIES,
-)
-def commodity_lists(
-    context: dg.AssetExecutionContext, database: PricingDatabase, providers: Providers
-) -> dg.MaterializeResult[None]:
-    with providers.clients() as clients:
-        try:
-            report = etl.sync(database.engine, clients[Uex.name], run=context.run.run_id)
-        except LockUnavailable as error:
-            raise dg.Failure(f"a sync is at work already: {error}", allow_retries=False) from None
-    if not report.is_complete:
-        context.log.warning(_failures(report))
-    if all(step.failure for step in report.steps):
-        raise dg.Failure(_failures(report), allow_retries=False)
-    return dg.MaterializeResult(metadata=_metadata(report))
+def commodity_lists() -> dg.AssetsDefinition:
+    """The asset of the lists."""
+
+    @dg.asset(
+        key=COMMODITY_LISTS,
+        deps=[provider_key(Uex.name)],
+        group_name=SHOWN[Contents.COMMODITIES].stored_group,
+        kinds={"python", "postgres"},
+        description="Versions of the game, terminals, commodities and all prices, as the provider lists them. "
+        "Materialize asks for all of them now, in four calls. What goes wrong is in pricing.etl_warnings.",
+        metadata={
+            "dagster/table_name": "pricing.terminals",
+            **page_link(page_address(), f"provider-{Uex.name}"),
+        },
+        op_tags=NO_RUN_RETRIES,
+    )
+    def lists(
+        context: dg.AssetExecutionContext, database: PricingDatabase, providers: Providers
+    ) -> dg.MaterializeResult[None]:
+        with providers.clients() as clients:
+            try:
+                report = etl.sync(database.engine, clients[Uex.name], run=context.run.run_id)
+            except LockUnavailable as error:
+                raise dg.Failure(f"a sync is at work already: {error}", allow_retries=False) from None
+        if not report.is_complete:
+            context.log.warning(_failures(report))
+        if all(step.failure for step in report.steps):
+            raise dg.Failure(_failures(report), allow_retries=False)
+        return dg.MaterializeResult(metadata=_metadata(report))
+
+    return lists
 
 
 def _failures(report: SyncReport) -> str:

@@ -41,11 +41,52 @@ COMMENT ON FUNCTION pricing.apply_fetcher() IS
     'Refuses a data type whose fetcher is unknown or does not fit its asset class, notes what it consists of, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.';
 
 
+CREATE OR REPLACE FUNCTION pricing.check_table(kind pricing.data_type_registry, is_new boolean) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    missing text;
+BEGIN
+    -- What may be named: a table or view of this schema that its owner made, in the shape that staleness can be judged by.
+    -- Of the pipeline's own only three have that shape, and they hold all types.
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
+                   WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relname::text = kind.table_name) THEN
+        IF kind.has_own_table OR NOT is_new THEN
+            RAISE EXCEPTION 'data type %: table pricing.% does not exist', kind.data_type, kind.table_name
+                USING HINT = 'Create the table first, or leave table_name empty to get one.', ERRCODE = 'undefined_table';
+        END IF;
+    ELSE
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                       WHERE n.nspname = 'pricing' AND c.relname::text = kind.table_name AND c.relowner = n.nspowner
+                         AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND kind.table_name NOT IN ('latest_prices', 'confirmed_pairs', 'latest_answers')) THEN
+            RAISE EXCEPTION 'data type %: pricing.% is no table or view that a data type may name', kind.data_type, kind.table_name
+                USING HINT = 'Name a table or view of your own that the owner of the schema made.', ERRCODE = 'wrong_object_type';
+        END IF;
+        SELECT pg_catalog.string_agg(wanted.name, ', ' ORDER BY wanted.name) INTO missing
+        FROM (VALUES (kind.symbol_column, ARRAY['text', 'varchar']), (kind.timestamp_column, ARRAY['timestamptz']),
+                     ('cache_ttl_minutes', ARRAY['integer'])) AS wanted (name, types)
+        WHERE NOT EXISTS (
+            SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+            WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relname::text = kind.table_name
+              AND a.attname::text = wanted.name AND a.attnum > 0 AND NOT a.attisdropped
+              AND a.atttypid = ANY (wanted.types::pg_catalog.regtype[]));
+        IF missing IS NOT NULL THEN
+            RAISE EXCEPTION 'data type %: pricing.% lacks column(s) %', kind.data_type, kind.table_name, missing
+                USING HINT = 'symbol_column (text), timestamp_column (timestamptz) and cache_ttl_minutes (integer) must exist.',
+                      ERRCODE = 'undefined_column';
+        END IF;
+        IF kind.has_own_table THEN
+            PERFORM pricing.check_own_table(kind);
+        END IF;
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.check_table(pricing.data_type_registry, boolean) IS
+    'Refuses a data type whose table or view is missing, nobody''s to name, or not in the shape that staleness is judged by. That of a new type is made afterwards.';
+
+
 CREATE OR REPLACE FUNCTION pricing.check_data_type() RETURNS trigger
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     own_view text := pricing.own_view(NEW.contents, NEW.data_type);
-    missing text;
 BEGIN
     IF TG_OP = 'UPDATE' THEN
         IF NEW.data_type <> OLD.data_type THEN
@@ -75,38 +116,7 @@ BEGIN
         NEW.timestamp_column := 'fetched_at';
     END IF;
     NEW.has_own_table := NEW.table_name <> own_view;
-    -- What may be named: a table or view of this schema that its owner made, in the shape that staleness can be judged by.
-    -- Of the pipeline's own only three have that shape, and they hold all types.
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
-                   WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relname::text = NEW.table_name) THEN
-        IF NEW.table_name <> own_view OR TG_OP = 'UPDATE' THEN
-            RAISE EXCEPTION 'data type %: table pricing.% does not exist', NEW.data_type, NEW.table_name
-                USING HINT = 'Create the table first, or leave table_name empty to get one.', ERRCODE = 'undefined_table';
-        END IF;
-    ELSE
-        IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-                       WHERE n.nspname = 'pricing' AND c.relname::text = NEW.table_name AND c.relowner = n.nspowner
-                         AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NEW.table_name NOT IN ('latest_prices', 'confirmed_pairs', 'latest_answers')) THEN
-            RAISE EXCEPTION 'data type %: pricing.% is no table or view that a data type may name', NEW.data_type, NEW.table_name
-                USING HINT = 'Name a table or view of your own that the owner of the schema made.', ERRCODE = 'wrong_object_type';
-        END IF;
-        SELECT pg_catalog.string_agg(wanted.name, ', ' ORDER BY wanted.name) INTO missing
-        FROM (VALUES (NEW.symbol_column, ARRAY['text', 'varchar']), (NEW.timestamp_column, ARRAY['timestamptz']),
-                     ('cache_ttl_minutes', ARRAY['integer'])) AS wanted (name, types)
-        WHERE NOT EXISTS (
-            SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
-            WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relname::text = NEW.table_name
-              AND a.attname::text = wanted.name AND a.attnum > 0 AND NOT a.attisdropped
-              AND a.atttypid = ANY (wanted.types::pg_catalog.regtype[]));
-        IF missing IS NOT NULL THEN
-            RAISE EXCEPTION 'data type %: pricing.% lacks column(s) %', NEW.data_type, NEW.table_name, missing
-                USING HINT = 'symbol_column (text), timestamp_column (timestamptz) and cache_ttl_minutes (integer) must exist.',
-                      ERRCODE = 'undefined_column';
-        END IF;
-        IF NEW.has_own_table THEN
-            PERFORM pricing.check_own_table(NEW);
-        END IF;
-    END IF;
+    PERFORM pricing.check_table(NEW, is_new => TG_OP = 'INSERT');
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
                    WHERE n.nspname = 'pricing' AND p.proname::text = NEW.staleness_function AND p.proowner = n.nspowner
                      AND p.proargtypes::text = '1184 23' AND p.prorettype = 'boolean'::pg_catalog.regtype
