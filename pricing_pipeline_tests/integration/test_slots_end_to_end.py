@@ -10,10 +10,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pricing_pipeline import sample
+from pricing_pipeline.db.migrate import run_script
 from pricing_pipeline.domain.inventory import PaxOffer, ProductDays, Slot
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline_tests.fixtures.core import Core
@@ -43,6 +46,13 @@ class Stored:
 
     def written(self, before: Stored) -> int:
         return sum(before.versions.get(key) != version for key, version in self.versions.items())
+
+
+@pytest.fixture(autouse=True)
+def types(core: Core) -> None:
+    """The sample's types of inventory."""
+    with core.owner.begin() as connection:
+        run_script(connection, (Path(sample.__file__).parent / "inventory.sql").read_text())
 
 
 @pytest.fixture(autouse=True)
