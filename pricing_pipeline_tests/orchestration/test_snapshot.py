@@ -62,7 +62,7 @@ def test_b1_the_copy_is_the_registry_and_nothing_else(
     assert snapshot == take(load_settings())
     assert snapshot.version == core.one("SELECT version FROM pricing.registry_state")
     assert snapshot.names() == [DAILY, QUOTE, FX, NAV]
-    assert set(snapshot.providers) == {"mfapi", "twelvedata", "yahoo", "fmp", "uex"}
+    assert set(snapshot.providers) == {"fmp", "headout", "mfapi", "octo", "twelvedata", "uex", "yahoo"}
     assert snapshot.routes == {
         DAILY: ["twelvedata"],
         QUOTE: ["twelvedata"],
