@@ -30,7 +30,7 @@ def load(owner_url: str, *, demo: bool = True, in_use: bool = True) -> bool:
                 if not in_use:
                     connection.execute(query("registry.put_aside"))
             if needs_types:
-                for script in ("data_types.sql", "inventory.sql"):
+                for script in ("data_types.sql", "inventory.sql", "commodities.sql"):
                     run_script(connection, (_FOLDER / script).read_text())
                 with (_FOLDER / "instruments.csv").open(newline="") as file:
                     connection.execute(query("registry.add_instrument"), list(csv.DictReader(file)))

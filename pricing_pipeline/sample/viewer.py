@@ -16,6 +16,7 @@ WATCHED = {
     "fx_rate": ("EUR/USD", "GBP/USD"),
     "mf_nav": ("118632", "125497"),
     "slots_today": ("OCT-1001",),
+    "commodity_price": ("UEX:6",),
 }
 USER = "demo"
 
