@@ -3501,6 +3501,10 @@ GRANT EXECUTE ON FUNCTION pricing.pick_tasks(text,pricing.call_allowance,integer
 CREATE FUNCTION pricing.place_slots(wanted_symbol text, from_call bigint, now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.place_slots(text,bigint,timestamp with time zone) TO pricing_worker;
 
+-- The slots of an answer with their instants, and where they are stored, if they are. Those without an offset are placed by the zone of their product.
+CREATE FUNCTION pricing.placed_slots(from_provider text, slots jsonb) RETURNS TABLE(n integer, symbol text, option_id text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, utc_offset integer, end_utc_offset integer, bookable_until timestamp with time zone, status text, remaining integer, capacity integer, currency text, scale smallint, local_day date, slot_key bigint, place tid, time_zone text, starts_at timestamp with time zone, ends_at timestamp with time zone) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.placed_slots(text,jsonb) TO pricing_reader, pricing_worker;
+
 -- Those of the products whose slots cannot be placed: they have no offset from UTC, and the product no time zone.
 CREATE FUNCTION pricing.placeless(answered text[], slots jsonb) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.placeless(text[],jsonb) TO pricing_reader, pricing_worker;
@@ -3802,6 +3806,10 @@ GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
 CREATE FUNCTION pricing.said_days(from_call bigint, days jsonb) RETURNS TABLE(symbol text, day date) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.said_days(bigint,jsonb) TO pricing_reader, pricing_worker;
 
+-- What the listed slots of an answer offer to whom; a slot that offers nothing has a row without a category.
+CREATE FUNCTION pricing.said_offers(from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb) RETURNS TABLE(slot_key bigint, category_key bigint, minimum integer, maximum integer, remaining integer, is_primary boolean, final_price bigint, original_price bigint, has_price boolean, currency text, scale smallint) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.said_offers(text,bigint,jsonb,jsonb,jsonb) TO pricing_reader, pricing_worker;
+
 -- The slots of an answer, numbered; offsets from UTC are in seconds.
 CREATE FUNCTION pricing.said_slots(slots jsonb) RETURNS TABLE(n integer, symbol text, option_id text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, utc_offset integer, end_utc_offset integer, bookable_until timestamp with time zone, status text, remaining integer, capacity integer, currency text, scale smallint) LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.said_slots(jsonb) TO pricing_reader, pricing_worker;
@@ -4031,6 +4039,10 @@ GRANT EXECUTE ON FUNCTION pricing.take_stale_pairs() TO pricing_worker;
 -- Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. Clients and readers cannot take it.
 CREATE FUNCTION pricing.take_turn(wanted text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.take_turn(text) TO pricing_worker;
+
+-- Locks products until the transaction ends, and notes those that are new. Returns the time from which what is stored is believed.
+CREATE FUNCTION pricing.take_turn(answered text[], from_provider text, from_call bigint) RETURNS timestamp with time zone LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.take_turn(text[],text,bigint) TO pricing_worker;
 
 -- Symbols of no instrument under which some provider is asked for another one: two would get one answer. Warns of them.
 CREATE FUNCTION pricing.taken_symbols(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4269,6 +4281,10 @@ GRANT EXECUTE ON FUNCTION pricing.within_units(bigint[],text[],text,bigint,integ
 -- A message as a part of another sentence: without its own full stop.
 CREATE FUNCTION pricing.without_full_stop(message text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.without_full_stop(text) TO pricing_reader, pricing_worker;
+
+-- Writes the slots of an answer that are new or changed, and marks those that a listed day no longer has. Returns the keys of both.
+CREATE FUNCTION pricing.write_slots(from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb, slots jsonb, OUT added_slots bigint[], OUT changed_slots bigint[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.write_slots(text,bigint,timestamp with time zone,jsonb,jsonb) TO pricing_worker;
 
 -- The time zone that counts for a product; NULL = none is known.
 CREATE FUNCTION pricing.zone_of(product pricing.products) RETURNS text LANGUAGE sql IMMUTABLE;

@@ -33,45 +33,49 @@ COMMENT ON FUNCTION pricing.placeless(text[], jsonb) IS
     'Those of the products whose slots cannot be placed: they have no offset from UTC, and the product no time zone.';
 
 
-CREATE OR REPLACE FUNCTION pricing.merge_slots(
-    wanted_type text, from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb)
-RETURNS TABLE (symbol text, added bigint, revised bigint)
-LANGUAGE plpgsql SET search_path = ''
--- Planned once, by keys, however few rows there were then.
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mergejoin = off SET jit = off AS $$
-#variable_conflict use_column
-DECLARE
-    now_ timestamptz;
-    answered text[] := ARRAY(SELECT DISTINCT d->>'symbol' FROM jsonb_array_elements(days) d ORDER BY 1);
-    lost text[] := pricing.placeless(answered, slots);
-    added_slots bigint[];
-    changed_slots bigint[];
+CREATE OR REPLACE FUNCTION pricing.placed_slots(from_provider text, slots jsonb)
+RETURNS TABLE (n integer, symbol text, option_id text, slot_id text, local_start timestamp, local_end timestamp, utc_offset integer,
+               end_utc_offset integer, bookable_until timestamptz, status text, remaining integer, capacity integer, currency text, scale smallint,
+               local_day date, slot_key bigint, place tid, time_zone text, starts_at timestamptz, ends_at timestamptz)
+LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
+    SELECT s.*, s.local_start::date AS local_day, x.slot_key, x.ctid AS place,
+           CASE WHEN s.utc_offset IS NULL THEN pricing.zone_of(p.product) END AS time_zone,
+           CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_start, pricing.zone_of(p.product))
+                ELSE (s.local_start - make_interval(secs => s.utc_offset)) AT TIME ZONE 'UTC' END AS starts_at,
+           CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_end, pricing.zone_of(p.product))
+                ELSE (s.local_end - make_interval(secs => coalesce(s.end_utc_offset, s.utc_offset))) AT TIME ZONE 'UTC' END AS ends_at
+    FROM pricing.said_slots(slots) s
+    -- OFFSET: looked up one by one, never joined.
+    CROSS JOIN LATERAL (SELECT y AS product FROM pricing.products y WHERE y.symbol = s.symbol OFFSET 0) p
+    LEFT JOIN LATERAL (SELECT y.slot_key, y.ctid FROM pricing.slots y
+                       WHERE (y.symbol, y.provider, y.option_id, y.slot_id) = (s.symbol, from_provider, s.option_id, s.slot_id) OFFSET 0) x ON true
+$$;
+COMMENT ON FUNCTION pricing.placed_slots(text, jsonb) IS
+    'The slots of an answer with their instants, and where they are stored, if they are. Those without an offset are placed by the zone of their product.';
+
+
+CREATE OR REPLACE FUNCTION pricing.take_turn(answered text[], from_provider text, from_call bigint) RETURNS timestamptz
+LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    IF cardinality(lost) > 0 THEN
-        RAISE EXCEPTION 'the slots of % have no offset from UTC, and no time zone of the product is known', lost[1]
-            USING HINT = pg_catalog.format('`pricing-pipeline product set-zone %s ZONE` sets it.', lost[1]), ERRCODE = 'invalid_parameter_value';
-    END IF;
     INSERT INTO pricing.products AS p (symbol, provider, call_id, recorded_at)
     SELECT u.symbol, from_provider, from_call, pricing.clock() FROM unnest(answered) AS u (symbol)
     WHERE NOT EXISTS (SELECT FROM pricing.products x WHERE x.symbol = u.symbol) ORDER BY 1
     ON CONFLICT DO NOTHING;
     -- Who stores anything of a product has its row: answers about it take turns.
     PERFORM FROM pricing.products p WHERE p.symbol = ANY (answered) ORDER BY p.symbol FOR NO KEY UPDATE;
-    now_ := pricing.clock();
-    PERFORM pricing.name_by_slots(from_provider, from_call, now_, slots, offers);
+    RETURN pricing.clock();
+END $$;
+COMMENT ON FUNCTION pricing.take_turn(text[], text, bigint) IS
+    'Locks products until the transaction ends, and notes those that are new. Returns the time from which what is stored is believed.';
 
+
+CREATE OR REPLACE FUNCTION pricing.write_slots(
+    from_provider text, from_call bigint, now_ timestamptz, days jsonb, slots jsonb, OUT added_slots bigint[], OUT changed_slots bigint[])
+LANGUAGE plpgsql SET search_path = ''
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mergejoin = off SET jit = off AS $$
+BEGIN
     WITH said AS MATERIALIZED (
-        SELECT s.*, s.local_start::date AS local_day, x.slot_key, x.ctid AS place,
-               CASE WHEN s.utc_offset IS NULL THEN pricing.zone_of(p.product) END AS time_zone,
-               CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_start, pricing.zone_of(p.product))
-                    ELSE (s.local_start - make_interval(secs => s.utc_offset)) AT TIME ZONE 'UTC' END AS starts_at,
-               CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_end, pricing.zone_of(p.product))
-                    ELSE (s.local_end - make_interval(secs => coalesce(s.end_utc_offset, s.utc_offset))) AT TIME ZONE 'UTC' END AS ends_at
-        FROM pricing.said_slots(slots) s
-        -- OFFSET: looked up one by one, never joined.
-        CROSS JOIN LATERAL (SELECT y AS product FROM pricing.products y WHERE y.symbol = s.symbol OFFSET 0) p
-        LEFT JOIN LATERAL (SELECT y.slot_key, y.ctid FROM pricing.slots y
-                           WHERE (y.symbol, y.provider, y.option_id, y.slot_id) = (s.symbol, from_provider, s.option_id, s.slot_id) OFFSET 0) x ON true),
+        SELECT * FROM pricing.placed_slots(from_provider, slots)),
     stored_days AS MATERIALIZED (
         SELECT d.* FROM pricing.said_days(from_call, days) d),
     wanted AS MATERIALIZED (
@@ -108,7 +112,32 @@ BEGIN
         FROM wanted w WHERE w.slot_key IS NULL ORDER BY w.symbol, w.local_start, w.option_id, w.slot_id
         RETURNING x.slot_key)
     SELECT ARRAY(SELECT a.slot_key FROM added a), ARRAY(SELECT c.slot_key FROM changed c) INTO added_slots, changed_slots;
+END $$;
+COMMENT ON FUNCTION pricing.write_slots(text, bigint, timestamptz, jsonb, jsonb) IS
+    'Writes the slots of an answer that are new or changed, and marks those that a listed day no longer has. Returns the keys of both.';
 
+
+CREATE OR REPLACE FUNCTION pricing.merge_slots(
+    wanted_type text, from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb)
+RETURNS TABLE (symbol text, added bigint, revised bigint)
+LANGUAGE plpgsql SET search_path = ''
+-- Planned once, by keys, however few rows there were then.
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz;
+    answered text[] := ARRAY(SELECT DISTINCT d->>'symbol' FROM jsonb_array_elements(days) d ORDER BY 1);
+    lost text[] := pricing.placeless(answered, slots);
+    added_slots bigint[];
+    changed_slots bigint[];
+BEGIN
+    IF cardinality(lost) > 0 THEN
+        RAISE EXCEPTION 'the slots of % have no offset from UTC, and no time zone of the product is known', lost[1]
+            USING HINT = pg_catalog.format('`pricing-pipeline product set-zone %s ZONE` sets it.', lost[1]), ERRCODE = 'invalid_parameter_value';
+    END IF;
+    now_ := pricing.take_turn(answered, from_provider, from_call);
+    PERFORM pricing.name_by_slots(from_provider, from_call, now_, slots, offers);
+    SELECT w.added_slots, w.changed_slots INTO added_slots, changed_slots FROM pricing.write_slots(from_provider, from_call, now_, days, slots) w;
     changed_slots := changed_slots || pricing.merge_offers(from_provider, from_call, now_, days, slots, offers);
     PERFORM pricing.note_slot_windows(wanted_type, from_provider, from_call, now_, days);
     PERFORM pricing.verify_instruments(wanted_type, answered, NULL);
@@ -148,6 +177,25 @@ COMMENT ON FUNCTION pricing.name_by_slots(text, bigint, timestamptz, jsonb, json
     'Makes options and categories known that only slots have named so far, and renames such categories.';
 
 
+CREATE OR REPLACE FUNCTION pricing.said_offers(from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb)
+RETURNS TABLE (slot_key bigint, category_key bigint, minimum integer, maximum integer, remaining integer, is_primary boolean,
+               final_price bigint, original_price bigint, has_price boolean, currency text, scale smallint)
+LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
+    SELECT x.slot_key, c.category_key, u.minimum, u.maximum, u.remaining, u.is_primary, u.final_price, u.original_price,
+           c.category_key IS NOT NULL AND coalesce(u.final_price, u.original_price) IS NOT NULL, s.currency, s.scale
+    FROM pricing.said_slots(slots) s JOIN pricing.said_days(from_call, days) d ON (d.symbol, d.day) = (s.symbol, s.local_start::date)
+    -- OFFSET: looked up one by one, never joined.
+    CROSS JOIN LATERAL (SELECT y.slot_key FROM pricing.slots y
+                        WHERE (y.symbol, y.provider, y.option_id, y.slot_id) = (s.symbol, from_provider, s.option_id, s.slot_id) OFFSET 0) x
+    LEFT JOIN pg_catalog.jsonb_to_recordset(offers) AS u (n integer, category_id text, minimum integer, maximum integer, remaining integer,
+                                                          is_primary boolean, final_price bigint, original_price bigint) USING (n)
+    LEFT JOIN LATERAL (SELECT y.category_key FROM pricing.pax_categories y
+                       WHERE (y.symbol, y.provider, y.category_id) = (s.symbol, from_provider, u.category_id) OFFSET 0) c ON true
+$$;
+COMMENT ON FUNCTION pricing.said_offers(text, bigint, jsonb, jsonb, jsonb) IS
+    'What the listed slots of an answer offer to whom; a slot that offers nothing has a row without a category.';
+
+
 CREATE OR REPLACE FUNCTION pricing.merge_offers(
     from_provider text, from_call bigint, now_ timestamptz, days jsonb, slots jsonb, offers jsonb) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = ''
@@ -155,19 +203,10 @@ SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mer
 DECLARE
     changed_slots bigint[];
 BEGIN
-    WITH listed AS MATERIALIZED (
-        SELECT s.n, s.symbol, s.currency, s.scale, x.slot_key
-        FROM pricing.said_slots(slots) s JOIN pricing.said_days(from_call, days) d ON (d.symbol, d.day) = (s.symbol, s.local_start::date)
-        CROSS JOIN LATERAL (SELECT y.slot_key FROM pricing.slots y
-                            WHERE (y.symbol, y.provider, y.option_id, y.slot_id) = (s.symbol, from_provider, s.option_id, s.slot_id) OFFSET 0) x),
-    said AS MATERIALIZED (
-        SELECT l.slot_key, c.category_key, u.minimum, u.maximum, u.remaining, u.is_primary, u.final_price, u.original_price,
-               coalesce(u.final_price, u.original_price) IS NOT NULL AS has_price, l.currency, l.scale
-        FROM jsonb_to_recordset(offers) AS u (n integer, category_id text, minimum integer, maximum integer, remaining integer,
-                                              is_primary boolean, final_price bigint, original_price bigint)
-        JOIN listed l USING (n)
-        CROSS JOIN LATERAL (SELECT y.category_key FROM pricing.pax_categories y
-                            WHERE (y.symbol, y.provider, y.category_id) = (l.symbol, from_provider, u.category_id) OFFSET 0) c),
+    WITH said AS MATERIALIZED (
+        SELECT * FROM pricing.said_offers(from_provider, from_call, days, slots, offers)),
+    listed AS MATERIALIZED (
+        SELECT DISTINCT s.slot_key FROM said s),
     places AS MATERIALIZED (
         SELECT x.* FROM listed l
         CROSS JOIN LATERAL (SELECT y.ctid AS place, y.* FROM pricing.pax_availability y WHERE y.slot_key = l.slot_key OFFSET 0) x),
@@ -191,7 +230,8 @@ BEGIN
     added_places AS (
         INSERT INTO pricing.pax_availability AS a (slot_key, category_key, minimum, maximum, remaining, is_primary, call_id, recorded_at)
         SELECT s.slot_key, s.category_key, s.minimum, s.maximum, s.remaining, s.is_primary, from_call, now_ FROM said s
-        WHERE NOT EXISTS (SELECT FROM places p WHERE (p.slot_key, p.category_key) = (s.slot_key, s.category_key)) ORDER BY 1, 2
+        WHERE s.category_key IS NOT NULL
+          AND NOT EXISTS (SELECT FROM places p WHERE (p.slot_key, p.category_key) = (s.slot_key, s.category_key)) ORDER BY 1, 2
         RETURNING a.slot_key),
     changed_prices AS (
         UPDATE pricing.slot_prices a
