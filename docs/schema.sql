@@ -2476,6 +2476,10 @@ GRANT EXECUTE ON FUNCTION pricing.commodity_prices_as_of(timestamp with time zon
 CREATE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT est_bytes bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.common_route(text) TO pricing_reader, pricing_worker;
 
+-- Prices that a source says, each with the version of the game that it is of (said_version as the source says), and whether it is older than what is stored.
+CREATE FUNCTION pricing.compared_prices(live text, symbols text[], commodity_ids bigint[], buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, commodity_id bigint, buy bigint, sell bigint, stock bigint, demand bigint, said_version text, version text, modified_at timestamp with time zone, is_older boolean) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.compared_prices(text,text[],bigint[],bigint[],bigint[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
+
 -- Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a lost claim changes nothing.
 CREATE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}'::jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.complete_operations(bigint[],uuid,jsonb) TO pricing_worker;
@@ -3377,6 +3381,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_stretch(pricing.ttl_stretches,text,double
 -- Says that requests have just come with these tokens.
 CREATE FUNCTION pricing.note_token_uses(used bigint[]) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.note_token_uses(bigint[]) TO pricing_worker;
+
+-- Notes versions, terminals and commodities that only prices have named so far, and locks the terminals until the transaction ends. Returns the time from which what is stored is believed.
+CREATE FUNCTION pricing.note_traded(from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], commodity_ids bigint[], names text[], codes text[], slugs text[], versions text[]) RETURNS timestamp with time zone LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_traded(bigint,text[],text[],text[],bigint[],text[],text[],text[],text[]) TO pricing_worker;
 
 -- Notes that the answer of a call came without saying how long it is.
 CREATE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;

@@ -49,6 +49,12 @@ _SLOWEST_STEP = 60.0
 Say = Callable[[str], None]
 
 
+_STORAGE_OF_OTHERS = (
+    "Dagster's storage was made by somebody else, so only our own runs in it are served; its owner upgrades it and "
+    "tidies it up"
+)
+
+
 def up(settings: Settings, *, demo: bool, say: Say) -> None:
     """Start everything and keep it running until a signal asks for the end.
 
@@ -78,10 +84,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         environment = _environment(settings, worker, dagster, sandbox_port)
         _settle(settings, environment)
         if not _is_storage_ours(settings, environment):
-            say(
-                "Dagster's storage was made by somebody else, so only our own runs in it are served; its owner "
-                "upgrades it and tidies it up"
-            )
+            say(_STORAGE_OF_OTHERS)
         urls = {
             "dagster": f"http://{_own_address(settings.ui_address)}:{web_port}",
             "api": f"http://{_own_address(settings.api_address)}:{api_port}",

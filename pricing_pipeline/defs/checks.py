@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import dagster as dg
 from sqlalchemy import Connection
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.defs import verdicts
 from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.markdown import escaped, section
 from pricing_pipeline.defs.ours import CHECKS_JOB, latest_key
@@ -23,6 +23,7 @@ from pricing_pipeline.defs.reports import describe_service, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata, named_table
+from pricing_pipeline.defs.verdicts import Verdict, examples_of, numbers_of
 from pricing_pipeline.demand import drains, freshness
 from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.operations import alerts
@@ -46,16 +47,6 @@ RowT = TypeVar("RowT", bound=_OfType)
 
 
 @dataclass(frozen=True)
-class _Verdict:
-    """The result of a check for one data type. A fault fails it as a warning, a grave fault as an error."""
-
-    sentence: str
-    numbers: Metadata
-    is_fault: bool = False
-    is_grave: bool = False
-
-
-@dataclass(frozen=True)
 class _Check:
     """A check of data types: its name, the section about its failure, the types it applies to, and its rule.
 
@@ -66,13 +57,13 @@ class _Check:
     description: str
     anchor: str
     applies: Callable[[DataType], bool]
-    judge: Callable[[Connection, Sequence[str]], Mapping[str, _Verdict]]
+    judge: Callable[[Connection, Sequence[str]], Mapping[str, Verdict]]
     needs_values: bool = True
 
 
-def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
+def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, Verdict]:
     return {
-        row.data_type: _Verdict(
+        row.data_type: Verdict(
             describe_service(row),
             {
                 **serving(row),
@@ -86,10 +77,10 @@ def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict
     }
 
 
-def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judge(row: quality.Gaps) -> _Verdict:
+def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, Verdict]:
+    def judge(row: quality.Gaps) -> Verdict:
         none = row.sessions.get("provider_has_none", 0)
-        numbers = _numbers(
+        numbers = numbers_of(
             expected=row.expected,
             missing=row.missing,
             symbols=row.symbols,
@@ -106,7 +97,7 @@ def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
         )
         numbers |= price_plot(quality.portrait(connection, row.data_type))
         is_poor = 100 * none > row.expected
-        return _Verdict(
+        return Verdict(
             _describe_gaps(row, none, is_poor),
             numbers,
             row.missing > 0 or is_poor,
@@ -139,13 +130,13 @@ def _describe_gaps(row: quality.Gaps, none: int, is_poor: bool) -> str:
     return sentence
 
 
-def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judge(row: quality.Outliers) -> _Verdict:
+def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, Verdict]:
+    def judge(row: quality.Outliers) -> Verdict:
         untold = row.untold_splits or ()
-        numbers = _numbers(
+        numbers = numbers_of(
             quarantined=row.quarantined, symbols=row.symbols, priced=row.priced, untold_splits=len(untold)
         )
-        numbers |= _examples(untold[:5])
+        numbers |= examples_of(untold[:5])
         if row.oldest is not None:
             numbers["oldest"] = dg.MetadataValue.timestamp(row.oldest)
         sentence = "No value waits for a decision."
@@ -160,57 +151,57 @@ def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdic
                 "adjusted histories jump there until `pricing-pipeline action add` enters them."
             )
         is_fault = row.quarantined > 0 or bool(untold)
-        return _Verdict(sentence, numbers, is_fault, 20 * row.symbols > max(row.priced, 20))
+        return Verdict(sentence, numbers, is_fault, 20 * row.symbols > max(row.priced, 20))
 
     return _each(quality.outliers(connection, names), judge)
 
 
-def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judge(row: quality.Agreement) -> _Verdict:
-        numbers = _numbers(compared=row.compared, apart=row.apart) | _examples(row.examples)
+def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, Verdict]:
+    def judge(row: quality.Agreement) -> Verdict:
+        numbers = numbers_of(compared=row.compared, apart=row.apart) | examples_of(row.examples)
         if row.worst is not None:
             numbers["worst_factor"] = dg.MetadataValue.float(round(row.worst, 4))
         if not row.compared:
-            return _Verdict(
+            return Verdict(
                 "Nothing to compare: no symbol has prices of two providers for the same day, and no second provider "
                 "was asked about a quarantined value.",
                 numbers,
             )
         if not row.apart:
-            return _Verdict(
+            return Verdict(
                 f"{row.compared} of the symbols have prices of two providers, and they agree.", numbers
             )
         sentence = (
             f"{row.compared} of the symbols have prices of two providers, and {row.apart} of them are more than a "
             f"tenth apart, the worst by a factor of {row.worst:.3g}."
         )
-        return _Verdict(sentence, numbers, True, (row.worst or 0.0) >= 2.0)
+        return Verdict(sentence, numbers, True, (row.worst or 0.0) >= 2.0)
 
     return _each(quality.agreement(connection, names), judge)
 
 
-def _revisions(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judge(row: quality.Revisions) -> _Verdict:
+def _revisions(connection: Connection, names: Sequence[str]) -> dict[str, Verdict]:
+    def judge(row: quality.Revisions) -> Verdict:
         rate = row.revised / row.stored if row.stored else 0.0
-        numbers = _numbers(stored=row.stored, revised=row.revised, symbols=row.symbols)
-        numbers |= {"rate": dg.MetadataValue.float(round(rate, 6)), **_examples(row.examples)}
+        numbers = numbers_of(stored=row.stored, revised=row.revised, symbols=row.symbols)
+        numbers |= {"rate": dg.MetadataValue.float(round(rate, 6)), **examples_of(row.examples)}
         sentence = (
             f"{row.revised} of {row.stored} values of the last year were revised in the last 30 days "
             f"({rate:.2%})."
         )
-        return _Verdict(sentence, numbers, rate > 0.01, rate > 0.1)
+        return Verdict(sentence, numbers, rate > 0.01, rate > 0.1)
 
     return _each(quality.revisions(connection, names), judge)
 
 
-def _alerts(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
+def _alerts(connection: Connection, names: Sequence[str]) -> dict[str, Verdict]:
     concerns = alerts.concerning(connection, names)
     return {name: _alerts_of_type(concerns.get(name, [])) for name in names}
 
 
-def _alerts_of_type(concerns: Sequence[alerts.Concern]) -> _Verdict:
+def _alerts_of_type(concerns: Sequence[alerts.Concern]) -> Verdict:
     if not concerns:
-        return _Verdict("No urgent alert is open about this type or a provider of it.", {})
+        return Verdict("No urgent alert is open about this type or a provider of it.", {})
     worst = concerns[0]
     others = f" {len(concerns) - 1} more are open." if concerns[1:] else ""
     numbers: Metadata = {
@@ -231,45 +222,13 @@ def _alerts_of_type(concerns: Sequence[alerts.Concern]) -> _Verdict:
             for c in concerns[:MOST_ALERTS]
         ],
     )
-    return _Verdict(
+    return Verdict(
         f"{worst.severity}: {worst.says}{others}", numbers, is_fault=True, is_grave=worst.severity == "P0"
     )
 
 
-def _vanished_slots(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    rows = connection.execute(query("samples.vanished_slots"), {"data_types": list(names)}).all()
-    verdicts = {name: _Verdict("No slots are stored.", {}) for name in names}
-    for row in rows:
-        emptied = row.emptied or []
-        sentence = f"{row.vanished} of {row.listed + row.vanished} slots vanished within a day."
-        if emptied:
-            sentence += f" More than half vanished of {len(emptied)} products, such as {emptied[0]}."
-        numbers = _numbers(listed=row.listed, vanished=row.vanished, products_emptied=len(emptied))
-        verdicts[row.data_type] = _Verdict(sentence, numbers | _examples(emptied[:8]), is_fault=bool(emptied))
-    return verdicts
-
-
-def _game_version(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    row = connection.execute(query("samples.old_versions")).one()
-    version = row.version or "unknown"
-    verdict = _Verdict(
-        f"{row.prices - row.older} of {row.prices} prices are of version {version}, which people play.",
-        _numbers(prices=row.prices, of_older_versions=row.older),
-        is_fault=2 * row.older > row.prices,
-    )
-    return dict.fromkeys(names, verdict)
-
-
-def _each(rows: Sequence[RowT], judge: Callable[[RowT], _Verdict]) -> dict[str, _Verdict]:
+def _each(rows: Sequence[RowT], judge: Callable[[RowT], Verdict]) -> dict[str, Verdict]:
     return {row.data_type: judge(row) for row in rows}
-
-
-def _numbers(**counts: int) -> Metadata:
-    return {name: dg.MetadataValue.int(count) for name, count in counts.items()}
-
-
-def _examples(examples: Sequence[str] | None) -> Metadata:
-    return {"examples": dg.MetadataValue.text("; ".join(examples))} if examples else {}
 
 
 def _is_price(kind: DataType) -> bool:
@@ -339,20 +298,20 @@ CHECKS = (
         "No product has lost more than half of its slots within a day.",
         "slots-have-vanished",
         _has_slots,
-        _vanished_slots,
+        verdicts.vanished_slots,
     ),
     _Check(
         "game_version",
         "At least half of the prices of commodities are of the version of the game that people play.",
         "prices-are-of-an-old-version",
         _is_commodity,
-        _game_version,
+        verdicts.game_version,
     ),
     ALERTS,
 )
 
 
-def _evaluation(check: _Check, data_type: str, verdict: _Verdict) -> dg.AssetCheckEvaluation:
+def _evaluation(check: _Check, data_type: str, verdict: Verdict) -> dg.AssetCheckEvaluation:
     grave = dg.AssetCheckSeverity.ERROR if verdict.is_grave else dg.AssetCheckSeverity.WARN
     return dg.AssetCheckEvaluation(
         check_name=check.name,
@@ -383,7 +342,7 @@ def _evaluations(
             yield _evaluation(check, name, _never_fetched(verdict) if check.needs_values else verdict)
 
 
-def _never_fetched(verdict: _Verdict) -> _Verdict:
+def _never_fetched(verdict: Verdict) -> Verdict:
     """The result for a type that was never fetched."""
     return replace(
         verdict,

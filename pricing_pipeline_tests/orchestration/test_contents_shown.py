@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.commodities import storage as commodities
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.defs import checks, samples
+from pricing_pipeline.defs import checks, samples, verdicts
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call, Task
 from pricing_pipeline.domain.commodities import CommodityPrice, TerminalPrices
@@ -164,14 +164,14 @@ def test_c4_commodities_are_shown_as_routes_and_a_spread(core: Core, kinds: dict
         connection.execute(query("commodities.go_live"), {"version": "4.1"})
         first, second = samples.sample(connection, kinds[GOODS])["best_routes"].records
         plot = samples.plot(connection, kinds[GOODS])["spread_plot"]
-        verdict = checks._game_version(connection, [GOODS])[GOODS]
+        verdict = verdicts.game_version(connection, [GOODS])[GOODS]
     assert list(first.data.values()) == ["Good 1", "Area 18", "Lorville", 100, 130, 4, "120"]
     assert second.data["earns"] == "4"
     assert "Good 1 at 2 terminals" in plot.value
     assert (verdict.is_fault, verdict.sentence[:9]) == (False, "4 of 4 pr")
     with core.engine.begin() as connection:
         connection.execute(query("commodities.go_live"), {"version": "4.2"})
-        assert checks._game_version(connection, [GOODS])[GOODS].is_fault
+        assert verdicts.game_version(connection, [GOODS])[GOODS].is_fault
         assert samples.sample(connection, kinds[GOODS]) == {}, "no route is of the new version"
 
 

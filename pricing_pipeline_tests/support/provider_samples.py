@@ -348,6 +348,7 @@ _PRODUCTS, _NO_PRODUCTS = (
     ("OCT-1001", "OCT-1002", "6b903d44-dc24"),
     ("", " ", "..", "A/B", "A B", "A\n", "\u00c4", "A" * 65),
 )
+_TERMINALS, _NO_TERMINALS = ("12", "89", "75"), ("", "AAPL", "0", "1/../2", "-1", "1,2", "1" * 10)
 _NUMBERS, _NO_NUMBERS = ("5001", "5002", "512"), ("", "OCT-1001", "-1", "1/2", "\u0661", "1" * 19)
 
 
@@ -475,16 +476,7 @@ SAMPLES = (
         names_symbol=False,
         known={symbol: {"options": ["17"], "categories": {}} for symbol in _NUMBERS},
     ),
-    Sample(
-        *(
-            "uex",
-            Fetcher.TERMINAL_PRICES,
-            ("12", "89", "75"),
-            ("", "AAPL", "0", "1/../2", "-1", "1,2", "1" * 10),
-            _uex,
-        ),
-        currency=None,
-    ),
+    Sample("uex", Fetcher.TERMINAL_PRICES, _TERMINALS, _NO_TERMINALS, _uex, currency=None),
     Sample(
         *("funds", Fetcher.NAV, _SCHEMES, _NO_SCHEMES, _mfapi),
         currency="INR",

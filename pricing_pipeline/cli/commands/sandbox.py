@@ -28,6 +28,15 @@ class FmpPlan(StrEnum):
     FREE = "free"
 
 
+CreditsPerMinute = Annotated[
+    int, typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_MINUTE", help="Twelve Data's plan; 0 for no cap.")
+]
+CreditsPerDay = Annotated[
+    int, typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_DAY", help="Twelve Data's plan; 0 for no cap.")
+]
+Key = Annotated[
+    str, typer.Option(help="The key that clients of Twelve Data, FMP, OCTO, Headout and UEX must send.")
+]
 Recordings = Annotated[
     Path | None, typer.Option(help="Replay recorded answers of this folder where a request matches one.")
 ]
@@ -44,13 +53,8 @@ def sandbox(
     port: Annotated[
         int, typer.Option(envvar="PRICING_SANDBOX_PORT", help="Port on 127.0.0.1; 0 takes any free one.")
     ] = 8100,
-    credits_per_minute: Annotated[
-        int,
-        typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_MINUTE", help="Twelve Data's plan; 0 for no cap."),
-    ] = 2000,
-    credits_per_day: Annotated[
-        int, typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_DAY", help="Twelve Data's plan; 0 for no cap.")
-    ] = 0,
+    credits_per_minute: CreditsPerMinute = 2000,
+    credits_per_day: CreditsPerDay = 0,
     mfapi_calls_per_second: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
     yahoo_calls_per_minute: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
     fmp_calls_per_minute: Annotated[int, typer.Option(help="FMP's plan; 0 for no cap.")] = 300,
@@ -60,9 +64,7 @@ def sandbox(
     fmp_plan: Annotated[FmpPlan, typer.Option(help="Everything, or what the free plan has.")] = FmpPlan.FULL,
     uex_calls_per_minute: Annotated[int, typer.Option(help="UEX's plan; 0 for no cap.")] = 10,
     uex_calls_per_day: Annotated[int, typer.Option(help="UEX's plan; 0 for no cap.")] = 14_400,
-    key: Annotated[
-        str, typer.Option(help="The key that clients of Twelve Data, FMP, OCTO, Headout and UEX must send.")
-    ] = "sandbox-key",
+    key: Key = "sandbox-key",
     latency_ms: Annotated[int, typer.Option(help="Added to every provider call.")] = 0,
     seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
     market_hours: Annotated[

@@ -17,16 +17,12 @@ COMMENT ON FUNCTION pricing.go_live(text) IS
     'Notes that people now play this version of the game; false if they did before. Prices of other versions stay, and are of an older version from now on.';
 
 
-CREATE OR REPLACE FUNCTION pricing.merge_commodity_prices(
-    from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[],
-    symbols text[], commodity_ids bigint[], names text[], codes text[], slugs text[],
-    buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamptz[])
-RETURNS TABLE (symbol text, added bigint, revised bigint, is_stale_source boolean)
+CREATE OR REPLACE FUNCTION pricing.note_traded(
+    from_call bigint, terminals text[], terminal_names text[], terminal_codes text[],
+    commodity_ids bigint[], names text[], codes text[], slugs text[], versions text[]) RETURNS timestamptz
 LANGUAGE plpgsql SET search_path = '' AS $$
-#variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
-    live text;
 BEGIN
     INSERT INTO pricing.game_versions (version, seen_at)
     SELECT DISTINCT v.version, now_ FROM unnest(versions) AS v (version) WHERE v.version IS NOT NULL ORDER BY 1
@@ -42,32 +38,60 @@ BEGIN
     ON CONFLICT DO NOTHING;
     -- Whoever stores prices of a terminal has it alone, or two could keep one old price twice.
     PERFORM FROM pricing.terminals t WHERE t.symbol = ANY (terminals) ORDER BY t.symbol FOR NO KEY UPDATE;
-    now_ := greatest(now_, pricing.clock());
+    RETURN greatest(now_, pricing.clock());
+END $$;
+COMMENT ON FUNCTION pricing.note_traded(bigint, text[], text[], text[], bigint[], text[], text[], text[], text[]) IS
+    'Notes versions, terminals and commodities that only prices have named so far, and locks the terminals until the transaction ends. Returns the time from which what is stored is believed.';
+
+
+CREATE OR REPLACE FUNCTION pricing.compared_prices(
+    live text, symbols text[], commodity_ids bigint[], buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[],
+    stamps timestamptz[])
+RETURNS TABLE (symbol text, commodity_id bigint, buy bigint, sell bigint, stock bigint, demand bigint, said_version text, version text,
+               modified_at timestamptz, is_older boolean)
+LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
+    SELECT s.symbol, s.commodity_id, s.buy, s.sell, s.stock, s.demand, s.version,
+           -- A list that names no version: what the source has not touched since is of the version that it was of.
+           coalesce(s.version, CASE WHEN p.symbol IS NOT NULL AND s.modified_at IS NOT DISTINCT FROM p.modified_at
+                                     AND (s.buy, s.sell, s.stock, s.demand) IS NOT DISTINCT FROM (p.buy, p.sell, p.stock, p.demand)
+                                    THEN p.game_version ELSE live END),
+           s.modified_at,
+           p.symbol IS NOT NULL AND p.modified_at IS NOT NULL AND coalesce(s.modified_at < p.modified_at, true)
+               -- A patch begins anew: prices of the version that people play now are newer, whenever they are from.
+               AND NOT coalesce(s.version = live AND s.version <> p.game_version, false)
+    FROM unnest(symbols, commodity_ids, buys, sells, stocks, demands, versions, stamps)
+        AS s (symbol, commodity_id, buy, sell, stock, demand, version, modified_at)
+    LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id)
+$$;
+COMMENT ON FUNCTION pricing.compared_prices(text, text[], bigint[], bigint[], bigint[], bigint[], bigint[], text[], timestamptz[]) IS
+    'Prices that a source says, each with the version of the game that it is of (said_version as the source says), and whether it is older than what is stored.';
+
+
+CREATE OR REPLACE FUNCTION pricing.merge_commodity_prices(
+    from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[],
+    symbols text[], commodity_ids bigint[], names text[], codes text[], slugs text[],
+    buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamptz[])
+RETURNS TABLE (symbol text, added bigint, revised bigint, is_stale_source boolean)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz;
+    live text;
+BEGIN
+    now_ := pricing.note_traded(from_call, terminals, terminal_names, terminal_codes, commodity_ids, names, codes, slugs, versions);
     SELECT v.version INTO live FROM pricing.game_version_in_play v;
     RETURN QUERY
-    WITH said AS MATERIALIZED (
-        SELECT u.symbol, u.commodity_id, u.buy, u.sell, u.stock, u.demand, u.version, u.modified_at
-        FROM unnest(symbols, commodity_ids, buys, sells, stocks, demands, versions, stamps)
-            AS u (symbol, commodity_id, buy, sell, stock, demand, version, modified_at)),
-    compared AS MATERIALIZED (
-        SELECT s.symbol, s.commodity_id, s.buy, s.sell, s.stock, s.demand, s.modified_at, p.symbol IS NOT NULL AS is_known,
-               -- A list that names no version: what the source has not touched since is of the version that it was of.
-               coalesce(s.version, CASE WHEN p.symbol IS NOT NULL AND s.modified_at IS NOT DISTINCT FROM p.modified_at
-                                         AND (s.buy, s.sell, s.stock, s.demand) IS NOT DISTINCT FROM (p.buy, p.sell, p.stock, p.demand)
-                                        THEN p.game_version ELSE live END) AS version,
-               p.symbol IS NOT NULL AND p.modified_at IS NOT NULL AND coalesce(s.modified_at < p.modified_at, true)
-                   -- A patch begins anew: prices of the version that people play now are newer, whenever they are from.
-                   AND NOT coalesce(s.version = live AND s.version <> p.game_version, false) AS is_older
-        FROM said s LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id)),
+    WITH compared AS MATERIALIZED (
+        SELECT * FROM pricing.compared_prices(live, symbols, commodity_ids, buys, sells, stocks, demands, versions, stamps)),
     -- A whole list of a terminal that lacks what it had: it is not traded there any more. What is of another version of the
     -- game stays as it was.
     withdrawn AS MATERIALIZED (
         SELECT p.symbol, p.commodity_id, p.game_version, p.modified_at
-        FROM (SELECT t.symbol, coalesce((SELECT max(s.version) FROM said s WHERE s.symbol = t.symbol), live) AS version
+        FROM (SELECT t.symbol, coalesce((SELECT max(s.said_version) FROM compared s WHERE s.symbol = t.symbol), live) AS version
               FROM unnest(terminals, whole) AS t (symbol, is_whole) WHERE t.is_whole) reach
         JOIN pricing.commodity_prices p ON p.symbol = reach.symbol AND p.game_version IS NOT DISTINCT FROM reach.version
         WHERE (p.buy IS NOT NULL OR p.sell IS NOT NULL)
-          AND NOT EXISTS (SELECT FROM said s WHERE (s.symbol, s.commodity_id) = (p.symbol, p.commodity_id))),
+          AND NOT EXISTS (SELECT FROM compared s WHERE (s.symbol, s.commodity_id) = (p.symbol, p.commodity_id))),
     news AS MATERIALIZED (
         SELECT c.symbol, c.commodity_id, c.buy, c.sell, c.stock, c.demand, c.version, c.modified_at FROM compared c WHERE NOT c.is_older
         UNION ALL SELECT w.symbol, w.commodity_id, NULL, NULL, NULL, NULL, w.game_version, w.modified_at FROM withdrawn w),
