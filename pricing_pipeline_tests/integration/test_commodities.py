@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -112,16 +112,20 @@ class Model:
 
     prices: dict[tuple[str, int], Row]
     seen: list[str]
+    """Each version once, in the order in which they were first named; those of one answer by their names."""
     live: str | None = None
 
     @property
     def at_play(self) -> str | None:
-        return self.live or (max(self.seen) if self.seen else None)
+        return self.live or (self.seen[-1] if self.seen else None)
+
+    def see(self, versions: Iterable[str | None]) -> None:
+        self.seen += sorted({version for version in versions if version} - set(self.seen))
 
     def store(self, said: TerminalPrices) -> int:
         """Returns how many prices have changed or come."""
         before = dict(self.prices)
-        self.seen += [price.game_version for price in said.prices if price.game_version]
+        self.see(price.game_version for price in said.prices)
         live = self.at_play
         for price in said.prices:
             known = self.prices.get((said.symbol, price.commodity_id))
@@ -165,14 +169,13 @@ def test_c4_the_store_is_what_a_plain_model_says_now_and_as_of_every_time(
         if isinstance(step, str):
             live(core, step)
             model.live = step
-            model.seen.append(step)
+            model.see([step])
         else:
             before = versions(core, "commodity_prices")
             (stored,) = store(core, call, step)
             changed = model.store(step)
-            assert stored.added + stored.revised == changed, (
-                "an unchanged price was written, or a change was not"
-            )
+            counted = stored.added + stored.revised if isinstance(stored, Stored) else 0
+            assert counted == changed, "an unchanged price was written, or a change was not"
             after = versions(core, "commodity_prices")
             assert len(set(after) - set(before)) == changed
         assert believed(core) == model.prices
