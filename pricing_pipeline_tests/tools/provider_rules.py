@@ -110,6 +110,7 @@ def faults(folder: Path = PROVIDERS) -> list[str]:
 
 def _faults(tree: ast.Module, name: str) -> Iterator[tuple[int, str]]:
     # A provider with much to read may have further modules, fmp_documents.py beside fmp.py, under these same rules.
+    # They may import each other.
     own = f"pricing_pipeline.providers.{name.partition('_')[0]}_"
     for node in ast.walk(tree):
         match node:
