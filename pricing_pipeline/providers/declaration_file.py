@@ -20,7 +20,8 @@ from pydantic import ValidationError
 
 from pricing_pipeline.errors import DeclarationRefused
 from pricing_pipeline.providers.base import safe_words
-from pricing_pipeline.providers.declaration import Declaration, Place, faults
+from pricing_pipeline.providers.declaration import Declaration, Place
+from pricing_pipeline.providers.declaration_faults import faults
 
 MAX_CHARACTERS = 64_000
 SCHEMA = Path(__file__).with_name("declaration.schema.json")

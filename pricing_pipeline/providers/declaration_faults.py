@@ -1,0 +1,92 @@
+"""What the parts of a declaration say that does not fit together, each with its place.
+
+What one part says for itself is checked by the models in declaration.py. declaration_file.py turns places into lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pricing_pipeline.providers.declaration import (
+    Declaration,
+    Endpoint,
+    Place,
+    Reading,
+    endpoints_of,
+    paths_of,
+)
+from pricing_pipeline.providers.declaration_texts import OF_SYMBOL, is_parted, placeholders_of
+from pricing_pipeline.providers.json_paths import JsonPath
+
+
+def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:
+    """What parts of a declaration say that does not fit together, each with its place."""
+    used: set[str] = set()
+    for fetcher, asked in declaration.fetchers.named.items():
+        here: Place = ("fetchers", fetcher.value)
+        endpoints = endpoints_of(asked)
+        if not endpoints.keys() & {"latest", "span"}:
+            yield here, "it has neither `latest` nor `span`"
+        for way, endpoint in endpoints.items():
+            used |= endpoint.placeholders
+            yield from _faults_of_endpoint((*here, way), way, endpoint)
+            reading = endpoint.answer or asked.answer
+            if reading is None:
+                yield (
+                    (*here, way),
+                    "nothing says how its answer is read: it has no `answer`, nor has the fetcher",
+                )
+                continue
+            used |= _used_by(reading)
+            at = (*here, way, "answer") if endpoint.answer is not None else (*here, "answer")
+            yield from _faults_of_reading(at, way, reading, endpoint)
+    if used & {"base", "quote"}:
+        for name, symbols in declaration.symbols.items():
+            if not is_parted(symbols.spelling):
+                yield (
+                    ("symbols", name, "spelling"),
+                    "{base} and {quote} are used below and cannot be told from it; write one such as {base}/{quote}",
+                )
+
+
+def _used_by(reading: Reading) -> set[str]:
+    """The names of all placeholders of a reading."""
+    used = set(placeholders_of(reading.currency.code or ""))
+    for _, path in paths_of(reading):
+        used |= JsonPath(path).placeholders
+    return used.union(*(placeholders_of(text) for text in reading.expect.values()))
+
+
+def _faults_of_endpoint(at: Place, way: str, endpoint: Endpoint) -> Iterator[tuple[Place, str]]:
+    used = endpoint.placeholders
+    if way == "span" and not {"start", "end"} <= used:
+        yield at, "a span needs {start} and {end}"
+    if way != "span" and used & {"start", "end"}:
+        yield at, "{start} and {end} belong to `span`"
+    if way == "batch" and endpoint.most < 2:
+        yield at, "a batch has `most` of 2 or more"
+    names_symbol = bool(used & {"symbol", "symbols"}) or {"base", "quote"} <= used
+    if endpoint.most == 1 and not names_symbol:
+        yield at, "nothing in path and query names the symbol: {symbol}, or {base} and {quote}"
+    if endpoint.most > 1 and used & OF_SYMBOL:
+        yield at, "a call for several symbols has {symbols}, or all symbols in one list"
+
+
+def _faults_of_reading(
+    at: Place, way: str, reading: Reading, endpoint: Endpoint
+) -> Iterator[tuple[Place, str]]:
+    if endpoint.most > 1 and reading.symbol is None:
+        yield (
+            at,
+            f"`{way}` asks for several symbols, and nothing says which a row is about: `symbol` is missing",
+        )
+    for place, path in paths_of(reading):
+        if JsonPath(path).placeholders and endpoint.most > 1 and place[0] in ("rows", "symbol", "expect"):
+            yield (*at, *place), "it is read once for all symbols of a call, so it has no placeholder"
+    for path, text in reading.expect.items():
+        used = placeholders_of(text)
+        if used - OF_SYMBOL or (used and endpoint.most > 1):
+            yield (
+                (*at, "expect", path),
+                "a text that is expected has {symbol}, {base} and {quote} of one symbol only",
+            )

@@ -1,0 +1,191 @@
+"""The kinds of text in a declaration: what a URL, a header, a path, a spelling or a time zone must look like.
+
+Each kind is a type, of which declaration.py makes its models. What several keys must say together does not belong
+here, but in declaration_faults.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
+from pricing_pipeline.providers.json_paths import PLACEHOLDER, JsonPath, UnreadablePath
+
+SAFE_SYMBOL = r"[A-Za-z0-9^][A-Za-z0-9^.:/=_-]{0,63}"
+"""What any spelling must look like: nothing that a URL or a list of symbols reads as its own."""
+OF_SYMBOL = frozenset({"symbol", "base", "quote"})
+_OF_QUERY = frozenset({"symbols", "start", "end"}) | OF_SYMBOL
+
+_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]", re.I)
+_URL = re.compile(rf"https://({_HOST.pattern})(:[0-9]{{1,5}})?((?:/[A-Za-z0-9._~-]+)*)/?", re.I)
+_LOCAL = re.compile(r"(^|\.)(localhost|local|internal|localdomain|home\.arpa|lan|intranet|corp)$", re.I)
+_PATH = re.compile(r"(/[A-Za-z0-9._~@:,{}-]+)+/?")
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
+_OF_HTTP = re.compile(
+    r"accept.*|connection|content-.*|cookie2?|date|expect|forwarded|from|host|keep-alive|origin|proxy-.*|range|referer"
+    r"|sec-.*|te|trailer|transfer-encoding|upgrade|user-agent|via|x-forwarded-.*|x-http-.*|x-original-.*|x-real-ip"
+    r"|x-rewrite-.*",
+    re.I,
+)
+_KEY_IN_QUERY = re.compile(
+    r"(.*[._-])?(api|access|auth|subscription|private|secret)?[._-]?(key|token|secret|password)|appid|app_id|signature",
+    re.I,
+)
+
+
+def _url(text: str) -> str:
+    match = _URL.fullmatch(text)
+    if match is None:
+        raise ValueError(
+            "write https://HOST or https://HOST/PATH with the name of a host: no address, user, query"
+        )
+    if _LOCAL.search(match[1]):
+        raise ValueError("this host is not on the public internet")
+    if any(part in (".", "..") for part in match[3].split("/")):
+        raise ValueError("a path has no parts `.` and `..`")
+    return text.rstrip("/")
+
+
+def host_of(base_url: str) -> str:
+    """The host of a base URL, in small letters."""
+    return re.sub(r"^[a-z]+://", "", base_url.lower()).partition("/")[0].partition(":")[0].rstrip(".")
+
+
+def _header(text: str) -> str:
+    if _OF_HTTP.fullmatch(text):
+        raise ValueError(
+            "this header belongs to HTTP itself and carries no key; name the provider's header for keys"
+        )
+    return text
+
+
+def _path(text: str) -> str:
+    if not _PATH.fullmatch(_without_placeholders(text, _OF_QUERY)):
+        raise ValueError(
+            "write /PART/PART, of letters, digits and ._~@:,- with placeholders; `query` has parameters"
+        )
+    if any(re.fullmatch(r"\.+", part) for part in text.split("/")):
+        raise ValueError("a path has no parts `.` and `..`")
+    return text
+
+
+def _parameter(text: str) -> str:
+    _without_placeholders(text, _OF_QUERY)
+    return text
+
+
+def _query(parameters: dict[str, str]) -> dict[str, str]:
+    for name in parameters:
+        if _KEY_IN_QUERY.fullmatch(name):
+            raise ValueError(
+                f"`{name}` looks like a key, and URLs end up in logs. Name its header under `key`, and store it with "
+                "`pricing-pipeline key set`"
+            )
+    return parameters
+
+
+def _spelling(text: str) -> str:
+    bare = _without_placeholders(text, OF_SYMBOL)
+    if bare == text or not re.fullmatch(SAFE_SYMBOL, bare):
+        raise ValueError(
+            "write the placeholders {symbol}, or {base} and {quote}, with letters, digits and ^.:/=_-"
+        )
+    return text
+
+
+def _without_placeholders(text: str, allowed: frozenset[str]) -> str:
+    for name in PLACEHOLDER.findall(text):
+        if name[1:-1] not in allowed:
+            raise ValueError(f"{name} is no placeholder here; there are {_names(allowed)}")
+    bare = PLACEHOLDER.sub("x", text)
+    if "{" in bare or "}" in bare:
+        raise ValueError(f"braces stand for placeholders only: {_names(allowed)}")
+    return bare
+
+
+def placeholders_of(text: str) -> frozenset[str]:
+    """The names of all placeholders of a text."""
+    return frozenset(name[1:-1] for name in PLACEHOLDER.findall(text))
+
+
+def is_parted(spelling: str) -> bool:
+    """Whether base and quote can be told from such a spelling."""
+    return re.fullmatch(r"[^{}]*\{base\}[^{}A-Za-z0-9]+\{quote\}[^{}]*", spelling) is not None
+
+
+def _names(names: frozenset[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in sorted(names))
+
+
+def _pattern(text: str) -> str:
+    matcher(text)
+    return text
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a whole text is of this pattern, told in a time linear in its length. Raises ValueError.
+
+    Python's own expressions may take for ever on sixty characters; pydantic's do not.
+    """
+    try:
+        checker = TypeAdapter(Annotated[str, Field(pattern=f"^(?:{pattern})$", strict=True)])
+    except Exception as error:  # a SchemaError, which pydantic does not export
+        words = " ".join(str(error).split())
+        raise ValueError(
+            f"it is no regular expression without look-around and back references: {words[-80:]}"
+        ) from None
+
+    def matches(text: str) -> bool:
+        try:
+            checker.validate_python(text)
+        except ValidationError:
+            return False
+        return True
+
+    return matches
+
+
+def _json_path(text: str) -> str:
+    try:
+        path = JsonPath(text)
+    except UnreadablePath as fault:
+        raise ValueError(str(fault)) from None
+    for name in sorted(path.placeholders - OF_SYMBOL):
+        raise ValueError(f"{{{name}}} is no placeholder here; there are {_names(OF_SYMBOL)}")
+    return text
+
+
+def _zone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError("it is no time zone; write UTC or a name such as America/New_York")
+    ZoneInfo(name)
+    return name
+
+
+def _currency(code: str) -> str:
+    if code != "{quote}" and code not in CURRENCIES and code not in PARTS:
+        raise ValueError(
+            "it is no ISO 4217 code, coin or part of a currency; {quote} is the second of a pair"
+        )
+    return code
+
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+ShortText = Annotated[str, Field(max_length=200)]
+BaseUrl = Annotated[str, Field(max_length=200), AfterValidator(_url)]
+HeaderName = Annotated[str, Field(pattern=f"^{_HEADER.pattern}$"), AfterValidator(_header)]
+UrlPath = Annotated[str, Field(max_length=200), AfterValidator(_path)]
+Template = Annotated[str, Field(max_length=200), AfterValidator(_parameter)]
+Query = Annotated[
+    dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]-]{1,64}$")], Template], AfterValidator(_query)
+]
+SymbolTemplate = Annotated[str, Field(max_length=64), AfterValidator(_spelling)]
+Pattern = Annotated[str, Field(max_length=200), AfterValidator(_pattern)]
+AnswerPath = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_json_path)]
+ZoneName = Annotated[str, AfterValidator(_zone)]
+CurrencyCode = Annotated[str, AfterValidator(_currency)]

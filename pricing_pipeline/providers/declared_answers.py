@@ -1,0 +1,209 @@
+"""The answers of a declared provider that bring data: which rows they have, and which symbol each row is about.
+
+Every message names the line of the declaration that has read the answer, because that is what a person can change.
+What a row is worth is told by declared_values.py, and an answer without data by declared_refusals.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.errors import SchemaDrift
+from pricing_pipeline.providers.base import safe_words, validate_rows
+from pricing_pipeline.providers.declaration import BarsReading, QuoteReading, Reading, paths_of
+from pricing_pipeline.providers.declaration_file import Declared
+from pricing_pipeline.providers.declared_calls import Asked, Way, failed, line_of
+from pricing_pipeline.providers.declared_symbols import Symbols, filled
+from pricing_pipeline.providers.declared_values import Row, only, value_of
+from pricing_pipeline.providers.json_paths import JsonPath
+from pricing_pipeline.providers.values import merge, settle_days, spelling
+
+
+class Answers:
+    """How a declaration reads answers, by the paths of its readings."""
+
+    def __init__(self, declared: Declared, symbols: Symbols, readings: Iterable[Reading]) -> None:
+        self._declared = declared
+        self._name = declared.declaration.name
+        self._symbols = symbols
+        self._paths = {path: JsonPath(path) for reading in readings for _, path in paths_of(reading)}
+
+    def read(self, asked: Asked, way: Way, body: object) -> Answer:
+        """The values in a decoded body. Raises SchemaDrift if it is not as the declaration says."""
+        if len(asked.symbols) == 1:
+            return self._one(asked, way, body)
+        return self._several(asked, way, body)
+
+    def _one(self, asked: Asked, way: Way, body: object) -> Answer:
+        """The answer about one symbol."""
+        (symbol,) = asked.symbols
+        parts = self._symbols.parts_of(symbol)
+        wrong = self._unlike_expected(asked, way, body, parts)
+        if wrong is not None:
+            return failed(symbol, FailureKind.IMPLAUSIBLE, wrong)
+        rows = self._rows(asked, way, body, parts)
+        strangers: list[RejectedValue] = []
+        if way.reading.symbol is not None:
+            rows, strangers = self._told_apart(asked, way, symbol, rows)
+        if strangers and not rows:
+            words = f"{strangers[0].reason}, and not about {symbol}. Nothing was stored."
+            return failed(symbol, FailureKind.IMPLAUSIBLE, words)
+        if not rows:
+            return self._missing(asked, way, symbol)
+        return self._settled(asked, way, symbol, body, rows, strangers)
+
+    def _several(self, asked: Asked, way: Way, body: object) -> Answer:
+        """The answer about several symbols. Raises SchemaDrift if it holds none of them."""
+        wrong = self._unlike_expected(asked, way, body, {})
+        if wrong is not None:
+            raise SchemaDrift(wrong)
+        rows: dict[str, list[object]] = {symbol: [] for symbol in asked.symbols}
+        for row in self._rows(asked, way, body, {}):
+            named = self._symbol(asked, way, row)
+            if named in rows:
+                rows[named].append(row)
+        answers = []
+        for symbol, own in rows.items():
+            try:
+                answers.append(
+                    self._settled(asked, way, symbol, body, own, [])
+                    if own
+                    else self._missing(asked, way, symbol)
+                )
+            except SchemaDrift as drift:
+                answers.append(failed(symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
+        if all(_is_drift(answer) for answer in answers):
+            raise SchemaDrift(
+                f"of {len(answers)} symbols none was found; of the first: {answers[0].failures[0].message}"
+            )
+        return merge(answers)
+
+    def _unlike_expected(self, asked: Asked, way: Way, body: object, parts: Mapping[str, str]) -> str | None:
+        """Why the answer is about another symbol; None if it is not. Raises SchemaDrift for one of another kind."""
+        for path, text in way.reading.expect.items():
+            expected = filled(text, parts)
+            found = self._paths[path].search(body, asked.steps, parts)
+            if _is_scalar(found) and spelling(found) == expected:
+                continue
+            at = line_of(self._declared, (*way.place, "expect", path))
+            words = f"{self._name} answered `{path}` = {safe_words(spelling(found))!r}, and {at} expects {expected!r}"
+            if expected == text or not _is_scalar(found):
+                raise SchemaDrift(f"{words}. It may have changed its API; nothing was stored.")
+            return f"{words}; nothing was stored."
+        return None
+
+    def _rows(self, asked: Asked, way: Way, body: object, parts: Mapping[str, str]) -> list[object]:
+        path = way.reading.rows
+        if path is None:
+            return [body]
+        match self._paths[path].search(body, asked.steps, parts):
+            case list() as rows:
+                return rows
+            case dict() as members:
+                return [{"key": key, "value": value} for key, value in members.items()]
+            case found:
+                at = line_of(self._declared, (*way.place, "rows"))
+                raise SchemaDrift(
+                    f"{self._name} answered without rows: `{path}` ({at}) leads to {safe_words(spelling(found))!r}, "
+                    "not to a list or object. Correct the path, or the provider has changed its API; nothing was "
+                    "stored."
+                )
+
+    def _symbol(self, asked: Asked, way: Way, row: object) -> str:
+        found = self._found(asked, way.reading.symbol, row, {})
+        return spelling(found) if _is_scalar(found) else ""
+
+    def _told_apart(
+        self, asked: Asked, way: Way, symbol: str, rows: Sequence[object]
+    ) -> tuple[list[object], list[RejectedValue]]:
+        """The rows of the symbol, and those of others, each refused for itself."""
+        own: list[object] = []
+        strangers = []
+        for row in rows:
+            named = self._symbol(asked, way, row)
+            if named == symbol:
+                own.append(row)
+            else:
+                reason = f"{self._name} answered about {safe_words(named) or 'no symbol'}"
+                strangers.append(RejectedValue(symbol, None, reason, spelling(row)))
+        return own, strangers
+
+    def _missing(self, asked: Asked, way: Way, symbol: str) -> Answer:
+        is_daily_of_one = asked.fetcher is not Fetcher.QUOTE and len(asked.symbols) == 1
+        meaning = way.reading.if_missing or ("empty" if is_daily_of_one else "schema_drift")
+        if meaning == "empty":
+            return Answer(empty=frozenset({symbol}))
+        message = f"{self._name}'s answer has no row of {symbol} ({line_of(self._declared, way.place)})."
+        if meaning == "unknown_symbol":
+            message = f"{message} Correct the symbol, or route it to another provider."
+            return failed(symbol, FailureKind.UNKNOWN_SYMBOL, message)
+        return failed(symbol, FailureKind.SCHEMA_DRIFT, f"{message} Nothing was stored; it is asked again.")
+
+    def _settled(
+        self,
+        asked: Asked,
+        way: Way,
+        symbol: str,
+        body: object,
+        rows: Sequence[object],
+        strangers: Sequence[RejectedValue],
+    ) -> Answer:
+        """The values of one symbol's rows. Raises SchemaDrift if none is as the declaration says."""
+        of_answer = self._found(asked, way.reading.currency.answer, body, {})
+        fields = [self._fields(asked, way, symbol, row, of_answer) for row in rows]
+        what = f"{self._name}'s {asked.fetcher!s} of {symbol}, read by {line_of(self._declared, way.place)},"
+        read = validate_rows(Row, fields, symbol, what, place="rows")
+        values = [
+            row if isinstance(row, RejectedValue) else value_of(asked, way.reading, symbol, row)
+            for row in read
+        ]
+        if asked.fetcher is not Fetcher.QUOTE and len(asked.symbols) == 1:
+            return settle_days(symbol, [*values, *strangers], asked.window)
+        if asked.window is not None:
+            return settle_days(symbol, values, asked.window)
+        return settle_days(symbol, [*only(symbol, values), *strangers])
+
+    def _fields(
+        self, asked: Asked, way: Way, symbol: str, row: object, of_answer: object
+    ) -> dict[str, object]:
+        """What the paths lead to in a row, by the names of Row."""
+        reading, parts = way.reading, self._symbols.parts_of(symbol)
+        paths = {"time": reading.time.path}
+        match reading:
+            case BarsReading():
+                paths["price"] = reading.close
+                parts_of_bar = {"open": reading.open, "high": reading.high, "low": reading.low}
+                paths |= {name: path for name, path in parts_of_bar.items() if path is not None}
+                paths |= {} if reading.volume is None else {"volume": reading.volume}
+            case QuoteReading():
+                paths |= {"price": reading.price} | {
+                    name: path
+                    for name, path in (("high", reading.high), ("low", reading.low))
+                    if path is not None
+                }
+            case _:
+                paths["price"] = reading.price
+        found = dict.fromkeys(Row.model_fields) | {
+            name: self._found(asked, path, row, parts) for name, path in paths.items()
+        }
+        if reading.currency.code is not None:
+            found["currency"] = filled(reading.currency.code, parts)
+        elif reading.currency.row is not None:
+            found["currency"] = self._found(asked, reading.currency.row, row, parts)
+        else:
+            found["currency"] = of_answer
+        return found
+
+    def _found(self, asked: Asked, path: str | None, data: object, parts: Mapping[str, str]) -> object:
+        return None if path is None else self._paths[path].search(data, asked.steps, parts)
+
+
+def _is_drift(answer: Answer) -> bool:
+    return [failure.kind for failure in answer.failures] == [FailureKind.SCHEMA_DRIFT]
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, str | int | Decimal) and not isinstance(value, bool)

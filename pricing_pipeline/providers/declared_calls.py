@@ -1,0 +1,47 @@
+"""What is known of a call to a declared provider when its answer is read, and how a message about it names its line.
+
+What the answer says is read in declared_refusals.py and declared_answers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.providers.declaration import AnyReading, Endpoint, Place
+from pricing_pipeline.providers.declaration_file import Declared
+from pricing_pipeline.providers.json_paths import Steps
+
+
+@dataclass(frozen=True)
+class Way:
+    """One request of a fetcher, and how its answer is read; `place` is where in the declaration that stands."""
+
+    endpoint: Endpoint
+    reading: AnyReading
+    place: Place
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One answer to read: the symbols asked for, and what is known when it is read."""
+
+    fetcher: Fetcher
+    symbols: Sequence[str]
+    window: Window | None
+    now: datetime
+    steps: Steps
+
+
+def failed(symbol: str, kind: FailureKind, message: str) -> Answer:
+    """The answer that a symbol has failed."""
+    return Answer(failures=(SymbolFailure(symbol, kind, message),))
+
+
+def line_of(declared: Declared, place: Place) -> str:
+    """How a message names the line of the declaration that has read an answer."""
+    return f"line {declared.line(place)} of its declaration"
