@@ -12,6 +12,8 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
     ├── UnknownDataType          a request names a data type that is not in the registry
     ├── UnknownSymbol            ... a symbol that no instrument has
+    ├── UnknownCommodity         ... a commodity that no list has named
+    ├── UnknownTerminal          ... a terminal that no list has named
     ├── UnknownDemand            ... a subscription or a holding that is not there
     ├── UnknownTask              ... a task that is not in the queue
     ├── UnknownBackfill          ... a backfill that is not there

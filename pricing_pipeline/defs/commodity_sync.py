@@ -85,7 +85,7 @@ def sync_schedule() -> dg.ScheduleDefinition:
     """The schedule that syncs the lists every hour."""
     job = dg.define_asset_job(
         SYNC_JOB,
-        selection=dg.AssetSelection.keys(COMMODITY_LISTS),
+        selection=dg.AssetSelection.assets(COMMODITY_LISTS),
         description="Reads all lists of the game's commodities.",
         tags=NO_RUN_RETRIES,
         executor_def=dg.in_process_executor,

@@ -58,6 +58,7 @@ OTHER_DEFINERS = {
     "price",
     "history",
     "document",
+    "availability",
     "thin_history",
     "change_basis",
     "remove_instruments",
@@ -281,6 +282,8 @@ HOSTILE = {
     "tstzmultirange": ["'{[-infinity,infinity]}'", "'{}'", "NULL"],
     "bytea": ["'\\x00'", "''", "NULL"],
     "pricing.user_name": ["'ann'", "NULL"],
+    "pricing.products": ["json_populate_record(NULL::pricing.products, '{}')", "NULL"],
+    "timestamp without time zone": ["'-infinity'", "'2000-01-01'", "NULL"],
     "pricing.call_allowance": ["json_populate_record(NULL::pricing.call_allowance, '{}')", "NULL"],
     "pricing.provider_stop": ["json_populate_record(NULL::pricing.provider_stop, '{}')", "NULL"],
     "pricing.provider_stop[]": [

@@ -72,6 +72,8 @@ def test_b1_python_adds_and_lists_types(core: Core) -> None:
             "yahoo",
             "fmp",
             "uex",
+            "octo",
+            "headout",
         }
     assert set(found) == {DAILY, QUOTE, "fund_close", FX, NAV}
     added = found["fund_close"]

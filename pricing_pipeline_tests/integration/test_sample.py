@@ -25,7 +25,7 @@ def test_without_the_demo_providers_are_there_and_nothing_is_watched_or_fetched(
     owner_url: str, connection: psycopg.Connection[Any]
 ) -> None:
     assert sample.load(owner_url, demo=False)
-    assert counts(connection) == (6, 0, 0)
+    assert counts(connection) == (7, 0, 0)
     connection.execute(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes) VALUES ('shares', 'quote', 5)"
     )
@@ -38,7 +38,7 @@ def test_the_sample_is_loaded_once_and_never_over_what_is_there(
 ) -> None:
     assert sample.load(owner_url)
     full = counts(connection)
-    assert full == (6, 8, 16)
+    assert full == (7, 9, 18)
     connection.execute("UPDATE pricing.provider_limits SET units = 8 WHERE name = 'minute'")
     connection.execute("UPDATE pricing.data_collectors SET is_active = false")
     assert not sample.load(owner_url)
@@ -55,4 +55,4 @@ def test_a_registry_of_ones_own_gets_no_sample_types(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes) VALUES ('shares', 'quote', 5)"
     )
     assert not sample.load(owner_url)
-    assert counts(connection) == (6, 1, 0)
+    assert counts(connection) == (7, 1, 0)

@@ -225,6 +225,18 @@ def test_g3_while_a_provider_is_not_asked_its_reason_is_told_instead(core: Core,
 # Constraints in words
 
 INTERNAL = {
+    "game_version_is_short",
+    "live_times_are_in_order",
+    "terminal_symbol_is_short",
+    "buy_is_positive",
+    "sell_is_positive",
+    "stock_is_counted",
+    "demand_is_counted",
+    "stock_is_of_what_is_sold",
+    "demand_is_for_what_is_bought",
+    "belief_lasts",
+    "host_is_plain",
+    "content_is_short",
     "ages_are_upright",
     "pax_count_is_positive",
     "slot_status_is_known",

@@ -21,7 +21,10 @@ from pricing_pipeline_tests.fixtures.dagster import Stage
 from pricing_pipeline_tests.fixtures.home import running_in
 
 TYPES = (DAILY, QUOTE, FX, NAV)
-PROVIDERS = {dg.AssetKey(["provider", name]) for name in ("mfapi", "twelvedata", "yahoo", "fmp", "uex")}
+PROVIDERS = {
+    dg.AssetKey(["provider", name])
+    for name in ("mfapi", "twelvedata", "yahoo", "fmp", "uex", "octo", "headout")
+}
 SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
 
 

@@ -83,14 +83,15 @@ def test_g4_each_active_provider_has_a_client_that_is_asked_where_the_settings_s
     providers = Providers(database=PricingDatabase())
     with providers.clients() as clients:
         assert {name: client.base_url for name, client in clients.items()} == {
-            name: f"{sandbox.url}/{name}" for name in (TWELVEDATA, MFAPI, "yahoo", "fmp", "uex")
+            name: f"{sandbox.url}/{name}"
+            for name in (TWELVEDATA, MFAPI, "yahoo", "fmp", "uex", "octo", "headout")
         }
         answer = clients[TWELVEDATA].fetch(Fetcher.QUOTE, ["AAPL"]).answer
         assert [observation.symbol for observation in answer.observations] == ["AAPL"]
     core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'mfapi'")
     core.rows("INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('unheard_of', 'http://x')")
     with providers.clients() as clients:
-        assert clients.keys() == {TWELVEDATA, "yahoo", "fmp", "uex"}
+        assert clients.keys() == {TWELVEDATA, "yahoo", "fmp", "uex", "octo", "headout"}
 
 
 def test_g4_without_the_sandbox_the_real_service_is_meant_and_asked_with_a_key_only(
@@ -119,7 +120,7 @@ def test_g4_allowances_tell_what_calls_have_left_of_limit_and_quota(
     after = allowances.now()[TWELVEDATA]
     assert before.units_left - after.units_left == 2
     assert before.quota_left_bytes - after.quota_left_bytes == 5_000
-    assert allowances.now().keys() == {TWELVEDATA, MFAPI, "yahoo", "fmp", "uex"}
+    assert allowances.now().keys() == {TWELVEDATA, MFAPI, "yahoo", "fmp", "uex", "octo", "headout"}
 
 
 def places_of_values(config: ConfigType, path: str = "") -> Iterator[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pricing_pipeline.domain.answers import Answer
-from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.validation.knowledge import Known
@@ -102,4 +102,10 @@ def test_every_recorded_answer_is_on_the_page(provider: str) -> None:
 def test_every_provider_with_recordings_is_on_the_page() -> None:
     if not FOLDER.is_dir():
         pytest.skip("the recorded answers (../shared/fixtures) are not on this machine")
-    assert {name for name in PROVIDERS if (FOLDER / name).is_dir()} == {row.provider for row in ROWS}
+    # What is no price and no document has no words here: its tests read the recorded answers themselves.
+    told = {
+        name
+        for name, provider in PROVIDERS.items()
+        if {fetcher.contents for fetcher in provider.fetchers} <= {Contents.PRICES, Contents.DOCUMENTS}
+    }
+    assert {name for name in told if (FOLDER / name).is_dir()} == {row.provider for row in ROWS}

@@ -32,7 +32,8 @@ def test_b18_what_was_recorded_has_its_outcome(recording: Replayed) -> None:
 
 
 def test_b18_each_provider_has_a_recording_and_each_file_is_read() -> None:
-    assert {one.provider for one in RECORDED} == PROVIDERS.keys()
+    # Tests of slots and of commodities write their answers themselves.
+    assert {one.provider for one in RECORDED} == PROVIDERS.keys() - {"octo", "headout", "uex"}
     assert len(list(FOLDER.rglob("*.*"))) == 2 * len(RECORDED)
 
 
