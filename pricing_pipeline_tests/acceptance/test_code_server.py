@@ -30,9 +30,7 @@ from pricing_pipeline_tests.support.patience import wait_until
 
 ROOT = Path(__file__).parents[2]
 LOCATION = "pricing_pipeline"
-SAMPLE = {"equity_daily", "equity_quote", "fx_rate", "mf_nav"} | {
-    *("product_details", "slots_today", "slots_week", "slots_month"),
-}
+SAMPLE = {"equity_daily", "equity_quote", "fx_rate", "mf_nav"}
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def test_status_tells_what_was_promised(stack: Stack) -> None:
     stack.wait_until_all_fresh()
     status = stack.json("status")
     assert status["first_price_seconds"] > 0
-    assert status["watched"] == 11
+    assert status["watched"] == 13
     assert {"fresh", "due", "late"} <= set(status)
     assert set(status["queue"]) == {"pending", "processing", "scheduled", "dead"}
     assert {"twelvedata", "mfapi"} <= set(status["quota"])

@@ -82,7 +82,12 @@ def test_g1_g6_materialize_all_goes_well_with_the_sample_and_documents(stack: St
     nodes = stack.wait_until("the asset of documents", offered)
     months = {tuple(node["partitionKeys"]) for node in nodes if node["partitionKeys"]}
     assert len(months) == 1
-    assert [n["assetKey"]["path"] for n in nodes if not n["partitionKeys"]] == [["document", PROFILE]]
+    assert [n["assetKey"]["path"] for n in nodes if not n["partitionKeys"]] == [
+        ["commodity", "commodity_price"],
+        ["commodity_lists"],
+        ["document", PROFILE],
+        *(["inventory", name] for name in ("product_details", "slots_month", "slots_today", "slots_week")),
+    ]
     backfill = launch(stack, [node["assetKey"]["path"] for node in nodes], list(*months)[-12:])
 
     def ended() -> list[dict[str, Any]] | None:
