@@ -139,7 +139,7 @@ def _store(engine: Engine, symbol: str, chance: random.Random, changes: int = A_
     day = FIRST + timedelta(days=chance.randrange(DAYS))
     slots = tuple(_slot(day, hour, chance.randint(0, _PLACES)) for hour in range(8, 8 + A_DAY))
     call = Call(
-        *(next(_calls), "partner", "default", "slots_month", Fetcher.SLOTS, None),
+        *(next(_calls), "partner", "default", "slots_of_thirty_days", Fetcher.SLOTS, None),
         tasks=(Task(1, symbol, 1, 1),),
         claim_token=UUID(int=0),
         claimed_at=datetime.now(UTC),

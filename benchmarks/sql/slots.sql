@@ -2,7 +2,7 @@
 -- A provider of slots and its data type, with so many products.
 INSERT INTO pricing.data_collectors (provider, description, base_url) VALUES ('partner', 'slots', 'http://partner.invalid');
 INSERT INTO pricing.data_type_registry (data_type, fetcher, asset_class, default_ttl_minutes, days_ahead)
-VALUES ('slots_month', 'slots', 'inventory', 1440, 30);
+VALUES ('slots_of_thirty_days', 'slots', 'inventory', 1440, 30);
 
 -- name: products
 WITH known AS (

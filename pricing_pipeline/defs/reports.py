@@ -23,6 +23,7 @@ from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.domain.windows import Window, months_after, months_of
 from pricing_pipeline.prices import price_reader, quality
 from pricing_pipeline.refresh.tally import Tally
+from pricing_pipeline.registry import data_type_registry
 
 _PROGRESS_SECONDS = 5.0
 _STEP_SECONDS = 20.0
@@ -34,7 +35,7 @@ class Reporter:
 
     A month of a history is materialized, which Dagster shows as filled, when no instrument lacks a day of it that can
     be fetched. Before that, new values of the month are observed. Types without a history to fill lack nothing.
-    `kinds` are all types that the run may work for.
+    `kinds` are the types that are loaded.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Reporter:
             served = {
                 row.data_type: row for row in freshness.measure(connection, [t.data_type for t in tallies])
             }
+            self._learn(connection, [tally.data_type for tally in tallies])
             shown = {t.data_type: sample(connection, self._kinds[t.data_type]) for t in tallies}
             late = {name: why_late(connection, row) for name, row in served.items()}
             months = {t.data_type: self._months_to_report(t) for t in tallies}
@@ -105,6 +107,14 @@ class Reporter:
                     },
                 )
             )
+
+    def _learn(self, connection: Connection, names: Sequence[str]) -> None:
+        """Look up types that were added after the code location was loaded: a drain serves all types."""
+        if self._kinds.keys() >= {*names}:
+            return
+        kinds = data_type_registry.active_data_types(connection)
+        kinds += data_type_registry.retired_data_types(connection)
+        self._kinds = {kind.data_type: kind for kind in kinds} | self._kinds
 
     def finish_months(self) -> None:
         """Report the months that are filled by now, and the row counts that take long.

@@ -86,4 +86,4 @@ def test_c3_a_first_start_that_is_killed_at_any_step_leaves_a_home_that_starts()
             kill_at(stack, step)
         stack.start()
         stack.wait_until_up()
-        assert stack.json("status")["watched"] == 11
+        assert stack.json("status")["watched"] == 13

@@ -36,6 +36,7 @@ KEY = f"{CANARY}-key"
 
 STORED = f"{CANARY}-stored"
 
+FRANKFURTER = str(Path(__file__).parents[2] / "docs/examples/frankfurter.yaml")
 COMMANDS = {
     "subscription watch": ["AAPL", "--type", "no_such_type"],
     "subscription end": ["AAPL", "--type", QUOTE, "--user", "ann"],
@@ -49,6 +50,17 @@ COMMANDS = {
     "price why": ["AAPL"],
     "price history": ["AAPL", "--type", QUOTE],
     "price gaps": ["AAPL"],
+    "provider try": [FRANKFURTER, "EUR/USD", "--at", "http://127.0.0.1:9"],
+    "provider undeclare": ["frankfurter"],
+    "provider declare": [FRANKFURTER],
+    "commodity routes": [],
+    "commodity show": ["gold"],
+    "commodity list": [],
+    "commodity sync": [],
+    "product set-zone": ["TOUR-1", "Europe/London"],
+    "product availability": ["TOUR-1"],
+    "product show": ["TOUR-1"],
+    "product list": [],
     "document show": ["AAPL", "--type", "company_profile"],
     "backfill list": [],
     "backfill show": ["00000000-0000-0000-0000-000000000000"],

@@ -28,7 +28,7 @@ from pricing_pipeline.domain.inventory import (
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.inventory import storage as inventory
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, said
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
@@ -194,3 +194,15 @@ def test_c4_the_lists_of_commodities_are_an_asset_with_a_schedule(
         )
         == 4
     )
+
+
+def test_b1_a_type_that_was_added_after_the_load_is_reported_by_a_drain(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    with core.owner.begin() as connection:
+        data_type_registry.add_data_type(connection, "late_profile", fetcher="profile", ttl_minutes=1440)
+    core.heartbeat("ann", ("late_profile", "AAPL"), (QUOTE, "AAPL"))
+    (request,) = stage.tick("refresh_watched").run_requests or ()
+    month = core.one("SELECT to_char(pricing.clock() AT TIME ZONE 'UTC', 'YYYY-MM-01')")
+    assert stage.drain(QUOTE, partition=month, tags=request.tags).success
+    assert len(stage.observations("latest_price", "late_profile")) == 1
