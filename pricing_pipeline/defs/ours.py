@@ -160,7 +160,7 @@ def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Ite
     everybodys = instance.get_backfills
 
     def backfills(*args: Any, **options: Any) -> Sequence[PartitionBackfill]:
-        keys = frozenset(map(stored_key, our_types()))
+        keys = frozenset([*map(stored_key, our_types()), COMMODITY_LISTS])
         return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill, keys)]
 
     instance.get_backfills = backfills  # type: ignore[method-assign]
