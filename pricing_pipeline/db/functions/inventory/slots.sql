@@ -41,9 +41,9 @@ LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part 
     SELECT s.*, s.local_start::date AS local_day, x.slot_key, x.ctid AS place,
            CASE WHEN s.utc_offset IS NULL THEN pricing.zone_of(p.product) END AS time_zone,
            CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_start, pricing.zone_of(p.product))
-                ELSE (s.local_start - make_interval(secs => s.utc_offset)) AT TIME ZONE 'UTC' END AS starts_at,
+                ELSE (s.local_start - pg_catalog.make_interval(secs => s.utc_offset)) AT TIME ZONE 'UTC' END AS starts_at,
            CASE WHEN s.utc_offset IS NULL THEN pricing.instant_of(s.local_end, pricing.zone_of(p.product))
-                ELSE (s.local_end - make_interval(secs => coalesce(s.end_utc_offset, s.utc_offset))) AT TIME ZONE 'UTC' END AS ends_at
+                ELSE (s.local_end - pg_catalog.make_interval(secs => coalesce(s.end_utc_offset, s.utc_offset))) AT TIME ZONE 'UTC' END AS ends_at
     FROM pricing.said_slots(slots) s
     -- OFFSET: looked up one by one, never joined.
     CROSS JOIN LATERAL (SELECT y AS product FROM pricing.products y WHERE y.symbol = s.symbol OFFSET 0) p
