@@ -59,7 +59,7 @@ LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part 
            p.symbol IS NOT NULL AND p.modified_at IS NOT NULL AND coalesce(s.modified_at < p.modified_at, true)
                -- A patch begins anew: prices of the version that people play now are newer, whenever they are from.
                AND NOT coalesce(s.version = live AND s.version <> p.game_version, false)
-    FROM pg_catalog.unnest(symbols, commodity_ids, buys, sells, stocks, demands, versions, stamps)
+    FROM unnest(symbols, commodity_ids, buys, sells, stocks, demands, versions, stamps)
         AS s (symbol, commodity_id, buy, sell, stock, demand, version, modified_at)
     LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id)
 $$;
