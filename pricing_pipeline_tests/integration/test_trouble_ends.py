@@ -13,6 +13,7 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import is_thorough
 from pricing_pipeline_tests.support.outage_world import OutageWorld, freeze, fresh_world
 
 Make = Callable[..., OutageWorld]
@@ -32,7 +33,9 @@ def why(core: Core, symbol: str) -> freshness.Why:
 # A few bad symbols
 
 
-@pytest.mark.parametrize(("bad", "minutes"), [(2, 20), (5, 11), (10, 15)])
+@pytest.mark.parametrize(
+    ("bad", "minutes"), [(2, 20), (5, 11), *([(5, 20)] if is_thorough() else []), (10, 15)]
+)
 def test_a8_bad_symbols_keep_a_well_provider_from_nobody(world: Make, bad: int, minutes: int) -> None:
     """The invariant: the good are fresh soon after the provider's return, and stay so.
 

@@ -17,7 +17,7 @@ from pricing_pipeline.operations import alerts
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, an_instance, plain
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.examples import is_thorough
 
 SENSOR = "report_alerts"
 OVER_AFTER = 300
@@ -157,7 +157,7 @@ def test_b21_a_hundred_looks_without_a_change_say_nothing(stage: Stage, core: Co
     raise_alert(core, "breaker_open", TWELVEDATA)
     tick = stage.tick(SENSOR)
     assert judged(tick)
-    for _ in range(examples(200)):
+    for _ in range(1000 if is_thorough() else 100):
         core.rows("UPDATE pricing.alerts SET last_seen_at = pricing.clock(), says = says || '.'")
         tick = stage.tick(SENSOR, tick.cursor)
         assert tick.asset_events == []

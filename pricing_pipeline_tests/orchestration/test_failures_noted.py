@@ -32,6 +32,7 @@ from pricing_pipeline.defs.ours import CUT_OFF
 from pricing_pipeline.operations import alerts
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.dagster import OF_OURS, Stage, a_daemon, a_run, an_instance, move
+from pricing_pipeline_tests.support.examples import is_thorough
 
 FAILURE, STARTED, SUCCESS = (
     dg.DagsterRunStatus.FAILURE,
@@ -330,7 +331,7 @@ def test_b21_a_schedule_that_fails_is_noted_too(daemon: Daemon, core: Core) -> N
 
 def test_b21_a_hundred_looks_without_a_change_write_nothing(stage: Stage, core: Core) -> None:
     tick = stage.tick("note_failures")
-    for _ in range(100):
+    for _ in range(1000 if is_thorough() else 100):
         tick = stage.tick("note_failures", tick.cursor)
         assert tick.asset_events == []
     assert tick.skip_message == "0 runs ended, 0 of them failed; 0 sensors and schedules fail"
