@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pricing_pipeline.commodities import storage
@@ -127,6 +127,7 @@ class Model:
         before = dict(self.prices)
         self.see(price.game_version for price in said.prices)
         live = self.at_play
+        older = 0
         for price in said.prices:
             known = self.prices.get((said.symbol, price.commodity_id))
             values = (price.buy, price.sell, price.stock, price.demand)
@@ -138,9 +139,11 @@ class Model:
                 is_older = price.modified_at is None or price.modified_at < known[5]
                 begins_anew = price.game_version is not None and live == price.game_version != known[4]
                 if is_older and not (begins_anew and known[4] is not None):
+                    older += 1
                     continue
             self.prices[said.symbol, price.commodity_id] = (*values, version, price.modified_at)
-        if said.is_whole:
+        is_late = said.prices and older == len(said.prices)
+        if said.is_whole and not is_late:
             named = [price.game_version for price in said.prices if price.game_version]
             reach = max(named) if named else live
             listed = {price.commodity_id for price in said.prices}
@@ -151,10 +154,18 @@ class Model:
         return sum(self.prices[key] != before.get(key) for key in self.prices)
 
 
+NEWER = replace(GOLD, commodity_id=1, modified_at=SOURCE + timedelta(days=1))
+A_LATE_LIST = [
+    terminal("UEX:2", NEWER, replace(STEEL, commodity_id=2)),
+    terminal("UEX:2", replace(NEWER, modified_at=SOURCE)),
+]
+
+
 @settings(
     max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=STEPS)
+@example(A_LATE_LIST)
 def test_c4_the_store_is_what_a_plain_model_says_now_and_as_of_every_time(
     core: Core, clock: Clock, steps: list[str | TerminalPrices]
 ) -> None:

@@ -83,12 +83,14 @@ BEGIN
     RETURN QUERY
     WITH compared AS MATERIALIZED (
         SELECT * FROM pricing.compared_prices(live, symbols, commodity_ids, buys, sells, stocks, demands, versions, stamps)),
+    -- A list that says nothing newer than what is stored is a late one. It is not believed in what it lacks either.
+    stale AS MATERIALIZED (SELECT c.symbol FROM compared c GROUP BY c.symbol HAVING bool_and(c.is_older)),
     -- A whole list of a terminal that lacks what it had: it is not traded there any more. What is of another version of the
     -- game stays as it was.
     withdrawn AS MATERIALIZED (
         SELECT p.symbol, p.commodity_id, p.game_version, p.modified_at
         FROM (SELECT t.symbol, coalesce((SELECT max(s.said_version) FROM compared s WHERE s.symbol = t.symbol), live) AS version
-              FROM unnest(terminals, whole) AS t (symbol, is_whole) WHERE t.is_whole) reach
+              FROM unnest(terminals, whole) AS t (symbol, is_whole) WHERE t.is_whole AND t.symbol NOT IN (SELECT l.symbol FROM stale l)) reach
         JOIN pricing.commodity_prices p ON p.symbol = reach.symbol AND p.game_version IS NOT DISTINCT FROM reach.version
         WHERE (p.buy IS NOT NULL OR p.sell IS NOT NULL)
           AND NOT EXISTS (SELECT FROM compared s WHERE (s.symbol, s.commodity_id) = (p.symbol, p.commodity_id))),
@@ -121,11 +123,11 @@ BEGIN
     SELECT t.symbol,
            (SELECT count(*) FROM written w WHERE w.symbol = t.symbol) - (SELECT count(*) FROM changed c WHERE c.symbol = t.symbol),
            (SELECT count(*) FROM changed c WHERE c.symbol = t.symbol),
-           coalesce((SELECT bool_and(c.is_older) FROM compared c WHERE c.symbol = t.symbol), false)
+           t.symbol IN (SELECT l.symbol FROM stale l)
     FROM (SELECT DISTINCT u.symbol FROM unnest(terminals) AS u (symbol)) t ORDER BY t.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.merge_commodity_prices(text, bigint, text[], text[], text[], boolean[], text[], bigint[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], text[], timestamptz[]) IS
-    'Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded. Per terminal: prices added and revised, and whether all of them were older than the stored ones.';
+    'Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded, unless all that they list is older. Per terminal: prices added and revised, and whether all of them were older than the stored ones.';
 
 
 CREATE OR REPLACE FUNCTION pricing.slug_of(name text) RETURNS text
