@@ -3,6 +3,9 @@
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.providers.fetched import Fetched
+from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.registry_rows import add
@@ -15,6 +18,8 @@ FULL = (
 )
 NAMES = {"table_name": "my_prices", "symbol_column": "ticker", "timestamp_column": "loaded_at"}
 COIN = ("crypto_quote", "BTC")
+
+pytestmark = pytest.mark.usefixtures("still")
 
 
 def made(core: Core, table: str = FULL) -> None:
@@ -41,6 +46,28 @@ def test_b1_what_is_fetched_fills_a_table_of_ones_own_and_makes_it_fresh(core: C
         assert core.read("BTC").requested == 0
         clock.advance(2 * MINUTE)
         assert core.enqueue_due() == 1
+
+
+@pytest.mark.parametrize("price", ["146.55", None])
+def test_b1_an_empty_answer_counts_for_a_table_of_ones_own(
+    core: Core, clock: Clock, price: str | None
+) -> None:
+    """It confirms the row that is there; where none is, nothing is written, and the pair is asked for once per TTL."""
+    made(core)
+    core.heartbeat("ann", COIN)
+    if price is not None:
+        core.refresh(price=price)
+        clock.advance(2 * MINUTE)
+        core.enqueue_due()
+    call = core.claim_one()
+    settling.settle_answer(
+        core.engine, call, Fetched(Answer(empty=frozenset(call.symbols)), 200, 4, body=b"[]")
+    )
+    filled = core.rows("SELECT price::text, loaded_at FROM pricing.my_prices")
+    assert filled == ([] if price is None else [(price, core.clock())])
+    assert core.enqueue_due() == 0
+    clock.advance(2 * MINUTE)
+    assert core.enqueue_due() == 1
 
 
 def test_b1_a_ttl_in_a_table_of_ones_own_survives_refreshes(core: Core, clock: Clock) -> None:
