@@ -9,15 +9,14 @@ materialization of any partition: a backfill of 2010 would make a stale asset lo
 
 import os
 import socket
-import warnings
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
-from pathlib import Path
 
 import dagster as dg
 
 from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
 from pricing_pipeline.defs.cancelling import cancel_with_runs
+from pricing_pipeline.defs.code_links import code_links
 from pricing_pipeline.defs.contents import SHOWN
 from pricing_pipeline.defs.draining import drain
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
@@ -33,8 +32,6 @@ from pricing_pipeline.refresh.refresher import Refresher
 
 _NO_HISTORY = date(2000, 1, 1)
 """The first month while no type has history."""
-
-_PACKAGE = Path(__file__).parents[1]
 
 
 def months(snapshot: RegistrySnapshot) -> dg.MonthlyPartitionsDefinition:
@@ -69,7 +66,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
                 "dagster/table_name": "pricing.collector_call_log",
                 **url_metadata(name, base_url),
                 **page_link(page, f"provider-{name}"),
-                **_code(f"providers/{name}.py"),
+                **code_links(f"providers/{name}.py"),
             },
         )
         for name, base_url in snapshot.providers.items()
@@ -82,7 +79,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
         metadata={
             "dagster/table_name": "pricing.active_subscriptions",
             **page_link(page, "watched"),
-            **_code("db/functions/demand/demand.sql"),
+            **code_links("db/functions/demand/demand.sql"),
         },
     )
     return [*providers, subscriptions]
@@ -111,7 +108,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
                 "dagster/table_name": f"pricing.{kind.table_name}",
                 "ttl_minutes": kind.default_ttl_minutes,
                 **page_link(page, f"type-{kind.data_type}"),
-                **_code(SHOWN[kind.contents].file),
+                **code_links(SHOWN[kind.contents].file),
                 **_latest_columns(kind),
             },
             tags={"strategy": kind.refresh_strategy},
@@ -183,7 +180,7 @@ def _stored_spec(
             "dagster/table_name": SHOWN[kind.contents].table.format(kind.data_type),
             **_columns(SHOWN[kind.contents].stored_columns),
             **page_link(page, "backfills"),
-            **_code("refresh/refresher.py", "refresh/settling.py"),
+            **code_links("refresh/refresher.py", "refresh/settling.py"),
         },
         tags={"strategy": kind.refresh_strategy},
         owners=_owners(kind),
@@ -217,22 +214,6 @@ def _no_schedule(fault: str | None) -> str:
     if fault is None:
         return ""
     return f" Its schedule is not followed; correct it in pricing.data_type_registry. {fault}"
-
-
-def _code(*files: str) -> dict[str, dg.CodeReferencesMetadataValue]:
-    """Links from an asset's page to its source files, if they exist."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # whose exact version is pinned
-        links = [
-            dg.LocalFileCodeReference(file_path=str(path), label=path.name)
-            for path in map(_PACKAGE.joinpath, files)
-            if path.is_file()
-        ]
-        return (
-            {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=links)}
-            if links
-            else {}
-        )
 
 
 def _owners(kind: DataType) -> list[str] | None:

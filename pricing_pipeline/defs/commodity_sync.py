@@ -8,6 +8,7 @@ import dagster as dg
 
 from pricing_pipeline.commodities import etl
 from pricing_pipeline.commodities.etl import Step, SyncReport
+from pricing_pipeline.defs.code_links import code_links
 from pricing_pipeline.defs.contents import SHOWN
 from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
@@ -40,6 +41,7 @@ def commodity_lists() -> dg.AssetsDefinition:
         metadata={
             "dagster/table_name": "pricing.terminals",
             **page_link(page_address(), f"provider-{Uex.name}"),
+            **code_links("commodities/etl.py", "db/functions/commodities/etl.sql"),
         },
         op_tags=NO_RUN_RETRIES,
     )

@@ -92,7 +92,7 @@ class Shown:
     """How Dagster shows the two assets of a data type, by what the type consists of.
 
     `table` is where its values are, with the data type at `{}`; `noun` names them, `latest` their current state in a
-    sentence; `history` says how their past is kept. `files` have the rules.
+    sentence; `history` says how their past is kept. `file` has the rules.
     """
 
     noun: str
@@ -136,17 +136,17 @@ SHOWN: Mapping[Contents, Shown] = {
         table="pricing.slots",
         stored_group="inventory",
         latest_group="latest_inventory",
-        file="db/functions/inventory/inventory.sql",
+        file="db/functions/inventory/slots.sql",
         latest_columns=_CONFIRMED_COLUMNS,
     ),
     Contents.COMMODITIES: Shown(
         noun="Prices of commodities",
         latest="What is bought and sold now",
-        history="A changed price leaves a revision in pricing.commodity_revisions. ",
+        history="A changed price leaves a revision in pricing.commodity_price_revisions. ",
         table="pricing.commodity_prices",
         stored_group="commodities",
         latest_group="latest_commodity",
-        file="db/functions/commodities/commodities.sql",
+        file="db/functions/commodities/prices.sql",
         latest_columns=_CONFIRMED_COLUMNS,
     ),
 }

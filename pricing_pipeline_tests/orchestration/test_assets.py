@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,12 +10,15 @@ import dagster as dg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline import sample
 from pricing_pipeline.api.page.reading import read
 from pricing_pipeline.api.page.rendering import sections
+from pricing_pipeline.db.migrate import run_script
 from pricing_pipeline.definitions import build
 from pricing_pipeline.defs import page_links as page_links_module
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage
@@ -236,11 +240,32 @@ def test_g1_who_can_be_no_owner_is_refused(core: Core, owner: str) -> None:
         )
 
 
-def test_g5_each_asset_leads_to_the_code_that_makes_it(stage: Stage) -> None:
-    for spec in stage.definitions.resolve_all_asset_specs():
+@pytest.fixture
+def whole_stage(stage: Stage, core: Core) -> Stage:
+    """With data types of all kinds of contents."""
+    with core.owner.begin() as connection:
+        for script in ("inventory", "commodities"):
+            run_script(connection, (Path(sample.__file__).parent / f"{script}.sql").read_text())
+        data_type_registry.add_data_type(connection, "company_profile", fetcher="profile", ttl_minutes=1440)
+    assert core.one("SELECT count(DISTINCT contents) FROM pricing.data_type_registry") == len(Contents)
+    stage.reload()
+    return stage
+
+
+def test_g5_each_asset_leads_to_the_code_that_makes_it(whole_stage: Stage) -> None:
+    for spec in whole_stage.definitions.resolve_all_asset_specs():
         references = spec.metadata["dagster/code_references"].code_references
         assert references
         assert all(Path(one.file_path).is_file() for one in references)
+
+
+def test_g5_the_tables_that_assets_name_exist(whole_stage: Stage, core: Core) -> None:
+    for spec in whole_stage.definitions.resolve_all_asset_specs():
+        named = {spec.metadata["dagster/table_name"]} | set(
+            re.findall(r"pricing\.\w+", spec.description or "")
+        )
+        for table in named:
+            assert core.one("SELECT to_regclass(:name)", name=table) is not None, (spec.key, table)
 
 
 def test_g1_loading_many_types_reads_the_settings_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
