@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -73,40 +73,39 @@ class Reporter:
             }
             sizes = {name: asset_size(connection, name) for name, wanted in months.items() if wanted}
         for tally in tallies:
-            work = self._work(tally)
-            newest = max(tally.months, default=None)
-            for month in months[tally.data_type]:
-                counted = stored[tally.data_type].get(month)
-                # The counts are of all months together, so only one month gets them.
-                metadata = {**work, **sizes[tally.data_type]} if month == newest else {}
-                metadata |= {"rows": dg.MetadataValue.int(tally.months[month])}
-                is_now = month == newest and tally.data_type in self._without_history
-                self._report_month(tally.data_type, month, metadata | _month_size(counted), is_filled=is_now)
-                if not is_now:
-                    self._unfinished[tally.data_type].add(month)
-                elif not sizes[tally.data_type]:
-                    self._unsized.add(tally.data_type)
+            name, work = tally.data_type, self._work(tally)
+            self._report_months(tally, months[name], work, stored.get(name, {}), sizes.get(name, {}))
             if tally.records:
-                self._reported_records.add(tally.data_type)
+                self._reported_records.add(name)
+                metadata = {**work, "records": dg.MetadataValue.int(tally.records)}
                 self._context.log_event(
-                    dg.AssetMaterialization(
-                        stored_key(self._kinds[tally.data_type]),
-                        metadata={**work, "records": dg.MetadataValue.int(tally.records)},
-                    )
+                    dg.AssetMaterialization(stored_key(self._kinds[name]), metadata=metadata)
                 )
-            if not tally.latest_calls:
-                continue  # calls for spans of days bring no latest prices
-            self._context.log_event(
-                dg.AssetObservation(
-                    latest_key(tally.data_type),
-                    metadata={
-                        **work,
-                        **serving(served.get(tally.data_type)),
-                        **late.get(tally.data_type, {}),
-                        **shown[tally.data_type],
-                    },
-                )
+            if tally.latest_calls:  # calls for spans of days bring no latest prices
+                metadata = {**work, **serving(served.get(name)), **late.get(name, {}), **shown[name]}
+                self._context.log_event(dg.AssetObservation(latest_key(name), metadata=metadata))
+
+    def _report_months(
+        self,
+        tally: Tally,
+        months: Sequence[date],
+        work: Metadata,
+        stored: Mapping[date, int],
+        size: Metadata,
+    ) -> None:
+        newest = max(tally.months, default=None)
+        for month in months:
+            # The counts are of all months together, so only one month gets them.
+            metadata = {**work, **size} if month == newest else {}
+            metadata |= {"rows": dg.MetadataValue.int(tally.months[month])}
+            is_now = month == newest and tally.data_type in self._without_history
+            self._report_month(
+                tally.data_type, month, metadata | _month_size(stored.get(month)), is_filled=is_now
             )
+            if not is_now:
+                self._unfinished[tally.data_type].add(month)
+            elif not size:
+                self._unsized.add(tally.data_type)
 
     def _learn(self, connection: Connection, names: Sequence[str]) -> None:
         """Look up types that were added after the code location was loaded: a drain serves all types."""
