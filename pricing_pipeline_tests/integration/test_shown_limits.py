@@ -58,6 +58,24 @@ def test_a6_a_shown_limit_is_kept_to_in_later_windows(small: Core, clock: Clock)
     assert sum(len(call.tasks) for call in small.claim(max_calls=100)) == 8
 
 
+@pytest.mark.parametrize("units_left", [0, 50])
+def test_a6_units_left_are_those_of_a_minute_whatever_a_day_allows(
+    small: Core, clock: Clock, units_left: int
+) -> None:
+    """Taken for those of the longer window, they would stop nearly all work for a day."""
+    small.rows(
+        "INSERT INTO pricing.provider_limits (provider, name, units, window_seconds)"
+        " VALUES ('twelvedata', 'rolling day', 100000, 86400)"
+    )
+    show(small, None, units_left=units_left)
+    assert left(small) == units_left
+    clock.advance(62)
+    assert left(small) == 102
+    small.rows("DELETE FROM pricing.provider_limits WHERE name = 'minute'")
+    show(small, None, units_left=units_left)
+    assert left(small) == 100_000 - 2, "where no minute is limited, they say nothing of the day"
+
+
 def test_a6_a_refusal_that_names_its_limit_is_remembered(small: Core, clock: Clock) -> None:
     settle_failure(small.engine, small.claim_one(), Throttled("429", http_status=429, shown=(8, 60)))
     clock.advance(62)

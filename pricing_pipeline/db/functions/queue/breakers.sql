@@ -162,10 +162,9 @@ BEGIN
     IF coalesce(shown, 0) <= 0 THEN
         RETURN;
     END IF;
-    -- A limit that names no window is mostly one of a minute. Taken for that of a day, it would stop nearly all work.
     SELECT l.* INTO wanted FROM pricing.provider_limits l
     WHERE l.provider = wanted_provider
-      AND CASE WHEN seconds IS NULL THEN l.window_seconds <= 3600 ELSE coalesce(l.window_seconds, 86400) = seconds END
+      AND CASE WHEN seconds IS NULL THEN pricing.is_short_window(l.window_seconds) ELSE coalesce(l.window_seconds, 86400) = seconds END
     ORDER BY l.window_seconds DESC NULLS LAST, l.units, l.name LIMIT 1;
     IF wanted.name IS NULL THEN
         RETURN;
@@ -202,7 +201,7 @@ BEGIN
                WHERE c.provider = l.provider AND c.key_name = wanted_key AND c.counted_at > now_ - pricing.limit_window(l.window_seconds))
     INTO span, unseen
     FROM pricing.provider_limits l
-    WHERE l.provider = wanted_provider AND l.window_seconds IS NOT NULL
+    WHERE l.provider = wanted_provider AND pricing.is_short_window(l.window_seconds)
     ORDER BY l.window_seconds DESC LIMIT 1;
     SELECT * INTO known FROM pricing.provider_keys k WHERE (k.provider, k.key_name) = (wanted_provider, wanted_key);
     IF coalesce(unseen, 0) <= 0 AND stated_left > 5 AND known.reported_left IS NULL THEN
@@ -220,7 +219,7 @@ BEGIN
                              THEN excluded.foreign_until ELSE k.foreign_until END;
 END $$;
 COMMENT ON FUNCTION pricing.heed_units_left(text, text, integer, timestamptz) IS
-    'The provider said how many units are left. If fewer than we believed, somebody else uses the key: the difference is taken off for a window. Five or fewer double the delay between calls.';
+    'The provider said how many units are left, in the longest window of up to an hour. If fewer than we believed, somebody else uses the key: the difference is taken off for that window. Five or fewer double the delay between calls.';
 
 
 CREATE OR REPLACE FUNCTION pricing.heed_batch_size(refused bigint, most integer) RETURNS void

@@ -35,8 +35,7 @@ BEGIN
                          -- No longer: a slow provider could never be used up.
                          make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0)) AS slack,
                          allowed.units, pricing.paced_units(l, key_allowances.key_name, allowed.units, now_) AS paced,
-                         -- What providers say is left is of their longest window below a day.
-                         l.window_seconds = max(l.window_seconds) OVER () AS is_reported
+                         l.window_seconds = max(l.window_seconds) FILTER (WHERE pricing.is_short_window(l.window_seconds)) OVER () AS is_reported
                   FROM pricing.provider_limits l
                   CROSS JOIN LATERAL (SELECT pricing.units_in_force(l, key_allowances.key_name, now_) AS units OFFSET 0) allowed
                   WHERE l.provider = wanted_provider) plan
@@ -100,6 +99,15 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.units_in_force(pricing.provider_limits, text, timestamptz) IS
     'Units that a key may be charged in the window of a limit: as written, or as shown by the provider, if that is less.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_short_window(seconds integer) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- without a path of its own, so that it becomes part of its query
+    -- What names no window is mostly of a minute. Taken for that of a day, it would stop nearly all work.
+    SELECT seconds <= 3600
+$$;
+COMMENT ON FUNCTION pricing.is_short_window(integer) IS
+    'Whether a provider may mean a window of so many seconds (NULL = a calendar day) when it shows a limit, or what is left of it, and names no window: up to an hour.';
 
 
 CREATE OR REPLACE FUNCTION pricing.limit_window(seconds integer) RETURNS interval
