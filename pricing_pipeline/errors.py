@@ -282,6 +282,10 @@ class Unfinished(ProviderError):
         self.retry_after = retry_after
 
 
+class WorkerStopped(Unfinished):
+    """The worker was told to stop between two requests of a call, which says nothing about what was asked for."""
+
+
 class KeyRefused(ProviderError):
     """The provider does not accept the API key."""
 

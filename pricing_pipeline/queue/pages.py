@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.errors import is_locked, transact
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.calls import Call, Receipt
-from pricing_pipeline.errors import Unfinished
+from pricing_pipeline.errors import Unfinished, WorkerStopped
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS
 from pricing_pipeline.queue import limits
 
@@ -67,7 +67,7 @@ class ClaimedPages:
         self.wire_bytes = 0
 
     def begin(self, spent: Sequence[int]) -> None:
-        """Claim the next request, waiting until limits allow it. Raises Unfinished if it may not be made."""
+        """Claim the next request, waiting until limits allow it. Raises Unfinished if it may not be made, WorkerStopped among it."""
         while not self._stopping.is_set():
             claimed = self._claim(spent)
             if claimed is None:
@@ -75,12 +75,13 @@ class ClaimedPages:
             elif claimed.wait_seconds is not None:
                 self._stopping.wait(claimed.wait_seconds)
             elif claimed.call_id is None:
-                raise self._unfinished(str(claimed.refusal), len(spent), claimed.retry_after)
+                message = self._ended_by(str(claimed.refusal), len(spent))
+                raise Unfinished(message, retry_after=claimed.retry_after)
             else:
                 self._open = claimed.call_id
                 self.made += 1
                 return
-        raise self._unfinished("the worker was told to stop", len(spent), None)
+        raise WorkerStopped(self._ended_by("the worker was told to stop", len(spent)))
 
     def end(self, receipt: Receipt) -> None:
         """Settle the request that has been begun: its bytes are booked, and what it says of limits is heeded."""
@@ -112,10 +113,9 @@ class ClaimedPages:
         }
         return _Claimed(**connection.execute(query("pages.claim"), parameters).mappings().one())
 
-    def _unfinished(self, reason: str, requests: int, retry_after: float | None) -> Unfinished:
+    def _ended_by(self, reason: str, requests: int) -> str:
         made = f"{requests} request{'s' * (requests > 1)}"
-        return Unfinished(
+        return (
             f"a call to {self._call.provider} ended after {made}, and nothing of it is stored: {reason}. "
-            "It is asked again later.",
-            retry_after=retry_after,
+            "It is asked again later."
         )

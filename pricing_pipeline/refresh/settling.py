@@ -34,6 +34,7 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     Throttled,
     Unfinished,
+    WorkerStopped,
 )
 from pricing_pipeline.prices import known_values, price_writer
 from pricing_pipeline.providers.fetched import Fetched
@@ -52,6 +53,7 @@ _LOCKED_SECONDS = 2.0
 
 _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
     (Throttled, FailureKind.THROTTLED),
+    (WorkerStopped, FailureKind.WORKER_STOPPED),
     (Unfinished, FailureKind.UNFINISHED),
     (KeyRefused, FailureKind.KEY_REFUSED),
     (PlanRestricted, FailureKind.PLAN_RESTRICTED),
@@ -103,8 +105,14 @@ def _settle_whole(engine: Engine, call: Call, fetched: Fetched, autocommit: Engi
 
 
 def settle_failure(engine: Engine, call: Call, error: ProviderError) -> Tally:
-    """Settle a call that failed as a whole: book its bytes, and fail its tasks by the error's kind."""
+    """Settle a call that failed as a whole: book its bytes, and fail its tasks by the error's kind.
+
+    A worker that stops returns them.
+    """
     tally = _tally_of(call, error.wire_bytes)
+    if isinstance(error, WorkerStopped):
+        transact(engine, partial(_return_all, call, error, kind=FailureKind.WORKER_STOPPED))
+        return tally
     try:
         transact(engine, partial(_fail, call, error))
         tally.failed = len(call.tasks)
@@ -241,10 +249,15 @@ def _settle_part(
 
 
 def _return_all(
-    call: Call, error: ProviderError, connection: Connection, *, pause: float | None = None
+    call: Call,
+    error: ProviderError,
+    connection: Connection,
+    *,
+    kind: FailureKind = FailureKind.DATABASE_CONFLICT,
+    pause: float | None = None,
 ) -> None:
-    """Return all tasks of a call, after a pause: the database was at fault, so it costs no attempt."""
-    task_queue.return_tasks(connection, call, FailureKind.DATABASE_CONFLICT, str(error), pause=pause)
+    """Return all tasks of a call, after a pause: they were not at fault, so it costs no attempt."""
+    task_queue.return_tasks(connection, call, kind, str(error), pause=pause)
     _settle_unless_locked(call, _receipt_of_failure(call, error), connection)
 
 

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from sqlalchemy import Row
 
 from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import Unfinished
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.queue.pages import ClaimedPages, HandMade
@@ -219,11 +220,17 @@ def test_b11_a_worker_that_stops_while_a_page_waits_gives_its_tasks_back(
 
     with working(core, paged) as refresher, pytest.raises(KeyboardInterrupt):
         work_until(refresher, interrupt)
-    assert set(core.statuses().values()) <= {"pending", "scheduled"}
-    assert {task.attempt for task in core.tasks()} == {0}
+    assert {(task.status, task.attempt) for task in core.tasks()} == {("pending", 0)}
+    assert {error["kind"] for task in core.tasks() for error in task.errors} == {"worker_stopped"}
     assert not core.rows("SELECT FROM pricing.price_history")
     assert all(call.finished_at is not None for call in calls(core)), "none is left open"
     assert sum(call.wire_bytes for call in calls(core)) == paged.sent
+    audit(core, acknowledged=3)
+    # The stop was not the fault of what was asked for, so nothing pauses longer than the limit.
+    core.rows("DELETE FROM pricing.provider_limits WHERE provider = 'paged'")
+    with working(core, paged) as heir:
+        work_until(heir, statuses_are(core, "completed"))
+    assert [call.symbols for call in calls(core)] == [list(THREE)] * 5, "one call of three requests again"
     audit(core, acknowledged=3)
 
 
@@ -295,6 +302,51 @@ def test_a_person_waits_a_minute_for_a_page_and_no_longer(
     core.rows("SELECT pricing.settle_call(:id, 'ok', 200, 600)", id=row.call_id)
     with pytest.raises(Unfinished, match="taken back"):
         pages.begin([600, 600])
+
+
+def test_a6_a_call_by_hand_stands_back_for_a_page_that_waits(
+    core: Core, clock: Clock, paged: PagedServer
+) -> None:
+    """A person who calls again and again does not starve a call that has begun."""
+    clock.stop()
+    limit(core, "minute", 2, 60)
+    core.enqueue(QUOTE, *THREE)
+    call = core.claim_one(NAME)
+    for page in (1, 2):
+        said = _ask_page(core, call)
+        for _ in range(120):
+            if said.call_id is not None:
+                break
+            assert said.wait_seconds, said.refusal
+            clock.advance(1)
+            assert _by_hand(core).call_id is None
+            said = _ask_page(core, call)
+        assert said.call_id is not None, f"page {page} waits for ever"
+        core.rows("SELECT pricing.settle_call(:id, 'ok', 200, 600)", id=said.call_id)
+    core.finish(call)
+    clock.advance(62)
+    refused = _by_hand(core)
+    assert refused.call_id is not None, refused.refusal
+
+
+def _ask_page(core: Core, call: Call) -> Row[Any]:
+    return core.rows(
+        "SELECT * FROM pricing.claim_page(:call, CAST(:ids AS bigint[]), CAST(:token AS uuid), 10, 10, 285, 50)",
+        call=call.id,
+        ids=list(call.task_ids),
+        token=str(call.claim_token),
+    )[0]
+
+
+def _by_hand(core: Core) -> Row[Any]:
+    """A person asks for one symbol, and has the answer at once."""
+    said = core.rows(
+        "SELECT call_id, refusal FROM pricing.claim_by_hand('paged', :type, 'quote', '{ZZZ}', NULL, 'a person')",
+        type=QUOTE,
+    )[0]
+    if said.call_id is not None:
+        core.rows("SELECT pricing.settle_call(:id, 'ok', 200, 600)", id=said.call_id)
+    return said
 
 
 def test_a6_a_page_keeps_the_delay_between_two_calls(core: Core, clock: Clock, paged: PagedServer) -> None:

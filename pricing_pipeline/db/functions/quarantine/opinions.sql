@@ -122,13 +122,15 @@ RETURNS TABLE (key_name text, units_left bigint)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT r.key_name, r.units_left
     FROM pricing.key_allowances(wanted_provider, at) r JOIN pricing.data_collectors p ON p.provider = wanted_provider
+    JOIN pricing.provider_state s ON s.provider = wanted_provider
     WHERE r.is_usable AND r.units_left >= needed AND (keys IS NULL OR r.key_name = ANY (keys))
+      AND NOT pricing.is_kept_for_page(s, r.key_name, at)
       AND NOT coalesce(last_call > at - make_interval(
             secs => p.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END), false)
     ORDER BY r.units_left DESC, r.key_name LIMIT 1
 $$;
 COMMENT ON FUNCTION pricing.key_to_ask(text, text[], integer, timestamptz, timestamptz) IS
-    'That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, and whose pause since the last call is over. No row = none can.';
+    'That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, for which no page waits, and whose pause since the last call is over. No row = none can.';
 
 
 CREATE OR REPLACE FUNCTION pricing.within_units(
@@ -222,7 +224,7 @@ BEGIN
     END IF;
     SELECT * INTO allowed FROM pricing.key_to_ask(wanted_provider, keys, able.units_per_call + able.units_per_symbol, last_call, now_);
     IF allowed.key_name IS NULL THEN
-        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room. Try again in a minute', wanted_provider);
+        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room, or a call that has begun needs it. Try again in a minute', wanted_provider);
         RETURN;
     END IF;
     SELECT f.value_ids, f.symbols INTO value_ids, symbols
