@@ -13,9 +13,11 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, event, text
 
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
+from pricing_pipeline.providers.dialogue import Pages
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.tally import Tally
@@ -170,31 +172,52 @@ def work_beside_others(url: str, sandbox_url: str, seconds: float, name: str, un
 class _Point:
     """Says "halted" when a call has come to the named point, and waits there to be killed or let go on.
 
-    The points: claimed (the call is not made yet), answered, stored (not committed yet), committed.
+    The points: claimed (the call is not made yet), page (a further request of it is claimed, and not made yet), paged
+    (that is answered), answered (in full), stored (not committed yet), committed.
     """
 
     def __init__(self, engine: Engine, halt: str, say: Callable[[str], None]) -> None:
         self._halt = halt
         self._say = say
         self._call = threading.local()
-        event.listen(engine, "commit", lambda connection: self._pass("stored"))
-        event.listen(engine, "checkin", lambda dbapi, record: self._pass("committed"))
+        event.listen(engine, "commit", lambda connection: self._pass_settling("stored"))
+        event.listen(engine, "checkin", lambda dbapi, record: self._pass_settling("committed"))
 
     def client(self, *arguments: Any, **more: Any) -> ProviderClient:
         point = self
 
         class Halting(ProviderClient):
-            def fetch(self, *arguments: Any, **more: Any) -> Fetched:
-                point._call.is_mine = True
-                point._pass("claimed")
-                fetched = super().fetch(*arguments, **more)
-                point._pass("answered")
+            def fetch(self, *arguments: Any, pages: Pages | None = None, **more: Any) -> Fetched:
+                point._call.is_settling = False
+                point.reach("claimed")
+                fetched = super().fetch(*arguments, pages=pages and _HaltingPages(pages, point), **more)
+                point.reach("answered")
+                point._call.is_settling = True
                 return fetched
 
         return Halting(*arguments, **more)
 
-    def _pass(self, name: str) -> None:
+    def _pass_settling(self, name: str) -> None:
         # Only the thread that makes a call halts: the one that claims goes on, as it would beside a slow call.
-        if name == self._halt and getattr(self._call, "is_mine", False):
+        if getattr(self._call, "is_settling", False):
+            self.reach(name)
+
+    def reach(self, name: str) -> None:
+        if name == self._halt:
             self._say("halted")
             time.sleep(600)
+
+
+class _HaltingPages:
+    """The further requests of a call, which may halt before or after each."""
+
+    def __init__(self, pages: Pages, point: _Point) -> None:
+        self._pages, self._point = pages, point
+
+    def begin(self, spent: Sequence[int]) -> None:
+        self._pages.begin(spent)
+        self._point.reach("page")
+
+    def end(self, receipt: Receipt) -> None:
+        self._pages.end(receipt)
+        self._point.reach("paged")
