@@ -330,12 +330,12 @@ BEGIN
     SELECT array_agg(mine.id) INTO locked FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE q.data_type = wanted_type AND q.symbol = ANY (symbols) AND q.window_start = '-infinity' AND q.window_end = 'infinity'
-          AND q.status = 'pending'
+          AND q.status IN ('pending', 'scheduled')
         ORDER BY q.id FOR UPDATE SKIP LOCKED) mine;
     RETURN CASE WHEN locked IS NULL THEN '{}' ELSE pricing.finish_tasks(locked) END;
 END $$;
 COMMENT ON FUNCTION pricing.finish_pending(text, text[]) IS
-    'Finishes tasks for what is latest that nobody has begun, because the answer to another call has served their pairs. Returns their ids.';
+    'Finishes tasks for what is latest that are not in work, because the answer to another call has served their pairs. Returns their ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_call(

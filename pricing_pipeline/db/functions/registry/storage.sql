@@ -266,4 +266,4 @@ LANGUAGE sql SET search_path = '' AS $$
     WHERE r.data_type = wanted_type AND r.has_own_table
 $$;
 COMMENT ON FUNCTION pricing.confirm_pairs(text, text[], text, bigint) IS
-    'Notes that a provider has answered for these pairs, whatever it said, and finishes tasks of theirs that nobody has begun. Storage of all contents but prices calls it, also for pairs of other types that the answer has served.';
+    'Notes that a provider has answered for these pairs, whatever it said, and finishes tasks of theirs that are not in work. Storage of all contents but prices calls it, also for pairs of other types that the answer has served.';
