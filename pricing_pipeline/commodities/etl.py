@@ -16,10 +16,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.commodities import storage
 from pricing_pipeline.commodities.storage import ListStored
 from pricing_pipeline.db.advisory_lock import AdvisoryLock, advisory_lock
+from pricing_pipeline.db.errors import LOCKED_PAGE, is_conflict, is_locked, reason, transact
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.commodities import Listed, TerminalPrices
@@ -39,6 +41,7 @@ _SLICE = 5.0
 _LOG = logging.getLogger(__name__)
 Wait = Callable[[float], object]
 RowT = TypeVar("RowT")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,10 @@ class SyncReport:
 
 class _NotAllowed(PricingError):
     """No call may be made now, and not soon."""
+
+
+class _Locked(PricingError):
+    """Another session keeps a row locked that a step needs."""
 
 
 @dataclass(slots=True)
@@ -121,8 +128,8 @@ def _attempt(run: _Run, name: str, step: Callable[[_Run], tuple[ListStored, Sequ
     """Do a step; if it fails, note why. Rows that could not be read are noted, too."""
     calls, wire_bytes = run.calls, run.wire_bytes
     try:
-        stored, faults = step(run)
-    except (ProviderError, _NotAllowed) as error:
+        stored, faults = _unlocked(partial(step, run))
+    except (ProviderError, _NotAllowed, _Locked) as error:
         _warn(run, name, _kind_of(error), str(error))
         return Step(name, calls=run.calls - calls, wire_bytes=run.wire_bytes - wire_bytes, failure=str(error))
     if faults:
@@ -139,7 +146,19 @@ def _attempt(run: _Run, name: str, step: Callable[[_Run], tuple[ListStored, Sequ
     )
 
 
+def _unlocked(step: Callable[[], T]) -> T:
+    """Do a step. Raises _Locked if another session is in the way: its call, if one is open, is settled by its estimate."""
+    try:
+        return step()
+    except DBAPIError as error:
+        if not (is_locked(error) or is_conflict(error)):
+            raise
+        raise _Locked(f"another session has locked a row of it: {reason(error)}; {LOCKED_PAGE}") from error
+
+
 def _kind_of(error: PricingError) -> str:
+    if isinstance(error, _Locked):
+        return str(FailureKind.DATABASE_CONFLICT)
     kind = limits.kind_of(error)
     if kind is not None:
         return str(kind)
@@ -187,10 +206,13 @@ _STEPS: Sequence[tuple[str, Callable[[_Run], tuple[ListStored, Sequence[str]]]]]
 
 def _commit(run: _Run, store: Callable[[Connection], ListStored]) -> ListStored:
     """Store a list in one transaction, which is committed only while the lock is ours."""
-    with run.engine.begin() as connection:
+
+    def work(connection: Connection) -> ListStored:
         stored = store(connection)
         run.lock.check()
-    return stored
+        return stored
+
+    return transact(run.engine, work)
 
 
 def _read(run: _Run, wanted: List[RowT]) -> tuple[RowT, int]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from pricing_pipeline.commodities import etl, storage
 from pricing_pipeline.commodities.etl import SyncReport, sync
@@ -310,6 +311,44 @@ def test_c2_a_lock_lost_while_a_list_is_stored_undoes_the_list(
     with pytest.raises(LockLost):
         table.sync()
     assert (table.count("commodities"), table.count("commodity_prices")) == (len(GOODS), 0)
+
+
+@pytest.mark.parametrize(
+    ("row", "steps"),
+    [
+        ("commodities WHERE commodity_id = 1", ["commodities"]),
+        ("terminals WHERE symbol = 'UEX:1'", ["terminals", "prices"]),
+        ("provider_state WHERE provider = 'uex'", ["game versions", "terminals", "commodities", "prices"]),
+    ],
+)
+def test_fault_27_a_row_that_another_session_has_locked_costs_its_list_and_no_other(
+    table: Table, row: str, steps: list[str]
+) -> None:
+    table.sync()
+    table.core.rows("UPDATE pricing.terminals SET name = 'x'")
+    table.core.rows("UPDATE pricing.commodities SET name = 'x'")
+    with table.core.owner.begin() as other:
+        other.exec_driver_sql(f"SELECT FROM pricing.{row} FOR UPDATE")
+        report = table.sync()
+    assert [step.name for step in report.steps if step.failure] == steps
+    assert table.warnings() == [(step, "database_conflict") for step in steps]
+    assert table.sync().is_complete
+    assert not table.core.rows("SELECT FROM pricing.terminals WHERE name = 'x'")
+    assert not table.core.rows("SELECT FROM pricing.commodities WHERE name = 'x'")
+
+
+def test_b19_a_deadlock_costs_a_sync_nothing(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, tries = storage.store_commodities, []
+
+    def and_lose(connection: Connection, *arguments: Any, **more: Any) -> Any:
+        tries.append(1)
+        if len(tries) == 1:
+            connection.exec_driver_sql("DO 'BEGIN RAISE SQLSTATE ''40P01''; END'")
+        return whole(connection, *arguments, **more)
+
+    monkeypatch.setattr(storage, "store_commodities", and_lose)
+    assert table.sync().is_complete
+    assert (len(tries), table.count("commodities")) == (2, len(GOODS))
 
 
 def test_d2_a_stop_in_mid_run_leaves_nothing_half_stored(

@@ -88,7 +88,10 @@ class CadenceMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def watch(self, data: st.DataObject) -> None:
+        """Somebody begins to watch: a task of the pair that waits has a viewer now, however fresh the pair is."""
         pair = data.draw(st.sampled_from(self._pairs()))
+        if pair not in self.watched and pair in self.wanted and not self.wanted[pair].call:
+            self._want(pair, WATCHED)
         self.watched.add(pair)
         self._look()
 
@@ -136,8 +139,21 @@ class CadenceMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(wanted.call for wanted in self.wanted.values()))
     @rule(data=st.data(), is_sold=st.booleans(), seconds=st.sampled_from([0, 20]))
     def answer(self, data: st.DataObject, is_sold: bool, seconds: int) -> None:
-        pair, call = self._in_work(data)
+        pair = self._draw_in_work(data)
         self._move(timedelta(seconds=seconds))
+        self._answer(pair, is_sold=is_sold)
+
+    @rule()
+    def work(self) -> None:
+        """As mostly: what can be claimed is claimed and answered, one call after the other, until nothing is left."""
+        while any(wanted.call or wanted.again_at is None for wanted in self.wanted.values()):
+            self.claim()
+            for pair in [pair for pair, wanted in self.wanted.items() if wanted.call]:
+                self._answer(pair, is_sold=True)
+
+    def _answer(self, pair: Pair, *, is_sold: bool) -> None:
+        call = self.wanted[pair].call
+        assert call is not None
         window = storages.prepare(self.core.engine, call).window
         assert window == Window(self.now.date(), self.now.date() + timedelta(days=DAYS[pair[0]] - 1))
         said = ProductDays(pair[1], window, (slot(window.start),) if is_sold else ())
@@ -152,11 +168,11 @@ class CadenceMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def fail(self, data: st.DataObject) -> None:
         """It brings nothing, and is asked for again after a minute."""
-        pair, call = self._in_work(data)
-        wanted = self.wanted[pair]
+        wanted = self.wanted[self._draw_in_work(data)]
+        assert wanted.call is not None
         if self.now - wanted.since >= timedelta(hours=24):
             return  # it would die of its age, which is of no matter here
-        settling.settle_failure(self.core.engine, call, Unfinished("no", retry_after=SNOOZE.total_seconds()))
+        settling.settle_failure(self.core.engine, wanted.call, Unfinished("no", retry_after=SNOOZE.total_seconds()))
         wanted.call, wanted.again_at = None, self.now + 1.2 * SNOOZE
 
     # What always holds
@@ -196,11 +212,8 @@ class CadenceMachine(RuleBasedStateMachine):
             return "processing"
         return "scheduled" if wanted.again_at else "pending"
 
-    def _in_work(self, data: st.DataObject) -> tuple[Pair, Call]:
-        pair = data.draw(st.sampled_from(sorted(pair for pair, wanted in self.wanted.items() if wanted.call)))
-        call = self.wanted[pair].call
-        assert call is not None
-        return pair, call
+    def _draw_in_work(self, data: st.DataObject) -> Pair:
+        return data.draw(st.sampled_from(sorted(pair for pair, wanted in self.wanted.items() if wanted.call)))
 
     def _look(self) -> None:
         """Heartbeats and a staleness check: what is watched and stale is wanted."""
