@@ -282,6 +282,24 @@ def _make_all(pages: ClaimedPages) -> None:
         pages.end(ANSWERED)
 
 
+def test_b23_the_pages_of_a_call_that_ends_in_vain_complete_nothing(
+    core: Core, clock: Clock, paged: PagedServer
+) -> None:
+    """However many of its requests are answered, nothing is stored: health says so."""
+    clock.stop()
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1 WHERE provider = 'paged'")
+    core.enqueue(QUOTE, "AAA", "CCC")
+    clock.advance(660)
+    core.enqueue(QUOTE, "BBB", priority=2)
+    call = core.claim_one(NAME)
+    _make_all(ClaimedPages(core.engine, call))
+    core.settle(call, outcome="failed", kind=FailureKind.UNFINISHED)
+    core.fail(call, FailureKind.UNFINISHED)
+    assert [tuple(row[:2]) for row in core.rows("SELECT * FROM pricing.stalled_providers()")] == [(NAME, 2)]
+    core.finish(core.claim_one(NAME))
+    assert core.rows("SELECT * FROM pricing.stalled_providers()") == []
+
+
 def test_a_person_waits_a_minute_for_a_page_and_no_longer(
     core: Core, clock: Clock, paged: PagedServer
 ) -> None:

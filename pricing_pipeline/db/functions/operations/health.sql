@@ -64,7 +64,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
       AND EXISTS (SELECT FROM pricing.key_allowances(q.provider, n.at) k WHERE k.is_usable AND k.units_left > 0)
       AND NOT EXISTS (SELECT FROM pricing.collector_call_log c
                       WHERE c.provider = q.provider AND c.moved_to IS NULL AND c.started_at > n.at - interval '15 minutes'
-                        AND c.finished_at > n.at - interval '10 minutes' AND c.outcome = 'ok')
+                        AND c.finished_at > n.at - interval '10 minutes' AND c.outcome = 'ok' AND c.page_of IS NULL)
 $$;
 COMMENT ON FUNCTION pricing.stalled_providers(timestamptz) IS
     'Providers that may be called, where what people watch has been due for ten minutes, and nothing was completed in that time: how many tasks wait there, and since when.';
