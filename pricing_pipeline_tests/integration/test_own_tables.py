@@ -70,6 +70,30 @@ def test_b1_an_empty_answer_counts_for_a_table_of_ones_own(
     assert core.enqueue_due() == 1
 
 
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_b7_what_no_answer_has_filled_is_asked_for_once_per_ttl(
+    core: Core, clock: Clock, *, is_empty: bool
+) -> None:
+    """The provider has no price, or the table refuses it: the duty that looks for old rows changes nothing."""
+    made(core, FULL if is_empty else FULL.replace("price numeric", "price numeric CHECK (price < 1)"))
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = :t", t=COIN[0])
+    core.heartbeat("ann", COIN)
+    call = core.claim_one()
+    if is_empty:
+        fetched = Fetched(Answer(empty=frozenset(call.symbols)), 200, 4, body=b"[]")
+        settling.settle_answer(core.engine, call, fetched)
+    else:
+        core.finish(call)
+    for _ in range(3):
+        clock.advance(10 * MINUTE)
+        core.heartbeat("ann", COIN)
+        core.rows("SELECT pricing.reconcile_demand()")
+        assert core.enqueue_due() == 0
+    clock.advance(31 * MINUTE)
+    core.heartbeat("ann", COIN)
+    assert core.enqueue_due() == 1
+
+
 def test_b1_a_ttl_in_a_table_of_ones_own_survives_refreshes(core: Core, clock: Clock) -> None:
     made(core)
     core.heartbeat("ann", COIN)

@@ -397,6 +397,9 @@ BEGIN
                     SELECT x.data_type, x.symbol, stale.at AS stale_at
                     FROM pricing.demand x LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
                     LEFT JOIN pricing.%1$I v ON v.%2$I = x.symbol
+                    -- What an answer could not write there, or had nothing to write of, was asked for all the same.
+                    LEFT JOIN LATERAL (SELECT a.fetched_at FROM pricing.latest_answers a
+                                       WHERE $4 AND (a.data_type, a.symbol) = (x.data_type, x.symbol) OFFSET 0) answer ON true
                     CROSS JOIN LATERAL (
                         SELECT coalesce(%4$s, $2) AS at) stale
                     WHERE x.data_type = $1 AND x.due_at > $2 + interval '1 minute' AND x.became_due_at IS NULL AND stale.at < coalesce(x.stretched_from, x.due_at)
@@ -407,8 +410,8 @@ BEGIN
                 $query$, kind.table_name, kind.symbol_column, kind.timestamp_column,
                 pg_catalog.format(
                     CASE WHEN kind.staleness_function = 'is_market_stale'
-                         THEN 'pricing.next_value_at($1, x.symbol, greatest(v.%I, l.fetched_at), make_interval(mins => CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $3 END))'
-                         ELSE 'greatest(v.%I, l.fetched_at) + make_interval(mins => CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $3 END)' END,
+                         THEN 'pricing.next_value_at($1, x.symbol, greatest(v.%I, answer.fetched_at), make_interval(mins => CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $3 END))'
+                         ELSE 'greatest(v.%I, answer.fetched_at) + make_interval(mins => CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $3 END)' END,
                     kind.timestamp_column))
             USING kind.data_type, now_, kind.default_ttl_minutes, kind.is_own;
             GET DIAGNOSTICS moved = ROW_COUNT;
