@@ -38,7 +38,8 @@ def prepare(connection: Connection, call: Call) -> Preparation:
     """The local days that a call asks for, and what is known of its products.
 
     The days begin today where the product is. Of several products, they are the days of all. A product that is asked
-    for the first time has no zone, so its today is the UTC day: from its first answer on, its place counts.
+    for the first time has no zone, so its today is the UTC day. Its provider asks for the product first, and moves the
+    days to where it is.
     """
     rows = connection.execute(query("inventory.known"), {"provider": call.provider, "symbols": call.symbols})
     rows_by_symbol = {row.symbol: row for row in rows}

@@ -33,8 +33,10 @@ from pricing_pipeline.providers.inventory import (
     FETCHERS,
     MAX_DAYS,
     MAX_SLOTS,
+    Facts,
     ProductFailed,
     check_ask,
+    days_where,
     implausible,
     local_time,
     minor_units,
@@ -156,7 +158,7 @@ class Headout:
         symbol = symbols[0]
         if fetcher is Fetcher.PRODUCT or window is None:
             return self._product_alone(symbol, now)
-        return self._slots(symbol, window, options_of(known.get(symbol, {})), now)
+        return self._slots(symbol, window, known.get(symbol, {}), now)
 
     def _product_alone(self, symbol: str, now: datetime) -> Dialogue:
         try:
@@ -165,8 +167,8 @@ class Headout:
             return failed.answer
         return Answer(records=(product,))
 
-    def _slots(self, symbol: str, window: Window, variants: Sequence[str], now: datetime) -> Dialogue:
-        product = None
+    def _slots(self, symbol: str, window: Window, facts: Facts, now: datetime) -> Dialogue:
+        product, variants = None, options_of(facts)
         try:
             if variants:
                 try:
@@ -175,6 +177,7 @@ class Headout:
                     variants = ()
             if not variants:
                 product = yield from self._product(symbol, now)
+                window = days_where(product, facts, window, now)
                 options = [option.option_id for option in product.options]
                 days = yield from self._days(symbol, window, options, now)
         except ProductFailed as failed:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.inventory import PaxOffer
+from pricing_pipeline.domain.inventory import PaxOffer, Product
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange
 from pricing_pipeline.providers.base import Provider, require_fetcher, safe_words
@@ -61,6 +62,14 @@ def check_ask(provider: Provider, fetcher: Fetcher, symbols: Sequence[str], wind
         raise InvalidRange(
             f"{window.start}..{window.end} has more than the {MAX_DAYS} days of one call. Ask for it in parts."
         )
+
+
+def days_where(product: Product, facts: Facts, window: Window, now: datetime) -> Window:
+    """The days to ask for once the product is known: those of a zone that was not known before were days in UTC."""
+    if product.time_zone is None or facts.get("time_zone") is not None:
+        return window
+    ahead = now.astimezone(ZoneInfo(product.time_zone)).date() - now.astimezone(UTC).date()
+    return Window(window.start + ahead, window.end + ahead)
 
 
 def unknown(provider: str, symbol: str, words: str) -> ProductFailed:

@@ -43,6 +43,7 @@ from pricing_pipeline.providers.inventory import (
     Facts,
     ProductFailed,
     check_ask,
+    days_where,
     implausible,
     is_id,
     known_currency,
@@ -182,6 +183,7 @@ class Octo:
         try:
             if not options:
                 product = yield from self._product(symbol, now)
+                window = days_where(product, facts, window, now)
             try:
                 days = yield from self._days(symbol, window, product, options, names, now)
             except _OptionGone:

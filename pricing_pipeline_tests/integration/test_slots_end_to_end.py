@@ -119,6 +119,20 @@ def test_d4_slots_of_a_product_that_was_never_fetched_bring_the_product_along(
 
 
 @pytest.mark.parametrize("provider", ["octo", "headout"])
+@pytest.mark.parametrize(("number", "hour"), [(4, 20), (7, 3)])
+def test_d1_the_first_slots_of_today_are_those_of_the_day_where_the_product_is(
+    core: Core, sandbox: RunningSandbox, clock: Clock, provider: str, number: int, hour: int
+) -> None:
+    """Its zone is not known before the call, and its day may be another one than in UTC."""
+    clock.set(NOON.replace(hour=hour))
+    symbols = sell(core, provider, [number])
+    sync(core, sandbox, TODAY, symbols)
+    stored = database(core, sandbox, [number], provider, 1).fields
+    assert stored == partner(core, sandbox, provider, [number], 1)
+    assert stored
+
+
+@pytest.mark.parametrize("provider", ["octo", "headout"])
 def test_d2_a_storm_of_refusals_loses_nothing(
     core: Core, standing: RunningSandbox, clock: Clock, provider: str
 ) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pricing_pipeline.domain.answers import Record
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.inventory import Product, ProductDays
@@ -82,8 +84,18 @@ def test_d4_what_is_read_is_what_the_partner_has(
     assert not got.failures
     *first, read = got.records
     assert [type(one) for one in first] == ([] if is_known else [Product])
+    if not is_known:
+        window = where_it_is(first[0], window)
     assert read == true_days(asked.sandbox, provider.name, number, window, NOW)
     assert len({repr(request) for request in requests}) == len(requests), "nothing is asked twice"
+
+
+def where_it_is(product: Record, window: Window) -> Window:
+    """Days that were reckoned in UTC, moved to where the product is."""
+    assert isinstance(product, Product)
+    zone = ZoneInfo(product.time_zone or "UTC")
+    ahead = NOW.astimezone(zone).date() - NOW.astimezone(UTC).date()
+    return Window(window.start + ahead, window.end + ahead)
 
 
 def facts_of(product: Product) -> dict[str, object]:
