@@ -2488,7 +2488,7 @@ GRANT EXECUTE ON FUNCTION pricing.complete_operations(bigint[],uuid,jsonb) TO pr
 CREATE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.complete_tasks(bigint[],uuid) TO pricing_worker;
 
--- Notes that a provider has answered for these pairs, whatever it said, and finishes tasks of theirs that nobody has begun. Storage of all contents but prices calls it, also for pairs of other types that the answer has served.
+-- Notes that a provider has answered for these pairs, whatever it said, and finishes tasks of theirs that are not in work. Storage of all contents but prices calls it, also for pairs of other types that the answer has served.
 CREATE FUNCTION pricing.confirm_pairs(wanted_type text, symbols text[], from_provider text, from_call bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.confirm_pairs(text,text[],text,bigint) TO pricing_worker;
 
@@ -2698,7 +2698,7 @@ GRANT EXECUTE ON FUNCTION pricing.find_watched_calendars(text) TO pricing_reader
 CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, stated_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean,integer,integer) TO pricing_worker;
 
--- Finishes tasks for what is latest that nobody has begun, because the answer to another call has served their pairs. Returns their ids.
+-- Finishes tasks for what is latest that are not in work, because the answer to another call has served their pairs. Returns their ids.
 CREATE FUNCTION pricing.finish_pending(wanted_type text, symbols text[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_pending(text,text[]) TO pricing_worker;
 
@@ -2816,7 +2816,7 @@ GRANT EXECUTE ON FUNCTION pricing.heed_batch_size(bigint,integer) TO pricing_wor
 CREATE FUNCTION pricing.heed_shown_limit(wanted_provider text, wanted_key text, shown integer, seconds integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heed_shown_limit(text,text,integer,integer,timestamp with time zone) TO pricing_worker;
 
--- The provider said how many units are left. If fewer than we believed, somebody else uses the key: the difference is taken off for a window. Five or fewer double the delay between calls.
+-- The provider said how many units are left, in the longest window of up to an hour. If fewer than we believed, somebody else uses the key: the difference is taken off for that window. Five or fewer double the delay between calls.
 CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
 
@@ -2911,6 +2911,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pri
 CREATE FUNCTION pricing.is_refuted(wanted_class text, wanted_symbol text, day date, wanted_kind text, from_provider text, new_ numeric, old_ numeric, cash_amount bigint, cash_scale smallint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_refuted(text,text,date,text,text,numeric,numeric,bigint,smallint) TO pricing_reader, pricing_worker;
 
+-- Whether a provider may mean a window of so many seconds (NULL = a calendar day) when it shows a limit, or what is left of it, and names no window: up to an hour.
+CREATE FUNCTION pricing.is_short_window(seconds integer) RETURNS boolean LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.is_short_window(integer) TO pricing_reader, pricing_worker;
+
 -- Asks the staleness function that the registry names for the type about a pair, with its calendar if the function follows calendars.
 CREATE FUNCTION pricing.is_stale(data_type text, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_stale(text,text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
@@ -2976,7 +2980,7 @@ GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_rea
 CREATE FUNCTION pricing.key_allowances(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_allowances(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, and whose pause since the last call is over. No row = none can.
+-- That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, for which no page waits, and whose pause since the last call is over. No row = none can.
 CREATE FUNCTION pricing.key_to_ask(wanted_provider text, keys text[], needed integer, last_call timestamp with time zone, at timestamp with time zone) RETURNS TABLE(key_name text, units_left bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_to_ask(text,text[],integer,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 

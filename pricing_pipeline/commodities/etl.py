@@ -147,7 +147,7 @@ def _attempt(run: _Run, name: str, step: Callable[[_Run], tuple[ListStored, Sequ
 
 
 def _unlocked(step: Callable[[], T]) -> T:
-    """Do a step. Raises _Locked if another session is in the way: its call, if one is open, is settled by its estimate."""
+    """Do a step. Raises _Locked if another session is in the way; a call that is open then is settled as lost."""
     try:
         return step()
     except DBAPIError as error:

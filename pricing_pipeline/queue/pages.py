@@ -67,7 +67,10 @@ class ClaimedPages:
         self.wire_bytes = 0
 
     def begin(self, spent: Sequence[int]) -> None:
-        """Claim the next request, waiting until limits allow it. Raises Unfinished if it may not be made, WorkerStopped among it."""
+        """Claim the next request, waiting until limits allow it.
+
+        Raises Unfinished if it may not be made: WorkerStopped if the waiting was ended by `stopping`.
+        """
         while not self._stopping.is_set():
             claimed = self._claim(spent)
             if claimed is None:

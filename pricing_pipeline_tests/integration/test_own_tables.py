@@ -76,7 +76,9 @@ def test_b7_what_no_answer_has_filled_is_asked_for_once_per_ttl(
 ) -> None:
     """The provider has no price, or the table refuses it: the duty that looks for old rows changes nothing."""
     made(core, FULL if is_empty else FULL.replace("price numeric", "price numeric CHECK (price < 1)"))
-    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = :t", t=COIN[0])
+    core.rows(
+        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = :t", t=COIN[0]
+    )
     core.heartbeat("ann", COIN)
     call = core.claim_one()
     if is_empty:

@@ -8,7 +8,6 @@ then the faster cadence. No product is asked for twice at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -115,9 +114,7 @@ class CadenceMachine(RuleBasedStateMachine):
             return
         self.served[data_type] = at
         with self.core.engine.begin() as connection:
-            connection.exec_driver_sql(
-                "SELECT pricing.enqueue_scheduled(%s, %s)", (data_type, at)
-            )
+            connection.exec_driver_sql("SELECT pricing.enqueue_scheduled(%s, %s)", (data_type, at))
         for pair in self._pairs():
             if pair[0] == data_type and self.brought.get(pair, NOON) < at:
                 self._want(pair, SCHEDULED)
@@ -172,7 +169,9 @@ class CadenceMachine(RuleBasedStateMachine):
         assert wanted.call is not None
         if self.now - wanted.since >= timedelta(hours=24):
             return  # it would die of its age, which is of no matter here
-        settling.settle_failure(self.core.engine, wanted.call, Unfinished("no", retry_after=SNOOZE.total_seconds()))
+        settling.settle_failure(
+            self.core.engine, wanted.call, Unfinished("no", retry_after=SNOOZE.total_seconds())
+        )
         wanted.call, wanted.again_at = None, self.now + 1.2 * SNOOZE
 
     # What always holds
@@ -189,11 +188,14 @@ class CadenceMachine(RuleBasedStateMachine):
     @invariant()
     def what_is_fresh_is_what_the_model_says(self) -> None:
         told = self.core.rows(
-            "SELECT t, s, pricing.is_pair_stale(t, s) FROM unnest(CAST(:types AS text[])) t, unnest(CAST(:symbols AS text[])) s",
+            "SELECT t, s, pricing.is_pair_stale(t, s)"
+            " FROM unnest(CAST(:types AS text[])) t, unnest(CAST(:symbols AS text[])) s",
             types=list(DAYS),
             symbols=self.products,
         )
-        assert {(row[0], row[1]): row[2] for row in told} == {pair: self._is_stale(pair) for pair in self._pairs()}
+        assert {(row[0], row[1]): row[2] for row in told} == {
+            pair: self._is_stale(pair) for pair in self._pairs()
+        }
 
     # The model
 
@@ -237,12 +239,12 @@ class CadenceMachine(RuleBasedStateMachine):
 
 
 @pytest.fixture
-def products(core: Core, clock: Clock) -> Iterator[list[str]]:
+def products(core: Core, clock: Clock) -> list[str]:
     load_types(core)
     core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'inventory'")
     clock.set(NOON)
     clock.stop()
-    yield sell(core, "octo", [1, 2])
+    return sell(core, "octo", [1, 2])
 
 
 def test_d1_the_faster_cadence_goes_first_and_what_a_wider_one_has_brought_is_not_asked_for(
