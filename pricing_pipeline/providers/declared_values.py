@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -104,7 +104,7 @@ def _day(raw: str | int, how: Time) -> date:
                 raise Implausible(f"{spelling(raw)!r} is no day such as 23-11-2026")
             return calendar_day("-".join(reversed(raw.split("-"))))
         case "iso_time":
-            return _instant(raw).astimezone(ZoneInfo(how.zone)).date()
+            return _instant(raw, ZoneInfo(how.zone)).date()
         case _:
             return day_of(_seconds(raw, how), ZoneInfo(how.zone))
 
@@ -116,15 +116,15 @@ def _moment(raw: str | int, how: Time, now: datetime) -> datetime:
         check_day(day, now)
         return midnight(day)
     if how.format == "iso_time":
-        at = _instant(raw)
+        at = _instant(raw, UTC)
         return instant_of(int(at.timestamp()), now).replace(microsecond=at.microsecond)
     return instant_of(_seconds(raw, how), now)
 
 
-def _instant(raw: str | int) -> datetime:
+def _instant(raw: str | int, zone: tzinfo) -> datetime:
     if isinstance(raw, str) and _ISO_TIME.fullmatch(raw):
         try:
-            return datetime.fromisoformat(raw).astimezone(UTC)
+            return datetime.fromisoformat(raw).astimezone(zone)
         except (ValueError, OverflowError):
             pass
     raise Implausible(f"{spelling(raw)!r} is no time such as 2026-11-23T20:00:00Z")

@@ -41,6 +41,8 @@ MAX_SCALE = 18
 _LARGEST_SPLIT = 1000
 _LARGEST_VOLUME = 10**15
 _FAR = 2
+_FIRST_DAY = date(1602, 1, 1)
+"""The exchange of Amsterdam is the oldest. The calendar's first days are no dates to count back from."""
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far a source's clock may run ahead of ours."""
 
@@ -339,10 +341,12 @@ def calendar_day(raw: object) -> date:
 
 
 def check_day(day: date, now: datetime) -> None:
-    """Raise Implausible for a day after tomorrow (UTC), and for the day of an epoch stamp that is 0.
+    """Raise Implausible for a day after tomorrow (UTC), the day of an epoch stamp that is 0, and one before any exchange.
 
     Nothing was traded on New Year's Day of 1970; the days before it are those of indices and old shares.
     """
+    if day < _FIRST_DAY:
+        raise Implausible(f"day {day} lies before the first exchange")
     if day > now.astimezone(UTC).date() + timedelta(days=1):
         raise Implausible(f"day {day} lies in the future")
     if day == _EPOCH.date():

@@ -200,6 +200,7 @@ def test_f1_a_quote_in_pence_is_stored_in_pounds() -> None:
         ("iso_time", "2026-06-01 16:00:00-04:00", "2026-06-01T20:00:00+00:00"),
         ("iso_time", "2026-06-01T20:00:00", None),
         ("iso_time", "9999-12-31T23:59:59Z", None),
+        ("iso_time", "0001-01-01T00:00:00+14:00", None),
         ("epoch_milliseconds", 1780344000250, "2026-06-01T20:00:00+00:00"),
         ("epoch_seconds", "1780344000", "2026-06-01T20:00:00+00:00"),
         ("epoch_seconds", "1780344000.5", None),
@@ -232,6 +233,26 @@ def test_f11_a_day_of_epoch_times_is_of_the_declared_zone() -> None:
         Fetcher.DAILY_BARS, ["A"], window, Response(200, {}, body, len(body)), now=NOW
     ).observations
     assert one.observed_at.date() == date(2026, 6, 1)
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "0001-01-02T00:00:00Z"])
+def test_f11_a_day_beyond_the_calendar_costs_no_other_day(time: str) -> None:
+    provider = DeclaredProvider(
+        changed(
+            SHARES, ("{path: day, format: iso_date}", "{path: day, format: iso_time, zone: Australia/Sydney}")
+        )
+    )
+    bars = [{"day": at, "close": 5} for at in (time, "2026-05-29T06:00:00Z")]
+    body = json.dumps({"ticker": "A", "currency": "AUD", "bars": bars}).encode()
+    answer = provider.parse(
+        Fetcher.DAILY_BARS,
+        ["A"],
+        Window(date(2026, 5, 1), date(2026, 6, 2)),
+        Response(200, {}, body, len(body)),
+        now=NOW,
+    )
+    assert [one.observed_at.date() for one in answer.observations] == [date(2026, 5, 29)]
+    assert len(answer.rejected) == 1
 
 
 def test_f11_without_a_path_for_the_latest_the_last_days_are_asked_for() -> None:

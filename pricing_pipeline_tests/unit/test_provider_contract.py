@@ -341,6 +341,14 @@ def test_fault_14_no_day_of_the_future_or_outside_the_window(sample: Sample) -> 
     assert values_of(outcome(sample, sample.encoded([symbol], values), [symbol])) == [(symbol, MONDAY)]
 
 
+@daily
+def test_fault_14_the_first_day_of_the_calendar_is_refused_as_any_other_day_without_an_exchange(
+    sample: Sample,
+) -> None:
+    symbol = sample.symbols[0]
+    assert not values_of(outcome(sample, sample.encoded([symbol], [Value(symbol, date.min)]), [symbol]))
+
+
 @in_currency
 @pytest.mark.parametrize(
     "currency", ["", "dollars", "usd", "US", "USDX", "$", 5, None, [], {}, "\uff35\uff33\uff24"], ids=ascii
