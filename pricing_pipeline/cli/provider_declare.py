@@ -21,6 +21,7 @@ from pricing_pipeline.cli.output import (
     print_json,
     print_lines,
     print_table,
+    printable,
 )
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.domain.answers import Answer
@@ -224,9 +225,9 @@ def _print_answer(answer: Answer) -> None:
         if len(shown) < len(rows):
             typer.echo(f"{len(rows) - len(shown)} values between them are not shown")
     for symbol in sorted(answer.empty):
-        typer.echo(f"would be noted: {symbol} has no values there")
+        typer.echo(printable(f"would be noted: {symbol} has no values there"))
     for value in answer.rejected[:_MOST_ROWS]:
-        typer.echo(f"would be refused: {value.text}: {value.reason}")
+        typer.echo(printable(f"would be refused: {value.text}: {value.reason}"))
 
 
 def _content(

@@ -155,6 +155,7 @@ class _Builder:
             case yaml.SequenceNode():
                 return [self.built(one, (*place, number)) for number, one in enumerate(node.value)]
             case _:
+                self._check_text(node)
                 return _scalar(node)
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, object]:
@@ -164,12 +165,22 @@ class _Builder:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._refuse(line, "a key is a text")
                 continue
+            self._check_text(key_node)
             key = str(key_node.value)
             if key in content:
                 self._refuse(line, f"the key `{safe_words(key)}` stands here twice")
             self._lines[*place, key] = line
             content[key] = self.built(value_node, (*place, key))
         return content
+
+    def _check_text(self, node: yaml.Node) -> None:
+        """Refuse what steers a terminal or turns a line around: every text may stand in a message."""
+        hidden = next((char for char in str(node.value) if not char.isprintable()), None)
+        if hidden is not None:
+            self._refuse(
+                node.start_mark.line + 1,
+                f"a text here has the character U+{ord(hidden):04X}, which cannot be shown; every text is one line",
+            )
 
     def _refuse(self, line: int, words: str) -> None:
         self._found.append(Fault(line, words))

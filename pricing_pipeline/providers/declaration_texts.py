@@ -44,6 +44,8 @@ def _url(text: str) -> str:
         raise ValueError(
             "write https://HOST or https://HOST/PATH with the name of a host: no address, user, query"
         )
+    if match[2] and not 0 < int(match[2][1:]) < 65_536:
+        raise ValueError("a port is a number from 1 to 65535")
     if _LOCAL.search(match[1]):
         raise ValueError("this host is not on the public internet")
     if any(part in (".", "..") for part in match[3].split("/")):

@@ -290,6 +290,17 @@ def test_f11_try_shows_request_answer_and_what_would_be_stored_from_the_file_alo
     assert "has no symbols spelled like" in cli("provider", "try", str(FRANKFURTER), "AAPL").stderr
 
 
+def test_f11_try_shows_nothing_that_steers_a_terminal(cli: CommandLine) -> None:
+    def hostile(connection: Connection) -> None:
+        connection.answer(b'{"base":"EUR","date":"2020-01-03","rates":{"USD":"\\u001b[2J\\u202e1"}}')
+
+    with ScriptedServer(hostile) as server:
+        said = cli("provider", "try", str(FRANKFURTER), "EUR/USD", "--at", server.url)
+    assert said.exit_code == 1
+    assert "would be refused: \\x1b[2J\\u202e1" in said.stdout
+    assert not set("\x1b\u202e") & set(said.stdout + said.stderr)
+
+
 def test_f11_declare_tells_the_lines_of_faults_and_what_comes_next(
     core: Core, cli: CommandLine, tmp_path: Path
 ) -> None:

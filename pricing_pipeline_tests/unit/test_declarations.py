@@ -108,6 +108,28 @@ def test_f11_a_fault_is_told_with_its_line_and_what_was_expected(old: str, new: 
     assert began - 4 <= first <= began + 2, told
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('description: "', 'description: "\\e[2J'),
+        ('description: "', 'description: "\\0'),
+        ('description: "', 'description: "\u202e'),
+        ("rows: rates", "rows: \"'\\e[31mINFO all is well'\""),
+        ("rows: rates", "rows: \"'a\\nINFO all is well'\""),
+        ("rows: rates", "rows: '\"\u2066\"'"),
+        ("minute:", '"\\e[31mminute":'),
+        ("{units: 30", '{"\\ud800": 1, units: 30'),
+    ],
+    ids=ascii,
+)
+def test_f11_no_text_of_a_file_steers_a_terminal_or_begins_a_line(old: str, new: str) -> None:
+    """Its texts stand in messages, on pages and in Dagster, and a NUL in none of the database's columns."""
+    text = FRANKFURTER.read_text()
+    told = refused(text.replace(old, new, 1))
+    assert re.search(rf"^rates\.yaml:{line_of(text, old)}: a text here has the character U\+", told)
+    assert told.isprintable()
+
+
 def test_f11_all_faults_are_told_at_once_and_a_typo_once() -> None:
     text = FRANKFURTER.read_text().replace("close:", "clse:").replace("units: 30", "units: x")
     told = refused(text).splitlines()
@@ -139,6 +161,9 @@ def test_f11_all_faults_are_told_at_once_and_a_typo_once() -> None:
             "https://a.example/../x",
         ),
         *(
+            "https://a.example:0",
+            "https://a.example:65536",
+            "https://a.example:99999/x",
             "https://a.example\\@b.example",
             "https://a.example/%2e%2e/x",
             "https://127.1",
