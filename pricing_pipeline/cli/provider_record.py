@@ -20,7 +20,7 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError, SettingsError, UnknownDataType
 from pricing_pipeline.keys import credentials
-from pricing_pipeline.providers.base import Provider, Request, key_setting
+from pricing_pipeline.providers.base import Provider, Request, give_key
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.pages import BY_HAND_SECONDS, ClaimedPages, HandMade
@@ -63,8 +63,7 @@ def record(
         access = access_to(engine, settings, provider)
         if access.service.needs_key and not access.keys:
             raise SettingsError(
-                f"{provider} needs an API key, and none is stored or set. Store one with `pricing-pipeline key set "
-                f"{provider}`, or set {key_setting(provider)}."
+                f"{provider} needs an API key, and none is stored or set. {give_key(provider)}"
             )
         service, agent = access.service, settings.user_agent
         # Each answer is searched for keys in every form.

@@ -34,6 +34,7 @@ from pricing_pipeline.errors import (
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.flat import FlatRows
 from pricing_pipeline.providers.values import json_number, spelling
+from pricing_pipeline.settings import Settings
 
 MAX_RETRY_AFTER = 3600.0
 """The longest wait in seconds that a provider can impose; a longer one is cut."""
@@ -83,7 +84,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in `data_collectors`; its keys are the settings `PRICING_<NAME>_API_KEY` and `..._KEYS`."""
+        """The name in `data_collectors`, and in settings of its keys, if there are any: `PRICING_<NAME>_API_KEY`."""
 
     @property
     def base_url(self) -> str:
@@ -395,12 +396,22 @@ def words_of(response: Response) -> str:
 
 def check_key(provider: str) -> str:
     """What to do about a refused key, which is stored or from the environment."""
-    return f"Check the API key, stored or in {key_setting(provider)}: `pricing-pipeline key list {provider}` lists all."
+    setting = key_setting(provider)
+    where = "" if setting is None else f", stored or in {setting}"
+    return f"Check the API key{where}: `pricing-pipeline key list {provider}` lists all."
 
 
-def key_setting(provider: str) -> str:
-    """The name of the setting that holds the provider's API key."""
-    return f"PRICING_{provider.upper()}_API_KEY"
+def give_key(provider: str, name: str | None = None) -> str:
+    """How to give the provider a key, of that name if it has several."""
+    setting, option = key_setting(provider), "" if name is None else f" --name {name}"
+    or_set = "" if setting is None else f", or set {setting} or {setting}S"
+    return f"Store it with `pricing-pipeline key set {provider}{option}`{or_set}."
+
+
+def key_setting(provider: str) -> str | None:
+    """The name of the setting that holds the provider's API key; None for one whose keys can only be stored."""
+    field = f"{provider}_api_key"
+    return f"PRICING_{field.upper()}" if field in Settings.model_fields else None
 
 
 def require_fetcher(provider: Provider, fetcher: Fetcher) -> None:

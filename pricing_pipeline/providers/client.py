@@ -41,7 +41,7 @@ from pricing_pipeline.providers.base import (
     Witness,
     capped,
     check_answer,
-    key_setting,
+    give_key,
     refusal,
     require_fetcher,
     safe_words,
@@ -416,9 +416,7 @@ class ProviderClient:
         if name not in keys:
             # The task is not at fault: it waits for another key, or for this one.
             raise KeyRefused(
-                f"this worker has no key {name!r} of {self.provider.name}. Store it with `pricing-pipeline key "
-                f"set {self.provider.name} --name {name}`, or set {key_setting(self.provider.name)} or "
-                f"{key_setting(self.provider.name)}S."
+                f"this worker has no key {name!r} of {self.provider.name}. {give_key(self.provider.name, name)}"
             )
         return keys[name]
 

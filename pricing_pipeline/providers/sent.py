@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pydantic import SecretStr
 
 from pricing_pipeline.errors import SettingsError
-from pricing_pipeline.providers.base import Provider, key_setting
+from pricing_pipeline.providers.base import Provider, give_key
 from pricing_pipeline.providers.key_echoes import KeyEchoes
 
 DEFAULT_KEY_NAME = "default"
@@ -30,14 +30,14 @@ def checked_keys(
 def _check_key(provider: Provider, secret: str) -> None:
     if not secret:
         raise SettingsError(
-            f"{provider.name} needs an API key, but {key_setting(provider.name)} is not set. "
-            "Set it, or set PRICING_SANDBOX=true to ask the sandbox instead."
+            f"{provider.name} needs an API key, and none is stored or set. {give_key(provider.name)} "
+            "With PRICING_SANDBOX=true the sandbox is asked instead."
         )
     if not (secret.isascii() and secret.isprintable()) or " " in secret:
         # h11 would refuse the header with a message that shows the key.
         raise SettingsError(
-            f"{key_setting(provider.name)} holds a space or a character that no HTTP header can carry. "
-            "Copy the key again, without quotes or line ends."
+            f"the API key of {provider.name} holds a space or a character that no HTTP header can carry. "
+            f"Copy it again, without quotes or line ends. {give_key(provider.name)}"
         )
 
 

@@ -23,7 +23,7 @@ import httpcore
 import httpx
 
 from pricing_pipeline.errors import SettingsError
-from pricing_pipeline.providers.base import key_setting
+from pricing_pipeline.providers.base import give_key
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Host name and port -> IP addresses in the order to try them. Raises OSError."""
@@ -317,7 +317,7 @@ def checked_base_url(provider: str, base_url: str, *, sends_key: bool) -> str:
     if url.userinfo or url.query or url.fragment:
         raise SettingsError(
             f"the base URL of {provider} must hold no user, password, query or fragment. "
-            f"The key belongs into {key_setting(provider)}."
+            f"A key does not belong there. {give_key(provider)}"
         )
     in_clear = url.scheme == "http" and not (is_literal(url.host) and _is_private_host(url.host))
     if sends_key and in_clear:

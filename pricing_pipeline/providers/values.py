@@ -341,9 +341,10 @@ def calendar_day(raw: object) -> date:
 
 
 def check_day(day: date, now: datetime) -> None:
-    """Raise Implausible for a day after tomorrow (UTC), the day of an epoch stamp that is 0, and one before any exchange.
+    """Raise Implausible for a day after tomorrow (UTC), and for the day of an epoch stamp that is 0.
 
-    Nothing was traded on New Year's Day of 1970; the days before it are those of indices and old shares.
+    Neither is a day before the first exchange true. Nothing was traded on New Year's Day of 1970; the days before it
+    are those of indices and old shares.
     """
     if day < _FIRST_DAY:
         raise Implausible(f"day {day} lies before the first exchange")

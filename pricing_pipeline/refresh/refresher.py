@@ -37,7 +37,7 @@ from pricing_pipeline.errors import (
     ReadReplica,
     SettingsError,
 )
-from pricing_pipeline.providers.base import key_setting
+from pricing_pipeline.providers.base import give_key
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.quarantine import opinions, reviews
 from pricing_pipeline.quarantine.opinions import Question
@@ -183,8 +183,8 @@ class Refresher:
             ]
             if providers and not any(self._clients[provider].has_key for provider in providers):
                 raise SettingsError(
-                    f"{providers[0]} needs an API key, and none is stored or set. Store one with `pricing-pipeline "
-                    f"key set {providers[0]}`, set {key_setting(providers[0])}, or set PRICING_SANDBOX=true."
+                    f"{providers[0]} needs an API key, and none is stored or set. {give_key(providers[0])} "
+                    "With PRICING_SANDBOX=true the sandbox is asked instead."
                 )
             row = connection.execute(
                 query("backfill.plan"),

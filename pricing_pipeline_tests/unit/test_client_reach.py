@@ -167,7 +167,7 @@ def test_bounds_and_counts_hold_inside_tls(tls_server: ScriptedServer, certifica
 
 @pytest.mark.parametrize("key", [None, ""])
 def test_a_missing_key_is_said_at_start(key: str | None) -> None:
-    with pytest.raises(SettingsError, match="PRICING_TWELVEDATA_API_KEY is not set"):
+    with pytest.raises(SettingsError, match=r"none is stored or set\..* or set PRICING_TWELVEDATA_API_KEY"):
         twelvedata("http://127.0.0.1:1", key=key)
 
 
