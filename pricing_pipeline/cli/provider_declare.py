@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,10 +26,10 @@ from pricing_pipeline.cli.output import (
 )
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.domain.answers import Answer
-from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.calls import Receipt, Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window, last_of, span
-from pricing_pipeline.errors import PricingError, ProviderError
+from pricing_pipeline.errors import PricingError, ProviderError, Unfinished
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers.base import Request, safe_words
 from pricing_pipeline.providers.client import ProviderClient
@@ -90,10 +91,32 @@ def undeclare(name: str, *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was asked and answered."""
+    """What was asked, without a key, and what was answered."""
 
-    request: Request
+    method: str
+    url: str
+    post: str | None
+    """The JSON that was sent."""
     response: Response
+
+
+class _WithinLimits:
+    """Lets a call make as many requests as the declared limits allow at once: nothing counts those made by hand."""
+
+    def __init__(self, provider: DeclaredProvider, fetcher: Fetcher) -> None:
+        about = provider.declared.declaration
+        asked = about.fetchers.named[fetcher]
+        units = min(limit.units for limit in about.limits.values())
+        self._most = units // (asked.units_per_call + asked.units_per_symbol)
+
+    def begin(self, spent: Sequence[int]) -> None:
+        if len(spent) >= self._most:
+            raise Unfinished(
+                f"its declared limits allow {len(spent)} requests at once, and more pages follow. Try fewer days."
+            )
+
+    def end(self, receipt: Receipt) -> None:
+        """Nothing is booked."""
 
 
 def try_(
@@ -121,7 +144,7 @@ def try_(
     if as_json:
         print_json(_content(provider, seen, answer, error))
     else:
-        _print_seen(provider, at, seen)
+        _print_seen(provider, seen)
         _print_answer(answer)
     if error is not None:
         raise PricingError(f"{path}: {error}") from error
@@ -161,31 +184,34 @@ def _call(
 ) -> tuple[Answer, ProviderError | None]:
     """The answer of one call, or why it failed as a whole."""
     with ProviderClient(provider, at or provider.base_url, secret) as client:
+
+        def see(request: Request, response: Response) -> None:
+            query = f"?{urlencode(request.params)}" if request.params else ""
+            post = None if request.json is None else client.hide_keys(json.dumps(request.json))
+            url = client.hide_keys(f"{client.base_url}{request.path}{query}")
+            seen.append(_Seen(request.method, url, post, response))
+
         try:
             fetched = client.fetch(
                 fetcher,
                 [symbol],
                 window,
                 asset_class=asset_class,
-                witness=lambda request, response: seen.append(_Seen(request, response)),
+                witness=see,
+                pages=_WithinLimits(provider, fetcher),
             )
         except ProviderError as error:
             return Answer(), error
     return fetched.answer, None
 
 
-def _url(base_url: str, request: Request) -> str:
-    return f"{base_url.rstrip('/')}{request.path}" + (
-        f"?{urlencode(request.params)}" if request.params else ""
-    )
-
-
-def _print_seen(provider: DeclaredProvider, at: str | None, seen: list[_Seen]) -> None:
+def _print_seen(provider: DeclaredProvider, seen: list[_Seen]) -> None:
     for one in seen:
         headers = provider.authorize("(your key)") if provider.needs_key else {}
         print_lines(
             {
-                "request": f"GET {_url(at or provider.base_url, one.request)}",
+                "request": f"{one.method} {one.url}",
+                "sends": one.post,
                 "key": ", ".join(f"{name}: {value}" for name, value in headers.items()),
                 "answer": f"HTTP {one.response.status}, {len(one.response.body)} bytes",
                 "begins": _beginning(one.response),
@@ -235,7 +261,7 @@ def _content(
 ) -> dict[str, object]:
     return {
         "provider": provider.name,
-        "requests": [{"path": one.request.path, "query": dict(one.request.params)} for one in seen],
+        "requests": [{"method": one.method, "url": one.url, "post": one.post} for one in seen],
         "answers": [
             {
                 "http_status": one.response.status,

@@ -39,7 +39,7 @@ from pricing_pipeline.settings import Settings
 MAX_RETRY_AFTER = 3600.0
 """The longest wait in seconds that a provider can impose; a longer one is cut."""
 MAX_VALUES = 1_200_000
-"""The most values and names in one answer; mfapi's list of all schemes, with 45,000 rows, has 860,000."""
+"""The most values and names in all answers of a call; mfapi's list of all schemes, with 45,000 rows, has 860,000."""
 MAX_ROWS = 100_000
 """The most rows in one answer: twice as many as any call asks for."""
 MAX_DAYS = 50_000
@@ -142,9 +142,14 @@ def _read_json(provider: str, body: bytes) -> object:
     return json.loads(body, parse_float=json_number, parse_int=json_number, parse_constant=json_number)
 
 
+def values_in(body: bytes) -> int:
+    """About how many values and names a body has, or more."""
+    return sum(body.count(sign) for sign in (b",", b"[", b"{", b":"))
+
+
 def _check_amount(provider: str, body: bytes) -> None:
     # Sixteen kilobytes may unpack to millions of empty lists or names, which would take half a gigabyte of memory.
-    if sum(body.count(sign) for sign in (b",", b"[", b"{", b":")) > MAX_VALUES:
+    if values_in(body) > MAX_VALUES:
         raise SchemaDrift(
             f"{provider} sent more than the {MAX_VALUES} values that one answer may have. Nothing of it was read."
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers.declaration_texts import (
@@ -21,6 +21,7 @@ from pricing_pipeline.providers.declaration_texts import (
     HeaderName,
     Name,
     Pattern,
+    PlainPath,
     Query,
     ShortText,
     SymbolTemplate,
@@ -29,7 +30,6 @@ from pricing_pipeline.providers.declaration_texts import (
     ZoneName,
     placeholders_of,
 )
-from pricing_pipeline.providers.json_paths import JsonPath
 
 FETCHERS = (Fetcher.QUOTE, Fetcher.DAILY_BARS, Fetcher.NAV)
 """What a declared provider can be asked for."""
@@ -86,7 +86,7 @@ class ErrorRule(Part):
         min_length=1,
         description="HTTP statuses that it is about; else any of 200 to 499 but 3xx, 408 and 429.",
     )
-    where: AnswerPath | None = Field(
+    where: PlainPath | None = Field(
         None, description="A path that leads to something true in such an answer."
     )
 
@@ -96,8 +96,6 @@ class ErrorRule(Part):
             raise ValueError("a rule has `status`, `where` or both")
         if any(status in (408, 429) or 300 <= status < 400 for status in self.status or ()):
             raise ValueError("3xx, 408, 429 and 5xx have their meaning already")
-        if self.where is not None and JsonPath(self.where).placeholders:
-            raise ValueError("`where` has no placeholders")
         return self
 
 
@@ -183,18 +181,67 @@ class BarsReading(Reading):
 AnyReading = QuoteReading | NavReading | BarsReading
 
 
+class Paging(Part):
+    """How one page of an answer leads to the next: exactly one of `cursor`, `next`, `more` and `total`."""
+
+    cursor: PlainPath | None = Field(
+        None, description="Path to {cursor} of the next request; the last page has none."
+    )
+    next: PlainPath | None = Field(
+        None, description="Path to the URL of the next page, below `base_url`; the last page has none."
+    )
+    more: PlainPath | None = Field(
+        None, description="Path to something true while another {page} or {offset} follows."
+    )
+    total: PlainPath | None = Field(
+        None, description="Path to the number of rows of all pages, each asked for by {page} or {offset}."
+    )
+    first: int = Field(1, ge=0, le=1, description="The first {page}.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Paging:
+        if len(self._given) != 1:
+            raise ValueError("pages have one of `cursor`, `next`, `more` and `total`")
+        return self
+
+    @property
+    def _given(self) -> dict[str, str]:
+        paths = {"cursor": self.cursor, "next": self.next, "more": self.more, "total": self.total}
+        return {kind: path for kind, path in paths.items() if path is not None}
+
+    @property
+    def kind(self) -> str:
+        """Which of the four it is."""
+        return next(iter(self._given))
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+        return next(iter(self._given.values()))
+
+
 class Endpoint(Part):
-    """A request: a path below the base URL, and its query."""
+    """A request: a path below the base URL, its query, and for a POST its body."""
 
     path: UrlPath
     query: Query = Field(default_factory=dict, max_length=20)
+    post: dict[str, JsonValue] | None = Field(
+        None, description="JSON that is sent by POST. Without it the request is a GET."
+    )
+    pages: Paging | None = Field(None, description="If the rows come on several pages.")
     most: int = Field(1, ge=1, le=5000, description="Symbols in one call, for {symbols}.")
     separator: Literal[",", ";", "|"] = Field(",", description="Between the symbols of {symbols}.")
 
     @property
     def placeholders(self) -> frozenset[str]:
-        """The names of all placeholders of path and query."""
-        return frozenset[str]().union(*map(placeholders_of, (self.path, *self.query.values())))
+        """The names of all placeholders of path, query and body."""
+        return frozenset[str]().union(*map(placeholders_of, self.templates))
+
+    @property
+    def templates(self) -> list[str]:
+        """All texts that may have placeholders."""
+        texts = [text for _, text in texts_of(self.post) if isinstance(text, str)]
+        return [self.path, *self.query.values(), *texts]
 
 
 class QuoteEndpoint(Endpoint):
@@ -308,6 +355,19 @@ class Declaration(Part):
 
 Place = tuple[str | int, ...]
 """Where something stands in a declaration: its keys, and its numbers in lists."""
+
+
+def texts_of(node: JsonValue, place: Place = ()) -> Iterator[tuple[Place, JsonValue]]:
+    """Everything in a body that holds nothing else, with its place in it."""
+    match node:
+        case dict():
+            for key, value in node.items():
+                yield from texts_of(value, (*place, key))
+        case list():
+            for number, value in enumerate(node):
+                yield from texts_of(value, (*place, number))
+        case _:
+            yield place, node
 
 
 def endpoints_of(asked: Quotes | Navs | DailyBars) -> dict[str, QuoteEndpoint | NavEndpoint | BarsEndpoint]:

@@ -1,4 +1,4 @@
-"""What the parts of a declaration say that does not fit together, each with its place.
+"""What the parts of a declaration say that does not fit together, or in a body what is no template, with its place.
 
 What one part says for itself is checked by the models in declaration.py. declaration_file.py turns places into lines.
 """
@@ -14,8 +14,16 @@ from pricing_pipeline.providers.declaration import (
     Reading,
     endpoints_of,
     paths_of,
+    texts_of,
 )
-from pricing_pipeline.providers.declaration_texts import OF_SYMBOL, is_parted, placeholders_of
+from pricing_pipeline.providers.declaration_texts import (
+    OF_NUMBERED_PAGE,
+    OF_SYMBOL,
+    check_name,
+    check_template,
+    is_parted,
+    placeholders_of,
+)
 from pricing_pipeline.providers.json_paths import JsonPath
 
 
@@ -30,6 +38,8 @@ def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:
         for way, endpoint in endpoints.items():
             used |= endpoint.placeholders
             yield from _faults_of_endpoint((*here, way), way, endpoint)
+            yield from _faults_of_body((*here, way, "post"), endpoint)
+            yield from _faults_of_pages((*here, way), endpoint)
             reading = endpoint.answer or asked.answer
             if reading is None:
                 yield (
@@ -67,9 +77,44 @@ def _faults_of_endpoint(at: Place, way: str, endpoint: Endpoint) -> Iterator[tup
         yield at, "a batch has `most` of 2 or more"
     names_symbol = bool(used & {"symbol", "symbols"}) or {"base", "quote"} <= used
     if endpoint.most == 1 and not names_symbol:
-        yield at, "nothing in path and query names the symbol: {symbol}, or {base} and {quote}"
+        yield at, "nothing in path, query and body names the symbol: {symbol}, or {base} and {quote}"
     if endpoint.most > 1 and used & OF_SYMBOL:
         yield at, "a call for several symbols has {symbols}, or all symbols in one list"
+    if sum(text.count("{symbols}") for text in endpoint.templates) > 1:
+        yield at, "{symbols} stands once in a request, because it may be long"
+
+
+def _faults_of_body(at: Place, endpoint: Endpoint) -> Iterator[tuple[Place, str]]:
+    for place, text in texts_of(endpoint.post):
+        for name in place:
+            try:
+                check_name(str(name))
+            except ValueError as fault:
+                yield (*at, *place), str(fault)
+        if not isinstance(text, str):
+            continue
+        try:
+            check_template(text)
+        except ValueError as fault:
+            yield (*at, *place), str(fault)
+        if "{cursor}" in text and place and isinstance(place[-1], int):
+            yield (*at, *place), "{cursor} is the value of a key: the first request goes without the key"
+
+
+def _faults_of_pages(at: Place, endpoint: Endpoint) -> Iterator[tuple[Place, str]]:
+    used, pages = endpoint.placeholders & (OF_NUMBERED_PAGE | {"cursor"}), endpoint.pages
+    if pages is None:
+        if used:
+            yield at, f"{{{min(used)}}} is used, and `pages` does not say how pages follow each other"
+        return
+    needed = {"cursor": frozenset({"cursor"}), "next": frozenset[str]()}.get(pages.kind, OF_NUMBERED_PAGE)
+    if used - needed:
+        yield (*at, "pages", pages.kind), f"with `{pages.kind}` there is no {{{min(used - needed)}}}"
+    if needed and not used & needed:
+        names = " or ".join(f"{{{name}}}" for name in sorted(needed, reverse=True))
+        yield (*at, "pages", pages.kind), f"the request needs {names}, or all pages are the first"
+    if pages.kind == "next" and endpoint.post is not None:
+        yield (*at, "pages", "next"), "a URL leads to a GET, and this request has `post`"
 
 
 def _faults_of_reading(
@@ -80,6 +125,8 @@ def _faults_of_reading(
             at,
             f"`{way}` asks for several symbols, and nothing says which a row is about: `symbol` is missing",
         )
+    if endpoint.pages is not None and reading.rows is None:
+        yield at, f"the answer of `{way}` has pages, and nothing says which rows each has: `rows` is missing"
     for place, path in paths_of(reading):
         if JsonPath(path).placeholders and endpoint.most > 1 and place[0] in ("rows", "symbol", "expect"):
             yield (*at, *place), "it is read once for all symbols of a call, so it has no placeholder"

@@ -19,7 +19,9 @@ from pricing_pipeline.providers.json_paths import PLACEHOLDER, JsonPath, Unreada
 SAFE_SYMBOL = r"[A-Za-z0-9^][A-Za-z0-9^.:/=_-]{0,63}"
 """What any spelling must look like: nothing that a URL or a list of symbols reads as its own."""
 OF_SYMBOL = frozenset({"symbol", "base", "quote"})
-_OF_QUERY = frozenset({"symbols", "start", "end"}) | OF_SYMBOL
+OF_NUMBERED_PAGE = frozenset({"page", "offset"})
+_OF_PATH = frozenset({"symbols", "start", "end"}) | OF_SYMBOL | OF_NUMBERED_PAGE
+_OF_QUERY = _OF_PATH | {"cursor"}
 
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]", re.I)
 _URL = re.compile(rf"https://({_HOST.pattern})(:[0-9]{{1,5}})?((?:/[A-Za-z0-9._~-]+)*)/?", re.I)
@@ -67,7 +69,7 @@ def _header(text: str) -> str:
 
 
 def _path(text: str) -> str:
-    if not _PATH.fullmatch(_without_placeholders(text, _OF_QUERY)):
+    if not _PATH.fullmatch(_without_placeholders(text, _OF_PATH)):
         raise ValueError(
             "write /PART/PART, of letters, digits and ._~@:,- with placeholders; `query` has parameters"
         )
@@ -83,12 +85,22 @@ def _parameter(text: str) -> str:
 
 def _query(parameters: dict[str, str]) -> dict[str, str]:
     for name in parameters:
-        if _KEY_IN_QUERY.fullmatch(name):
-            raise ValueError(
-                f"`{name}` looks like a key, and URLs end up in logs. Name its header under `key`, and store it with "
-                "`pricing-pipeline key set`"
-            )
+        check_name(name)
     return parameters
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError for what a key would be called in a query or body, which people see."""
+    if _KEY_IN_QUERY.fullmatch(name):
+        raise ValueError(
+            f"`{name}` looks like a key, and requests are shown. Name its header under `key`, and store it with "
+            "`pricing-pipeline key set`"
+        )
+
+
+def check_template(text: str) -> None:
+    """Raise ValueError for a text of a body with other placeholders than those of a query."""
+    _parameter(text)
 
 
 def _spelling(text: str) -> str:
@@ -162,6 +174,12 @@ def _json_path(text: str) -> str:
     return text
 
 
+def _plain_path(text: str) -> str:
+    if JsonPath(_json_path(text)).placeholders:
+        raise ValueError("it has no placeholders here")
+    return text
+
+
 def _zone(name: str) -> str:
     if name not in available_timezones():
         raise ValueError("it is no time zone; write UTC or a name such as America/New_York")
@@ -189,5 +207,6 @@ Query = Annotated[
 SymbolTemplate = Annotated[str, Field(max_length=64), AfterValidator(_spelling)]
 Pattern = Annotated[str, Field(max_length=200), AfterValidator(_pattern)]
 AnswerPath = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_json_path)]
+PlainPath = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_plain_path)]
 ZoneName = Annotated[str, AfterValidator(_zone)]
 CurrencyCode = Annotated[str, AfterValidator(_currency)]

@@ -1,8 +1,8 @@
 """A provider that is declared, not coded: it builds requests as its declaration says, and hands answers on.
 
 What a declaration may say is in declaration.py. Here is which request brings what. How symbols are spelled is in
-declared_symbols.py, what an answer without data means in declared_refusals.py, and how one with data is read in
-declared_answers.py.
+declared_symbols.py, what an answer without data means in declared_refusals.py, how one with data is read in
+declared_answers.py, and which page follows in declared_pages.py.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, ProviderError, SchemaDrift
 from pricing_pipeline.providers.base import (
+    Dialogue,
+    Known,
     Request,
     decode_json,
     refusal,
@@ -26,9 +28,10 @@ from pricing_pipeline.providers.base import (
 from pricing_pipeline.providers.declaration import Declaration, Place, Quotes, endpoints_of
 from pricing_pipeline.providers.declaration_file import Declared
 from pricing_pipeline.providers.declared_answers import Answers
-from pricing_pipeline.providers.declared_calls import Asked, Way
+from pricing_pipeline.providers.declared_calls import Asked, Line, Way
+from pricing_pipeline.providers.declared_pages import At, PageOrder
 from pricing_pipeline.providers.declared_refusals import Refusals
-from pricing_pipeline.providers.declared_symbols import Symbols, escaped, filled
+from pricing_pipeline.providers.declared_symbols import Symbols, escaped, filled, filled_body, lacks
 from pricing_pipeline.providers.json_paths import Steps
 
 
@@ -108,19 +111,50 @@ class DeclaredProvider:
         asked = self._about.fetchers.named[fetcher]
         return None if isinstance(asked, Quotes) else asked.max_window_days
 
-    def build(
-        self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
-    ) -> Request:
-        """The declared request, with each placeholder filled; in the path everything is escaped."""
+    def ask(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        known: Known,
+        *,
+        now: datetime,
+    ) -> Dialogue:
+        """See SeveralRequests.ask: one request, or one for each page. Also raises Misconfigured for too many steps."""
         require_fetcher(self, fetcher)
         way, days = self._way(fetcher, len(symbols), window, now)
+        asked = Asked(fetcher, symbols, window, now, Steps())
+        paging = way.endpoint.pages
+        order = None if paging is None else PageOrder(self.declared, asked, way, paging)
+        lines: list[Line] = []
+        at: At | None = At()
+        while at is not None:
+            request = at.link or self._request(way, symbols, days, at)
+            response = yield request
+            body, told = self._read(asked, response)
+            page = self._answers.lines(asked, way, body) if told is None else told
+            if isinstance(page, Answer):
+                return self._ended(page, at)
+            lines += page
+            at = None if order is None else order.after(at, request, body, len(page))
+        return self._answers.read(asked, way, lines)
+
+    def _request(self, way: Way, symbols: Sequence[str], days: Window | None, at: At) -> Request:
+        """The declared request, with each placeholder filled; in the path everything is escaped."""
         endpoint = way.endpoint
-        parts = self._symbols.parts_of(symbols[0]) if len(symbols) == 1 else {}
-        parts["symbols"] = endpoint.separator.join(symbols)
+        parts: dict[str, str | int] = {}
+        if len(symbols) == 1:
+            parts |= self._symbols.parts_of(symbols[0])
+        parts |= {"symbols": endpoint.separator.join(symbols), **at.parts(endpoint)}
         if days is not None:
             parts |= {"start": days.start.isoformat(), "end": days.end.isoformat()}
-        path = filled(endpoint.path, {name: escaped(text) for name, text in parts.items()})
-        return Request(path, tuple((name, filled(text, parts)) for name, text in endpoint.query.items()))
+        path = filled(endpoint.path, {name: escaped(str(text)) for name, text in parts.items()})
+        query = tuple(
+            (name, filled(text, parts)) for name, text in endpoint.query.items() if not lacks(text, parts)
+        )
+        if endpoint.post is None:
+            return Request(path, query)
+        return Request(path, query, "POST", filled_body(endpoint.post, parts, symbols))
 
     def authorize(self, key: str) -> Mapping[str, str]:
         """The one declared header, with nothing in it but the key and the word before it."""
@@ -129,28 +163,23 @@ class DeclaredProvider:
             return {}
         return {declared.header: key if declared.scheme is None else f"{declared.scheme} {key}"}
 
-    def parse(
-        self,
-        fetcher: Fetcher,
-        symbols: Sequence[str],
-        window: Window | None,
-        response: Response,
-        *,
-        now: datetime,
-    ) -> Answer:
-        """See Provider.parse. Also raises Misconfigured if the paths take too many steps."""
-        require_fetcher(self, fetcher)
-        asked = Asked(fetcher, symbols, window, now, Steps())
-        failed = refusal(self.name, response, now=now)
+    def _read(self, asked: Asked, response: Response) -> tuple[object, Answer | None]:
+        """The decoded body, and what the rules for errors say of it. Raises ProviderError for a refusal."""
+        failed = refusal(self.name, response, now=asked.now)
         body = self._body(response, failed)
         told = self._refusals.told(asked, response, body, failed)
-        if told is not None:
-            return told
-        if failed is not None:
+        if told is None and failed is not None:
             words = self._refusals.words(asked, body)
-            raise refusal(self.name, response, now=now, detail=words) or failed
-        way, _ = self._way(fetcher, len(symbols), window, now)
-        return self._answers.read(asked, way, body)
+            raise refusal(self.name, response, now=asked.now, detail=words) or failed
+        return body, told
+
+    def _ended(self, answer: Answer, at: At) -> Answer:
+        """An answer without data. Raises SchemaDrift if pages with data came before it."""
+        if at.page:
+            raise SchemaDrift(
+                f"page {at.page + 1} contradicts those before it: {answer.failures[0].message} Nothing was stored."
+            )
+        return answer
 
     def _body(self, response: Response, failed: ProviderError | None) -> object:
         """The decoded body; None for a refusal that is no JSON. Raises SchemaDrift for other answers."""
@@ -168,8 +197,9 @@ class DeclaredProvider:
             own = endpoint.answer
             reading = own or asked.answer
             assert reading is not None  # noqa: S101 - declaration_faults.py has refused one without
-            place: Place = ("fetchers", fetcher.value, *((name,) if own else ()), "answer")
-            ways[name] = Way(endpoint, reading, place)
+            here: Place = ("fetchers", fetcher.value)
+            place = (*here, name, "answer") if own else (*here, "answer")
+            ways[name] = Way(endpoint, (*here, name), reading, place)
         return ways
 
     def _way(

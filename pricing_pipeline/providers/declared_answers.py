@@ -15,7 +15,7 @@ from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import safe_words, validate_rows
 from pricing_pipeline.providers.declaration import BarsReading, QuoteReading, Reading, paths_of
 from pricing_pipeline.providers.declaration_file import Declared
-from pricing_pipeline.providers.declared_calls import Asked, Way, failed, line_of
+from pricing_pipeline.providers.declared_calls import Asked, Line, Way, failed, line_of
 from pricing_pipeline.providers.declared_symbols import Symbols, filled
 from pricing_pipeline.providers.declared_values import Row, only, value_of
 from pricing_pipeline.providers.json_paths import JsonPath
@@ -31,20 +31,29 @@ class Answers:
         self._symbols = symbols
         self._paths = {path: JsonPath(path) for reading in readings for _, path in paths_of(reading)}
 
-    def read(self, asked: Asked, way: Way, body: object) -> Answer:
-        """The values in a decoded body. Raises SchemaDrift if it is not as the declaration says."""
-        if len(asked.symbols) == 1:
-            return self._one(asked, way, body)
-        return self._several(asked, way, body)
+    def lines(self, asked: Asked, way: Way, body: object) -> list[Line] | Answer:
+        """The rows of a decoded body, one page of an answer; or the answer that it is about another symbol.
 
-    def _one(self, asked: Asked, way: Way, body: object) -> Answer:
+        Raises SchemaDrift if it is not as the declaration says.
+        """
+        parts = self._symbols.parts_of(asked.symbols[0]) if len(asked.symbols) == 1 else {}
+        wrong = self._unlike_expected(asked, way, body, parts)
+        if wrong is not None and len(asked.symbols) == 1:
+            return failed(asked.symbols[0], FailureKind.IMPLAUSIBLE, wrong)
+        if wrong is not None:
+            raise SchemaDrift(wrong)
+        currency = self._found(asked, way.reading.currency.answer, body, {})
+        return [Line(row, currency) for row in self._rows(asked, way, body, parts)]
+
+    def read(self, asked: Asked, way: Way, lines: Sequence[Line]) -> Answer:
+        """The values of all rows. Raises SchemaDrift if they are not as the declaration says."""
+        if len(asked.symbols) == 1:
+            return self._one(asked, way, lines)
+        return self._several(asked, way, lines)
+
+    def _one(self, asked: Asked, way: Way, rows: Sequence[Line]) -> Answer:
         """The answer about one symbol."""
         (symbol,) = asked.symbols
-        parts = self._symbols.parts_of(symbol)
-        wrong = self._unlike_expected(asked, way, body, parts)
-        if wrong is not None:
-            return failed(symbol, FailureKind.IMPLAUSIBLE, wrong)
-        rows = self._rows(asked, way, body, parts)
         strangers: list[RejectedValue] = []
         if way.reading.symbol is not None:
             rows, strangers = self._told_apart(asked, way, symbol, rows)
@@ -53,25 +62,20 @@ class Answers:
             return failed(symbol, FailureKind.IMPLAUSIBLE, words)
         if not rows:
             return self._missing(asked, way, symbol)
-        return self._settled(asked, way, symbol, body, rows, strangers)
+        return self._settled(asked, way, symbol, rows, strangers)
 
-    def _several(self, asked: Asked, way: Way, body: object) -> Answer:
+    def _several(self, asked: Asked, way: Way, lines: Sequence[Line]) -> Answer:
         """The answer about several symbols. Raises SchemaDrift if it holds none of them."""
-        wrong = self._unlike_expected(asked, way, body, {})
-        if wrong is not None:
-            raise SchemaDrift(wrong)
-        rows: dict[str, list[object]] = {symbol: [] for symbol in asked.symbols}
-        for row in self._rows(asked, way, body, {}):
-            named = self._symbol(asked, way, row)
+        rows: dict[str, list[Line]] = {symbol: [] for symbol in asked.symbols}
+        for line in lines:
+            named = self._symbol(asked, way, line.row)
             if named in rows:
-                rows[named].append(row)
+                rows[named].append(line)
         answers = []
         for symbol, own in rows.items():
             try:
                 answers.append(
-                    self._settled(asked, way, symbol, body, own, [])
-                    if own
-                    else self._missing(asked, way, symbol)
+                    self._settled(asked, way, symbol, own, []) if own else self._missing(asked, way, symbol)
                 )
             except SchemaDrift as drift:
                 answers.append(failed(symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
@@ -117,18 +121,18 @@ class Answers:
         return spelling(found) if _is_scalar(found) else ""
 
     def _told_apart(
-        self, asked: Asked, way: Way, symbol: str, rows: Sequence[object]
-    ) -> tuple[list[object], list[RejectedValue]]:
+        self, asked: Asked, way: Way, symbol: str, rows: Sequence[Line]
+    ) -> tuple[list[Line], list[RejectedValue]]:
         """The rows of the symbol, and those of others, each refused for itself."""
-        own: list[object] = []
+        own: list[Line] = []
         strangers = []
-        for row in rows:
-            named = self._symbol(asked, way, row)
+        for line in rows:
+            named = self._symbol(asked, way, line.row)
             if named == symbol:
-                own.append(row)
+                own.append(line)
             else:
                 reason = f"{self._name} answered about {safe_words(named) or 'no symbol'}"
-                strangers.append(RejectedValue(symbol, None, reason, spelling(row)))
+                strangers.append(RejectedValue(symbol, None, reason, spelling(line.row)))
         return own, strangers
 
     def _missing(self, asked: Asked, way: Way, symbol: str) -> Answer:
@@ -147,13 +151,11 @@ class Answers:
         asked: Asked,
         way: Way,
         symbol: str,
-        body: object,
-        rows: Sequence[object],
+        rows: Sequence[Line],
         strangers: Sequence[RejectedValue],
     ) -> Answer:
         """The values of one symbol's rows. Raises SchemaDrift if none is as the declaration says."""
-        of_answer = self._found(asked, way.reading.currency.answer, body, {})
-        fields = [self._fields(asked, way, symbol, row, of_answer) for row in rows]
+        fields = [self._fields(asked, way, symbol, line) for line in rows]
         what = f"{self._name}'s {asked.fetcher!s} of {symbol}, read by {line_of(self._declared, way.place)},"
         read = validate_rows(Row, fields, symbol, what, place="rows")
         values = [
@@ -166,9 +168,7 @@ class Answers:
             return settle_days(symbol, values, asked.window)
         return settle_days(symbol, [*only(symbol, values), *strangers])
 
-    def _fields(
-        self, asked: Asked, way: Way, symbol: str, row: object, of_answer: object
-    ) -> dict[str, object]:
+    def _fields(self, asked: Asked, way: Way, symbol: str, line: Line) -> dict[str, object]:
         """What the paths lead to in a row, by the names of Row."""
         reading, parts = way.reading, self._symbols.parts_of(symbol)
         paths = {"time": reading.time.path}
@@ -187,14 +187,14 @@ class Answers:
             case _:
                 paths["price"] = reading.price
         found = dict.fromkeys(Row.model_fields) | {
-            name: self._found(asked, path, row, parts) for name, path in paths.items()
+            name: self._found(asked, path, line.row, parts) for name, path in paths.items()
         }
         if reading.currency.code is not None:
             found["currency"] = filled(reading.currency.code, parts)
         elif reading.currency.row is not None:
-            found["currency"] = self._found(asked, reading.currency.row, row, parts)
+            found["currency"] = self._found(asked, reading.currency.row, line.row, parts)
         else:
-            found["currency"] = of_answer
+            found["currency"] = line.currency
         return found
 
     def _found(self, asked: Asked, path: str | None, data: object, parts: Mapping[str, str]) -> object:

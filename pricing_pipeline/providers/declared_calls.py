@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
 from pricing_pipeline.domain.data_types import Fetcher
@@ -19,9 +20,10 @@ from pricing_pipeline.providers.json_paths import Steps
 
 @dataclass(frozen=True)
 class Way:
-    """One request of a fetcher, and how its answer is read; `place` is where in the declaration that stands."""
+    """One kind of request of a fetcher, and how its answer is read; both with their place in the declaration."""
 
     endpoint: Endpoint
+    endpoint_place: Place
     reading: AnyReading
     place: Place
 
@@ -35,6 +37,13 @@ class Asked:
     window: Window | None
     now: datetime
     steps: Steps
+
+
+class Line(NamedTuple):
+    """A row of an answer, and what else of its page it needs: the currency, where the page names one for all."""
+
+    row: object
+    currency: object
 
 
 def failed(symbol: str, kind: FailureKind, message: str) -> Answer:

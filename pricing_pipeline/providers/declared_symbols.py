@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from pydantic import JsonValue
+
 from pricing_pipeline.providers.canonical import pair_of
 from pricing_pipeline.providers.declaration import Spelling
 from pricing_pipeline.providers.declaration_texts import (
@@ -55,9 +57,36 @@ class Symbols:
         return {"symbol": symbol, **_parts(symbol, self._parted)}
 
 
-def filled(template: str, parts: Mapping[str, str]) -> str:
+def filled(template: str, parts: Mapping[str, str | int]) -> str:
     """A template with each placeholder filled."""
-    return PLACEHOLDER.sub(lambda found: parts[found[0][1:-1]], template)
+    return PLACEHOLDER.sub(lambda found: str(parts[found[0][1:-1]]), template)
+
+
+def filled_body(node: JsonValue, parts: Mapping[str, str | int], symbols: Sequence[str]) -> JsonValue:
+    """A body with each placeholder filled, always by a value and never by JSON.
+
+    A text that is only a placeholder becomes the value, such as a number; `["{symbols}"]` is the list of all symbols.
+    A key whose text has no value yet, as of a cursor, is left out.
+    """
+    match node:
+        case dict():
+            kept = {key: value for key, value in node.items() if not lacks(value, parts)}
+            return {key: filled_body(value, parts, symbols) for key, value in kept.items()}
+        case ["{symbols}"]:
+            return list(symbols)
+        case list():
+            return [filled_body(one, parts, symbols) for one in node]
+        case str() if PLACEHOLDER.fullmatch(node):
+            return parts[node[1:-1]]
+        case str():
+            return filled(node, parts)
+        case _:
+            return node
+
+
+def lacks(value: object, parts: Mapping[str, str | int]) -> bool:
+    """Whether a text waits for a part that is not known, which only a cursor is."""
+    return isinstance(value, str) and not placeholders_of(value) <= parts.keys()
 
 
 def escaped(text: str) -> str:

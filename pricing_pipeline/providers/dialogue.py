@@ -16,7 +16,7 @@ from pricing_pipeline.domain.calls import Receipt, Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift, Unfinished
-from pricing_pipeline.providers.base import Dialogue, Known, Provider, Request
+from pricing_pipeline.providers.base import MAX_VALUES, Dialogue, Known, Provider, Request, values_in
 
 MAX_REQUESTS = 50
 """The most requests of one call. Whatever needs more must be asked in smaller parts."""
@@ -32,6 +32,8 @@ class Spent:
 
     wire_bytes: list[int] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    values: int = 0
+    """About how many values and names came."""
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     is_unannounced: bool = False
@@ -59,10 +61,16 @@ class Spent:
     def keep(self, provider: str, body: bytes, max_bytes: int) -> None:
         """Keep what came as evidence. Raises SchemaDrift if all answers are too much together."""
         self.bodies.append(body)
+        self.values += values_in(body)
         most = max_bytes * MAX_OF_ALL_PAGES
-        if len(self.bodies) > 1 and sum(map(len, self.bodies)) > most:
+        too_much = ""
+        if sum(map(len, self.bodies)) > most:
+            too_much = f"{most} bytes"
+        elif self.values > MAX_VALUES:
+            too_much = f"{MAX_VALUES} values"
+        if too_much and len(self.bodies) > 1:
             raise SchemaDrift(
-                f"{provider} sent more than the {most} bytes that all answers of one call may have. "
+                f"{provider} sent more than the {too_much} that all answers of one call may have. "
                 "Nothing was stored.",
                 http_status=self.status,
                 wire_bytes=self.first,

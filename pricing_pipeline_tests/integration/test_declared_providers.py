@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -22,10 +23,20 @@ from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.registry import declarations, provider_rules
 from pricing_pipeline.registry.declarations import known_providers
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import NAV, Core
+from pricing_pipeline_tests.fixtures.cli import CommandLine, Said
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, Core
 from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
-from pricing_pipeline_tests.support.declarations import DECLARED, FILES, FRANKFURTER, FUNDS, SHARES, changed
+from pricing_pipeline_tests.support.declarations import (
+    DECLARED,
+    FILES,
+    FRANKFURTER,
+    FUNDS,
+    PAGES,
+    SHARES,
+    changed,
+)
+from pricing_pipeline_tests.support.json_server import serving
+from pricing_pipeline_tests.support.paged_bars import FIRST, LAST, PagedBars, bars
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.refreshing import work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
@@ -290,6 +301,45 @@ def test_f11_try_shows_request_answer_and_what_would_be_stored_from_the_file_alo
     assert "has no symbols spelled like" in cli("provider", "try", str(FRANKFURTER), "AAPL").stderr
 
 
+def paging(cli: CommandLine, server: PagedBars, *words: str, path: Path = PAGES, key: str = "demo5") -> Said:
+    with serving(server):
+        span = ("--from", FIRST.isoformat(), "--to", LAST.isoformat(), "--at", server.url)
+        return cli("provider", "try", str(path), "AAPL", *span, *words, stdin=key)
+
+
+def test_f11_try_shows_every_page_that_is_posted(cli: CommandLine) -> None:
+    server = PagedBars()
+    said = paging(cli, server)
+    assert said.exit_code == 0, said
+    assert said.stdout.count(f"POST {server.url}/bars/search") == 3
+    assert '"tickers": ["AAPL"]' in said.stdout
+    assert '"after": "x4"' in said.stdout
+    shown = paging(cli, PagedBars(), "--json").json
+    assert [one["method"] for one in shown["requests"]] == ["POST"] * 3
+    assert len(shown["values"]) == 5
+
+
+@pytest.mark.parametrize("key", ["demo5", "canary-5ecret-0123456789"])
+def test_b2_try_shows_no_key_that_a_provider_names_as_the_place_of_its_next_page(
+    cli: CommandLine, key: str
+) -> None:
+    server = PagedBars(instead={1: lambda content: content | {"meta": {"next": key}}})
+    said = paging(cli, server, key=key)
+    assert '"after": "***"' in said.stdout
+    assert key not in said.stdout + said.stderr
+
+
+def test_f11_try_makes_no_more_requests_than_the_declared_limits_allow(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    path = tmp_path / "pages.yaml"
+    path.write_text(PAGES.read_text().replace("units: 30", "units: 2"))
+    server = PagedBars()
+    said = paging(cli, server, path=path)
+    assert "its declared limits allow 2 requests at once" in said.stderr
+    assert len(server.asked) == 2
+
+
 def test_f11_try_shows_nothing_that_steers_a_terminal(cli: CommandLine) -> None:
     def hostile(connection: Connection) -> None:
         connection.answer(b'{"base":"EUR","date":"2020-01-03","rates":{"USD":"\\u001b[2J\\u202e1"}}')
@@ -345,3 +395,30 @@ def test_f11_the_fx_example_is_stored_through_the_real_queue(core: Core) -> None
         work_until(refresher, lambda: core.one(done) == 1)
     (price,) = core.rows("SELECT * FROM pricing.latest_prices WHERE data_type = 'fx_daily'")
     assert (price.symbol, price.currency) == ("EUR/USD", "USD")
+
+
+def test_f11_each_page_of_a_declared_provider_is_a_call_of_its_own(core: Core) -> None:
+    declare(core, PAGES)
+    with core.owner.begin() as connection:
+        provider_rules.add_route(connection, "example_pages", DAILY, "AAPL", 1)
+    today = core.clock().date()
+    days = Window(today - timedelta(days=34), today - timedelta(days=30))
+    server = PagedBars(rows=bars(days.start, days.end))
+    provider = DeclaredProvider(read_file(PAGES))
+    with (
+        serving(server),
+        ProviderClient(provider, server.url, SecretStr("canary-5ecret-0123456789")) as client,
+        Refresher(core.engine, {"example_pages": client}, worker="w") as refresher,
+    ):
+        refresher.backfill(refresher.plan_backfill(DAILY, days, ["AAPL"]))
+    calls = core.rows(
+        "SELECT call_id, page_of, units, outcome, wire_bytes FROM pricing.collector_call_log"
+        " WHERE provider = 'example_pages' ORDER BY call_id"
+    )
+    assert [(call.page_of, call.units, call.outcome) for call in calls] == [
+        (None, 1, "ok"),
+        (calls[0].call_id, 1, "ok"),
+        (calls[0].call_id, 1, "ok"),
+    ]
+    assert sum(call.wire_bytes for call in calls) == server.sent
+    assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = :t", t=DAILY) == 5

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.providers.base import NOTHING_KNOWN, Provider, Request
 from pricing_pipeline.providers.declaration_file import Declared, read_file, read_text
 from pricing_pipeline.providers.declared import DeclaredProvider
+from pricing_pipeline.providers.dialogue import dialogue_of
 
 ROOT = Path(__file__).parents[2]
 FUNDS = ROOT / "pricing_pipeline_tests" / "declarations" / "funds.yaml"
 SHARES = ROOT / "pricing_pipeline_tests" / "declarations" / "shares.yaml"
 FRANKFURTER = ROOT / "docs" / "examples" / "frankfurter.yaml"
-FILES = (FUNDS, SHARES, FRANKFURTER)
+PAGES = ROOT / "docs" / "examples" / "pages.yaml"
+FILES = (FUNDS, SHARES, FRANKFURTER, PAGES)
 
 DECLARED: Mapping[str, DeclaredProvider] = {
     provider.name: provider for provider in (DeclaredProvider(read_file(path)) for path in FILES)
@@ -27,3 +35,30 @@ def changed(path: Path, *changes: tuple[str, str]) -> Declared:
         assert old in text, old
         text = text.replace(old, new, 1)
     return read_text(text, path.name)
+
+
+def asked(
+    provider: Provider, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
+) -> Request:
+    """The first request of a call."""
+    return next(dialogue_of(provider, fetcher, symbols, window, NOTHING_KNOWN, now=now))
+
+
+def answered(
+    provider: Provider,
+    fetcher: Fetcher,
+    symbols: Sequence[str],
+    window: Window | None,
+    *responses: Response,
+    now: datetime,
+) -> Answer:
+    """The answer of a call, made of these responses."""
+    dialogue = dialogue_of(provider, fetcher, symbols, window, NOTHING_KNOWN, now=now)
+    next(dialogue)
+    for response in responses:
+        try:
+            dialogue.send(response)
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer
+    raise AssertionError("the provider asks for more")

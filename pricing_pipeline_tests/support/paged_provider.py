@@ -7,14 +7,11 @@ Page by page it answers about each symbol in the order asked, `per_page` of them
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from pricing_pipeline.domain.answers import Answer, SymbolFailure
 from pricing_pipeline.domain.calls import Response
@@ -32,6 +29,7 @@ from pricing_pipeline.providers.base import (
     validate,
     words_of,
 )
+from pricing_pipeline_tests.support.json_server import Asked, JsonServer, Reply, serving
 
 NAME = "paged"
 
@@ -116,27 +114,14 @@ def _observation(row: _Row, known: Known) -> Observation:
     return Observation(row.symbol, datetime.fromisoformat(row.at), Decimal(row.close), row.close, currency)
 
 
-@dataclass
-class Asked:
-    """A request as the server has seen it."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: Any
-
-
-Instead = Callable[[], tuple[int, Mapping[str, str], bytes]]
+Instead = Callable[[], Reply]
 
 
 @dataclass
-class PagedServer:
-    """The server: its address, what it was asked, and what some pages do instead of answering."""
+class PagedServer(JsonServer):
+    """The server, and what some pages do instead of answering."""
 
-    per_page: int
-    url: str = ""
-    asked: list[Asked] = field(default_factory=list)
-    sent: int = 0
+    per_page: int = 1
     instead: dict[int, Instead] = field(default_factory=dict)
     at: datetime = datetime(2026, 11, 20, 15, tzinfo=UTC)
 
@@ -145,8 +130,8 @@ class PagedServer:
         """The numbers of the pages that it was asked for."""
         return [one.body["page"] for one in self.asked]
 
-    def answer(self, body: Any) -> tuple[int, Mapping[str, str], bytes]:
-        page, symbols = body["page"], body["symbols"]
+    def answer(self, asked: Asked) -> Reply:
+        page, symbols = asked.body["page"], asked.body["symbols"]
         if page in self.instead:
             return self.instead[page]()
         mine = symbols[(page - 1) * self.per_page : page * self.per_page]
@@ -164,31 +149,6 @@ def status(code: int, **headers: str) -> Instead:
 @contextmanager
 def paged_server(per_page: int = 1) -> Iterator[PagedServer]:
     """A server on a free port of 127.0.0.1 until the end of the block."""
-    state = PagedServer(per_page)
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            state.asked.append(Asked("POST", self.path, dict(self.headers), body))
-            code, fields, answer = state.answer(body)
-            lines = {"Content-Length": str(len(answer)), **fields}
-            head = f"HTTP/1.1 {code} -\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-            sent = f"{head}\r\n".encode() + answer
-            state.sent += len(sent)
-            self.wfile.write(sent)
-
-        def log_message(self, *arguments: object) -> None:
-            """Nothing goes to stderr."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        state.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield state
-        finally:
-            server.shutdown()
-            thread.join()
+    state = PagedServer(per_page=per_page)
+    with serving(state):
+        yield state

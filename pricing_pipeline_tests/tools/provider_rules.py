@@ -53,7 +53,7 @@ _IMPORTS = frozenset(
             "enum",
             "functools",
         ),
-        *("itertools", "operator", "pydantic", "re", "string", "typing", "zoneinfo"),
+        *("itertools", "operator", "pydantic", "re", "string", "typing", "urllib.parse", "zoneinfo"),
         *(
             f"pricing_pipeline.domain.{module}"
             for module in (

@@ -72,7 +72,7 @@ TYPOS = [
     ("path: /latest\n", "path: /../admin\n", "no parts `.` and `..`"),
     ("path: /latest\n", "path: //evil.example\n", "write /PART/PART"),
     ('symbols: "{quote}"}', 'symbols: "{qoute}"}', "{qoute} is no placeholder here"),
-    ('symbols: "{quote}"}', "symbols: all}", "nothing in path and query names the symbol"),
+    ('symbols: "{quote}"}', "symbols: all}", "nothing in path, query and body names the symbol"),
     ('symbols: "{quote}"}', 'symbols: "{quote}", apikey: a}', "`apikey` looks like a key"),
     (
         'spelling: "{base}/{quote}"',

@@ -23,12 +23,23 @@ from pricing_pipeline.errors import (
     ProviderDown,
     ProviderError,
     SchemaDrift,
+    SettingsError,
     Throttled,
 )
 from pricing_pipeline.providers.base import Provider, Request
+from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.mfapi import MfApi
-from pricing_pipeline_tests.support.declarations import DECLARED, FRANKFURTER, FUNDS, ROOT, SHARES, changed
+from pricing_pipeline_tests.support.declarations import (
+    DECLARED,
+    FRANKFURTER,
+    FUNDS,
+    ROOT,
+    SHARES,
+    answered,
+    asked,
+    changed,
+)
 from pricing_pipeline_tests.support.recordings import recorded, recorded_files, replayed
 
 NOW = datetime(2026, 6, 2, 4, 0, tzinfo=UTC)
@@ -48,7 +59,7 @@ QUESTIONS = [
 def outcome(provider: Provider, codes: list[str], window: Window | None, response: Response) -> Any:
     """All that matters of an answer: everything but the words for people."""
     try:
-        answer = provider.parse(Fetcher.NAV, codes, window, response, now=NOW)
+        answer = answered(provider, Fetcher.NAV, codes, window, response, now=NOW)
     except ProviderError as error:
         return type(error), getattr(error, "retry_after", None)
     return (
@@ -101,7 +112,7 @@ def test_f11_a_copy_reads_refusals_as_the_coded_provider_does(status: int) -> No
 
 def test_f11_a_copy_asks_as_the_coded_provider_does() -> None:
     for codes, window in QUESTIONS:
-        assert COPY.build(Fetcher.NAV, codes, window, now=NOW) == CODED.build(Fetcher.NAV, codes, window)
+        assert asked(COPY, Fetcher.NAV, codes, window, now=NOW) == CODED.build(Fetcher.NAV, codes, window)
     for window in (None, SPANS[1]):
         assert COPY.batch_limit(Fetcher.NAV, window) == CODED.batch_limit(Fetcher.NAV, window)
     for symbol in ("1", "0", "125497", "-1", "12345678901", "1/2", "", "1\n"):
@@ -116,14 +127,14 @@ def read(
     name: str, fetcher: Fetcher, body: object, *symbols: str, window: Window | None = None, status: int = 200
 ) -> Answer:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return DECLARED[name].parse(fetcher, symbols, window, Response(status, {}, raw, len(raw)), now=NOW)
+    return answered(DECLARED[name], fetcher, symbols, window, Response(status, {}, raw, len(raw)), now=NOW)
 
 
 def test_f11_pairs_are_asked_by_base_and_quote() -> None:
     provider, span = DECLARED["frankfurter"], Window(date(2020, 1, 1), date(2020, 1, 31))
     pairs = (("base", "EUR"), ("symbols", "USD"))
-    assert provider.build(Fetcher.DAILY_BARS, ["EUR/USD"], None, now=NOW) == Request("/latest", pairs)
-    assert provider.build(Fetcher.DAILY_BARS, ["EUR/USD"], span, now=NOW) == Request(
+    assert asked(provider, Fetcher.DAILY_BARS, ["EUR/USD"], None, now=NOW) == Request("/latest", pairs)
+    assert asked(provider, Fetcher.DAILY_BARS, ["EUR/USD"], span, now=NOW) == Request(
         "/2020-01-01..2020-01-31", pairs
     )
     assert provider.spell("EUR/USD", "fx") == "EUR/USD"
@@ -186,6 +197,24 @@ def test_f11_one_unknown_symbol_is_told_by_its_own_answer_only() -> None:
         read("shares", Fetcher.QUOTE, body, "X", "Y")
 
 
+def test_f11_a_missing_or_refused_key_is_told_by_what_a_declared_provider_has() -> None:
+    """Its keys are stored; no setting holds one."""
+    with (
+        ProviderClient(DECLARED["shares"], "https://shares.example.com", {}) as client,
+        pytest.raises(KeyRefused) as missing,
+    ):
+        client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW)
+    assert str(missing.value) == (
+        "this worker has no key 'default' of shares. Store it with `pricing-pipeline key set shares --name default`."
+    )
+    with pytest.raises(KeyRefused) as refused:
+        read("shares", Fetcher.QUOTE, {"error": {"code": "bad_key"}}, "AAPL")
+    assert "Check the API key: `pricing-pipeline key list shares`" in str(refused.value)
+    with pytest.raises(SettingsError) as wrong:
+        ProviderClient(DECLARED["shares"], "https://me" + "@shares.example.com", {})
+    assert not [told for told in (missing, refused, wrong) if "PRICING_" in str(told.value)]
+
+
 def test_f1_a_quote_in_pence_is_stored_in_pounds() -> None:
     at = int((NOW - timedelta(minutes=1)).timestamp())
     body = {"quotes": [{"ticker": "VOD", "last": 71.52, "high": 72, "low": 71, "currency": "GBp", "at": at}]}
@@ -214,7 +243,7 @@ def test_f1_a_quote_in_pence_is_stored_in_pounds() -> None:
 def test_f11_times_are_read_in_every_form(form: str, raw: object, expected: str | None) -> None:
     provider = DeclaredProvider(changed(SHARES, ("format: epoch_seconds", f"format: {form}")))
     body = json.dumps({"quotes": [{"ticker": "A", "last": 1, "currency": "USD", "at": raw}]}).encode()
-    answer = provider.parse(Fetcher.QUOTE, ["A"], None, Response(200, {}, body, len(body)), now=NOW)
+    answer = answered(provider, Fetcher.QUOTE, ["A"], None, Response(200, {}, body, len(body)), now=NOW)
     assert [one.observed_at.isoformat() for one in answer.observations] == ([expected] if expected else [])
     assert bool(answer.failures) == (expected is None)
 
@@ -229,13 +258,15 @@ def test_f11_a_day_of_epoch_times_is_of_the_declared_zone() -> None:
     bar = {"day": 1780268400, "close": 5, "open": 5, "high": 5, "low": 5, "volume": 1}  # 2026-05-31T23:00:00Z
     body = json.dumps({"ticker": "A", "currency": "AUD", "bars": [bar]}).encode()
     window = Window(date(2026, 5, 1), date(2026, 6, 2))
-    (one,) = provider.parse(
-        Fetcher.DAILY_BARS, ["A"], window, Response(200, {}, body, len(body)), now=NOW
+    (one,) = answered(
+        provider, Fetcher.DAILY_BARS, ["A"], window, Response(200, {}, body, len(body)), now=NOW
     ).observations
     assert one.observed_at.date() == date(2026, 6, 1)
 
 
-@pytest.mark.parametrize("time", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "0001-01-02T00:00:00Z"])
+@pytest.mark.parametrize(
+    "time", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "0001-01-02T00:00:00Z"]
+)
 def test_f11_a_day_beyond_the_calendar_costs_no_other_day(time: str) -> None:
     provider = DeclaredProvider(
         changed(
@@ -244,7 +275,8 @@ def test_f11_a_day_beyond_the_calendar_costs_no_other_day(time: str) -> None:
     )
     bars = [{"day": at, "close": 5} for at in (time, "2026-05-29T06:00:00Z")]
     body = json.dumps({"ticker": "A", "currency": "AUD", "bars": bars}).encode()
-    answer = provider.parse(
+    answer = answered(
+        provider,
         Fetcher.DAILY_BARS,
         ["A"],
         Window(date(2026, 5, 1), date(2026, 6, 2)),
@@ -256,13 +288,13 @@ def test_f11_a_day_beyond_the_calendar_costs_no_other_day(time: str) -> None:
 
 
 def test_f11_without_a_path_for_the_latest_the_last_days_are_asked_for() -> None:
-    request = DECLARED["shares"].build(Fetcher.DAILY_BARS, ["AAPL"], None, now=NOW)
+    request = asked(DECLARED["shares"], Fetcher.DAILY_BARS, ["AAPL"], None, now=NOW)
     assert request == Request("/shares/AAPL/bars", (("from", "2026-05-23"), ("to", "2026-06-03")))
 
 
 def test_f11_what_no_span_answers_is_refused() -> None:
     with pytest.raises(InvalidRange, match="no history"):
-        DECLARED["shares"].build(Fetcher.QUOTE, ["AAPL"], SPANS[0], now=NOW)
+        asked(DECLARED["shares"], Fetcher.QUOTE, ["AAPL"], SPANS[0], now=NOW)
 
 
 def test_f11_a_wrong_path_is_told_with_its_line() -> None:
@@ -272,7 +304,7 @@ def test_f11_a_wrong_path_is_told_with_its_line() -> None:
     with pytest.raises(
         SchemaDrift, match=rf"`dta` \(line {text[: text.index('rows: data')].count(chr(10)) + 1} of"
     ):
-        provider.parse(Fetcher.NAV, ["1"], None, Response(200, {}, body, len(body)), now=NOW)
+        answered(provider, Fetcher.NAV, ["1"], None, Response(200, {}, body, len(body)), now=NOW)
 
 
 def test_f11_an_answer_that_takes_too_many_steps_is_refused_and_says_which_path() -> None:
@@ -281,7 +313,7 @@ def test_f11_an_answer_that_takes_too_many_steps_is_refused_and_says_which_path(
     )
     body = json.dumps({"quotes": [{"a": 1} for _ in range(20_000)]}).encode()
     with pytest.raises(Misconfigured, match=r"the path `quotes"):
-        provider.parse(Fetcher.QUOTE, ["A"], None, Response(200, {}, body, len(body)), now=NOW)
+        answered(provider, Fetcher.QUOTE, ["A"], None, Response(200, {}, body, len(body)), now=NOW)
 
 
 @given(symbol=st.text(max_size=12))
@@ -289,7 +321,7 @@ def test_b2_no_symbol_changes_where_a_request_goes(symbol: str) -> None:
     """What is accepted stands in the path as one part, whatever it is."""
     wide = DeclaredProvider(changed(SHARES, ('pattern: "[A-Z0-9^][A-Z0-9.^-]{0,31}"', 'pattern: ".*"')))
     if wide.accepts(symbol):
-        path = wide.build(Fetcher.DAILY_BARS, [symbol], None, now=NOW).path
+        path = asked(wide, Fetcher.DAILY_BARS, [symbol], None, now=NOW).path
         assert path.count("/") == 3
         assert ".." not in path
         assert path.isascii()

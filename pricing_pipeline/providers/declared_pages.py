@@ -1,0 +1,126 @@
+"""Which request of a declared provider follows an answer: the next page, by number, offset, cursor or link.
+
+No answer leads anywhere but below the declared base URL: of a link only path and query are used, and the client knows
+no other address. How many requests a call may make is told by dialogue.py.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, unquote, urljoin, urlsplit
+
+from pricing_pipeline.errors import SchemaDrift
+from pricing_pipeline.providers.base import Request, safe_words
+from pricing_pipeline.providers.declaration import Endpoint, Paging
+from pricing_pipeline.providers.declaration_file import Declared
+from pricing_pipeline.providers.declared_calls import Asked, Way, line_of
+from pricing_pipeline.providers.json_paths import JsonPath
+from pricing_pipeline.providers.values import spelling
+
+_LONGEST = 2000
+"""Characters of a cursor or a link."""
+_MOST_PARAMETERS = 50
+_PATH = re.compile(r"(/[A-Za-z0-9._~@:,%=+!$&'()*;-]+)+/?")
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Where a page begins: what fills {page}, {offset} and {cursor}, or the link that leads to it."""
+
+    page: int = 0
+    """How many pages come before it."""
+    offset: int = 0
+    """How many rows come before it."""
+    cursor: str | int | None = None
+    link: Request | None = None
+    total: int | None = None
+    """How many rows all pages have, as the first has said."""
+
+    def parts(self, endpoint: Endpoint) -> dict[str, str | int]:
+        """What fills the placeholders of a request for this page."""
+        first = 1 if endpoint.pages is None else endpoint.pages.first
+        cursor = {} if self.cursor is None else {"cursor": self.cursor}
+        return {"page": self.page + first, "offset": self.offset, **cursor}
+
+
+class PageOrder:
+    """The pages of one call, in turn. Raises SchemaDrift for an answer that leads to none, or in a circle."""
+
+    def __init__(self, declared: Declared, asked: Asked, way: Way, paging: Paging) -> None:
+        self._base_url = declared.declaration.base_url
+        self._asked = asked
+        self._paging = paging
+        self._path = JsonPath(paging.path)
+        at = line_of(declared, (*way.endpoint_place, "pages", paging.kind))
+        self._what = f"{declared.declaration.name}'s answer names as `{paging.path}` ({at})"
+        self._seen: set[object] = set()
+
+    def after(self, at: At, request: Request, body: object, rows: int) -> At | None:
+        """Where the page begins that follows this one, which has so many rows; None if it was the last."""
+        found = self._path.search(body, self._asked.steps, {})
+        following = replace(at, page=at.page + 1, offset=at.offset + rows)
+        match self._paging.kind:
+            case "more":
+                if not found:
+                    return None
+            case "total":
+                following = self._within(following, found)
+                if following.offset == following.total:
+                    return None
+            case _:
+                return self._led(following, request, found)
+        if not rows:
+            raise self._torn(found, f"and its page {following.page} has no rows")
+        return following
+
+    def _within(self, following: At, total: object) -> At:
+        """Raise SchemaDrift if the pages so far are not the beginning of one whole list."""
+        if not isinstance(total, int) or isinstance(total, bool) or total < 0:
+            raise self._torn(total, "which is no number of rows")
+        if following.total not in (None, total):
+            raise self._torn(total, f"and an earlier page {following.total}")
+        if following.offset > total:
+            raise self._torn(total, f"and its pages have {following.offset} rows already")
+        return replace(following, total=total)
+
+    def _led(self, following: At, request: Request, found: object) -> At | None:
+        if found is None or found is False or found == "":
+            return None
+        if isinstance(found, bool) or not isinstance(found, str | int):
+            raise self._torn(found, "which is neither text nor number")
+        if found in self._seen:
+            raise self._torn(found, "which it has named before: its pages lead in a circle")
+        self._seen.add(found)
+        if isinstance(found, str) and (
+            len(found) > _LONGEST or not (found.isascii() and found.isprintable())
+        ):
+            raise self._torn(found, f"which is not 1 to {_LONGEST} plain characters")
+        if self._paging.kind == "cursor":
+            return replace(following, cursor=found)
+        return replace(following, link=self._link(found, request))
+
+    def _link(self, link: str | int, request: Request) -> Request:
+        """The request that a URL asks for. Raises SchemaDrift if that is not below the base URL."""
+        base = urlsplit(self._base_url)
+        try:
+            url = urlsplit(urljoin(f"{self._base_url}{request.path}", str(link)))
+            is_own = (url.scheme, url.netloc.lower()) == (base.scheme, base.netloc.lower())
+            parameters = parse_qsl(url.query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+        except ValueError:
+            is_own, parameters = False, []
+        path = url.path.removeprefix(base.path) if is_own else ""
+        is_below = is_own and url.path.startswith(f"{base.path}/") and _PATH.fullmatch(path)
+        if (
+            not is_below
+            or not isinstance(link, str)
+            or any(unquote(part) in (".", "..") for part in path.split("/"))
+        ):
+            raise self._torn(link, f"which does not lead below {self._base_url}")
+        return Request(path, tuple(parameters))
+
+    def _torn(self, found: object, why: str) -> SchemaDrift:
+        return SchemaDrift(
+            f"{self._what} {safe_words(spelling(found))!r}, {why}. Correct the path, or the provider has changed its "
+            "API or list meanwhile; nothing was stored."
+        )

@@ -1,0 +1,298 @@
+"""A declared provider's requests by POST and its answers in pages (F11): the file, the requests, and what ends them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import DeclarationRefused, ProviderDown, SchemaDrift, Unfinished
+from pricing_pipeline.providers.base import NOTHING_KNOWN, Request
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.declaration_file import Declared, read_file
+from pricing_pipeline.providers.declared import DeclaredProvider
+from pricing_pipeline.providers.dialogue import MAX_REQUESTS, Pages, Uncounted
+from pricing_pipeline_tests.support.declarations import PAGES, SHARES, asked, changed
+from pricing_pipeline_tests.support.json_server import serving
+from pricing_pipeline_tests.support.paged_bars import FIRST, LAST, WAYS, PagedBars
+from pricing_pipeline_tests.support.patience import PATIENCE
+
+NOW = datetime(2026, 11, 20, 15, tzinfo=UTC)
+WINDOW = Window(FIRST, LAST)
+KEY = SecretStr("canary-5ecret-0123456789")
+DAYS = [FIRST.replace(day=day) for day in range(FIRST.day, LAST.day + 1)]
+
+
+def declared(way: str, *changes: tuple[str, str]) -> DeclaredProvider:
+    return DeclaredProvider(changed(PAGES, WAYS[way], *changes))
+
+
+@contextmanager
+def paged(server: PagedBars | None = None) -> Iterator[PagedBars]:
+    server = server or PagedBars()
+    with serving(server):
+        yield server
+
+
+def fetch(provider: DeclaredProvider, server: PagedBars, pages: Pages | None = None) -> Answer:
+    with ProviderClient(provider, server.url, KEY, deadline=PATIENCE) as client:
+        return client.fetch(Fetcher.DAILY_BARS, ["AAPL"], WINDOW, now=NOW, pages=pages or Uncounted()).answer
+
+
+# --- requests ---
+
+
+def test_f11_the_example_posts_its_body_page_after_page_and_only_the_header_has_the_key() -> None:
+    provider = DeclaredProvider(read_file(PAGES))
+    with paged() as server:
+        answer = fetch(provider, server)
+    assert [one.observed_at.date() for one in answer.observations] == DAYS
+    filters = {"tickers": ["AAPL"], "from": "2026-11-02", "to": "2026-11-06"}
+    assert [(one.method, one.path, one.body) for one in server.asked] == [
+        ("POST", "/bars/search", {"filter": filters, "limit": 100}),
+        ("POST", "/bars/search", {"filter": filters, "limit": 100, "after": "x2"}),
+        ("POST", "/bars/search", {"filter": filters, "limit": 100, "after": "x4"}),
+    ]
+    assert {one.headers["X-Api-Key"] for one in server.asked} == {KEY.get_secret_value()}
+    assert KEY.get_secret_value() not in json.dumps([(one.path, one.body) for one in server.asked])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_f11_pages_are_followed_by_number_offset_cursor_and_link(way: str) -> None:
+    with paged() as server:
+        answer = fetch(declared(way), server)
+    assert [one.observed_at.date() for one in answer.observations] == DAYS
+    assert len(server.asked) == 3
+
+
+def test_f11_numbers_of_pages_are_numbers_and_begin_where_it_is_said() -> None:
+    request = asked(declared("number"), Fetcher.DAILY_BARS, ["AAPL"], WINDOW, now=NOW)
+    assert isinstance(request.json, dict)
+    assert request.json["page"] == 1
+    from_0 = declared("number", ('"meta.page < meta.pages"', '"meta.page < meta.pages", first: 0'))
+    request = asked(from_0, Fetcher.DAILY_BARS, ["AAPL"], WINDOW, now=NOW)
+    assert isinstance(request.json, dict)
+    assert request.json["page"] == 0
+
+
+@pytest.mark.parametrize("template", ['["{symbols}"]', '"of {symbols}"'])
+def test_f11_many_symbols_are_a_list_or_a_text_of_a_body(template: str) -> None:
+    provider = DeclaredProvider(
+        changed(
+            SHARES,
+            (
+                '      query: {symbols: "{symbols}", fields: all}\n',
+                f"      post: {{a: {template}, n: 5, no: null}}\n",
+            ),
+        )
+    )
+    request = asked(provider, Fetcher.QUOTE, ["AAPL", "IBM"], None, now=NOW)
+    expected = ["AAPL", "IBM"] if template.startswith("[") else "of AAPL,IBM"
+    assert request == Request("/quotes", (), "POST", {"a": expected, "n": 5, "no": None})
+
+
+@given(symbol=st.text(max_size=12), cursor=st.text(min_size=1, max_size=30) | st.integers())
+def test_b2_neither_symbol_nor_cursor_changes_anything_of_a_body_but_its_own_value(
+    symbol: str, cursor: str | int
+) -> None:
+    provider = DeclaredProvider(changed(PAGES, ("  equity: {}", '  equity: {pattern: ".*"}')))
+    if not provider.accepts(symbol):
+        return
+    dialogue = provider.ask(Fetcher.DAILY_BARS, [symbol], WINDOW, NOTHING_KNOWN, now=NOW)
+    first = next(dialogue)
+    body = json.dumps({"ticker": symbol, "bars": [], "meta": {"next": cursor}}).encode()
+    try:
+        second = dialogue.send(Response(200, {}, body, len(body)))
+    except SchemaDrift:
+        assert not (str(cursor).isascii() and str(cursor).isprintable() and len(str(cursor)) < 19)
+        return
+    assert isinstance(first.json, dict)
+    assert (second.path, second.params, second.json) == (first.path, (), first.json | {"after": cursor})
+
+
+# --- answers that end a call ---
+
+
+def torn(way: str, instead: dict[int, Any], *changes: tuple[str, str], most: int | None = None) -> str:
+    server = PagedBars(instead=instead)
+    with paged(server), pytest.raises(SchemaDrift) as caught:
+        fetch(declared(way, *changes), server)
+    assert len(server.asked) <= (most or 3)
+    line = WAYS[way][1][: WAYS[way][1].index("pages:")].count("\n")
+    line += PAGES.read_text()[: PAGES.read_text().index("      post:\n")].count("\n") + 1
+    assert f"(line {line} of its declaration)" in str(caught.value)
+    return str(caught.value)
+
+
+def meta(**values: object) -> Any:
+    return lambda content: content | {"meta": content["meta"] | values}
+
+
+def link(url: object) -> Any:
+    return lambda content: content | {"links": {"next": url}}
+
+
+@pytest.mark.parametrize(
+    ("way", "instead", "words"),
+    [
+        ("cursor", {1: meta(next="x2")}, "its pages lead in a circle"),
+        ("cursor", {0: meta(next={"a": 1})}, "neither text nor number"),
+        ("cursor", {0: meta(next=True)}, "neither text nor number"),
+        ("cursor", {0: meta(next="x\n")}, "plain characters"),
+        ("cursor", {0: meta(next="x" * 2001)}, "plain characters"),
+        ("cursor", {0: meta(next="\ud800")}, "plain characters"),
+        ("number", {1: lambda content: content | {"bars": []}}, "its page 2 has no rows"),
+        ("offset", {0: meta(count="5")}, "which is no number of rows"),
+        ("offset", {0: meta(count=True)}, "which is no number of rows"),
+        ("offset", {0: meta(count=-1)}, "which is no number of rows"),
+        ("offset", {0: meta(count=1)}, "its pages have 2 rows already"),
+        ("offset", {1: meta(count=6)}, "and an earlier page 5"),
+        ("offset", {1: lambda content: content | {"bars": []}}, "its page 2 has no rows"),
+    ],
+)
+def test_f11_pages_that_are_no_whole_list_are_not_believed(
+    way: str, instead: dict[int, Any], words: str
+) -> None:
+    assert words in torn(way, instead)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example/v2/bars",
+        "//evil.example/v2/bars",
+        "http://api.example.com/v2/bars",
+        "https://api.example.com:8443/v2/bars",
+        "https://api.example.com.evil.example/v2/bars",
+        "https://me" + "@api.example.com/v2/bars",
+        "https://api.example.com/v1/bars",
+        "https://api.example.com/v22/bars",
+        "/bars",
+        "../../bars",
+        "/v2/../admin",
+        "/v2/%2e%2e/admin",
+        "/v2//evil.example/",
+        "/v2/\\evil.example",
+        "file:///etc/passwd",
+        "gopher://api.example.com/v2/bars",
+        "http://169.254.169.254/",
+        "https://[::1/v2/bars",
+        "/v2/bars?" + "&".join(f"p{n}=1" for n in range(60)),
+        5,
+    ],
+)
+def test_b2_a_link_leads_nowhere_but_below_the_declared_address(url: object) -> None:
+    assert "does not lead below https://api.example.com/v2" in torn("link", {0: link(url)}, most=1)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.example.com/v2/bars/search?after=x2&ticker=A%26B",
+        "https://API.example.com/v2/bars/search?after=x2&ticker=A%26B",
+        "/v2/bars/search?after=x2&ticker=A%26B",
+        "search?after=x2&ticker=A%26B#top",
+    ],
+)
+def test_f11_a_link_may_be_absolute_or_relative(url: str) -> None:
+    server = PagedBars(instead={0: link(url)})
+    with paged(server):
+        fetch(declared("link"), server)
+    assert server.asked[1].path == "/bars/search?after=x2&ticker=A%26B"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_f11_nothing_is_believed_if_one_page_fails(way: str) -> None:
+    for status, kind in ((500, ProviderDown), (404, SchemaDrift)):
+        server = PagedBars(instead={1: lambda content, status=status: (status, {"error": "no"})})
+        with paged(server), pytest.raises(kind, match="no"):
+            fetch(declared(way), server)
+
+
+def test_f11_a_page_about_another_symbol_ends_the_call() -> None:
+    server = PagedBars(instead={1: lambda content: content | {"ticker": "IBM"}})
+    with paged(server), pytest.raises(SchemaDrift, match=r"page 2 contradicts those before it: .*'IBM'"):
+        fetch(declared("cursor"), server)
+
+
+def test_f11_an_unknown_symbol_is_told_by_the_first_page() -> None:
+    server = PagedBars(instead={0: lambda content: (404, {"error": "no such ticker"})})
+    with paged(server):
+        (failure,) = fetch(declared("cursor"), server).failures
+    assert failure.kind is FailureKind.UNKNOWN_SYMBOL
+
+
+def test_f11_pages_without_end_stop_at_the_most_requests() -> None:
+    server = PagedBars(instead={n: meta(next=f"x{n * 2 + 2}") for n in range(100)})
+    with paged(server), pytest.raises(Unfinished, match=str(MAX_REQUESTS)):
+        fetch(declared("cursor"), server)
+    assert len(server.asked) == MAX_REQUESTS
+
+
+def test_f11_each_page_after_the_first_waits_until_it_is_allowed() -> None:
+    begun: list[int] = []
+
+    class Counted(Uncounted):
+        def begin(self, spent: Any) -> None:
+            begun.append(len(spent))
+
+    with paged() as server:
+        fetch(declared("cursor"), server, Counted())
+    assert begun == [1, 2]
+
+
+# --- faults of the file ---
+
+NUMBER, CURSOR = WAYS["number"][1], WAYS["cursor"][1]
+
+
+@pytest.mark.parametrize(
+    ("way", "change", "words"),
+    [
+        ("cursor", ('      pages: {cursor: meta.next}\n', ""), "{cursor} is used, and `pages` does not say"),
+        ("cursor", ("{cursor: meta.next}", "{more: meta.next}"), "with `more` there is no {cursor}"),
+        ("cursor", ("{cursor: meta.next}", "{}"), "pages have one of `cursor`, `next`, `more` and `total`"),
+        ("cursor", ("{cursor: meta.next}", "{cursor: a, next: b}"), "pages have one of"),
+        ("cursor", ("{cursor: meta.next}", "{cursor: 'meta.\"{symbol}\"'}"), "it has no placeholders here"),
+        ("cursor", ('"{cursor}" # the', '"x" # the'), "the request needs {cursor}, or all pages are the first"),
+        ("cursor", ('"{cursor}" # the', '["{cursor}"] # the'), "{cursor} is the value of a key"),
+        ("cursor", ('"{cursor}" # the', '"{cursr}" # the'), "{cursr} is no placeholder here"),
+        ("cursor", ("limit: 100", "api_key: abc"), "`api_key` looks like a key"),
+        ("cursor", ("limit: 100", 'limit: {a: "{"}'), "braces stand for placeholders only"),
+        ("cursor", ("path: /bars/search", "path: '/bars/{cursor}'"), "{cursor} is no placeholder here"),
+        ("cursor", ("rows: bars", "if_missing: empty"), "`rows` is missing"),
+        ("number", ('page: "{page}"', "page: 1"), "the request needs {page} or {offset}"),
+        ("number", ('{more: "meta.page < meta.pages"}', "{next: links.next}"), "with `next` there is no {page}"),
+        ("number", ('page: "{page}"', 'page: "{page}", a: ["{symbols}", "{symbols}"]'), "{symbols} stands once"),
+        (
+            "number",
+            ('page: "{page}"}\n      pages: {more: "meta.page < meta.pages"}', "a: 1}\n      pages: {next: a}"),
+            "a URL leads to a GET",
+        ),
+    ],
+)  # fmt: skip
+def test_f11_a_fault_of_pages_and_bodies_is_told_with_its_line(
+    way: str, change: tuple[str, str], words: str
+) -> None:
+    def read() -> Declared:
+        return changed(PAGES, WAYS[way], change)
+
+    with pytest.raises(DeclarationRefused, match=re.escape(words)) as caught:
+        read()
+    text = PAGES.read_text().replace(*WAYS[way], 1)
+    began = text[: text.index(change[0])].count("\n") + 1
+    told = [int(line) for line in re.findall(r"^pages\.yaml:([0-9]+): ", str(caught.value), re.MULTILINE)]
+    assert told
+    assert all(began - 8 <= line <= began + 5 for line in told), caught.value
