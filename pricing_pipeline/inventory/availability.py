@@ -21,6 +21,8 @@ from pricing_pipeline.errors import InvalidRange, ReadReplica
 
 MOST_DAYS = 366
 """Local days of one read."""
+MOST_ROWS = 20_000
+"""Slots of one read, each counted once for every category: 5 MB of JSON. Ten a day for five have 18,000 a year."""
 _DEFAULT_DAYS = 7
 _SlotRow = tuple[Any, ...]
 _SLOT, _OFFER, _KEY = slice(1, 15), slice(15, None), (1, 2, 13)
@@ -116,16 +118,22 @@ def days_of(
 
 
 def read(connection: Connection, question: Question) -> list[Day]:
-    """The days of a product with their slots, in order of their local times."""
+    """The days of a product with their slots, in order of their local times. Raises InvalidRange for too many."""
     days = {"symbol": question.symbol, "first_day": question.window.start, "last_day": question.window.end}
     which = {
         "pax": question.pax,
         "currency": question.currency,
         "sellable": question.sellable,
         "as_of": question.as_of,
+        "at_most": MOST_ROWS + 1,
     }
     # A row of the driver's is a plain tuple: a month has hundreds, and named rows would take longer than the query.
     rows = driver_rows(connection, driver_query("inventory.slots"), {**days, **which})
+    if len(rows) > MOST_ROWS:
+        raise InvalidRange(
+            f"{question.window.start} to {question.window.end} has more than {MOST_ROWS} slots and categories of "
+            f"{question.symbol}. Ask for fewer days."
+        )
     slots_by_day = {day: _slots(of_day) for day, of_day in groupby(rows, itemgetter(0))}
     is_now = question.as_of is None
     return [

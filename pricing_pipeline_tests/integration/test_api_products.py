@@ -7,6 +7,7 @@ import pytest
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.inventory import Option, PaxCategory, Product
 from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.inventory import availability
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -71,6 +72,18 @@ def test_d6_products_are_listed_in_pages_and_shown(caller: Caller, core: Core) -
     assert [option["name"] for option in shown["options"]] == ["Morning"]
     assert [(one["category_id"], one["name"]) for one in shown["categories"]] == [("ADULT", "Adult")]
     assert "product list" in caller.refusal("GET", "products/NOSUCH")["detail"]
+
+
+def test_d6_more_slots_than_one_read_may_have_are_refused_and_none_is_left_out(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: a product of 20,000 slots a year, each for six categories, took 400 MB and 4 s of a request."""
+    monkeypatch.setattr(availability, "MOST_ROWS", 2)
+    assert len(caller.get("products/tour-1/availability", **DAY)["days"][0]["slots"]) == 2
+    monkeypatch.setattr(availability, "MOST_ROWS", 1)
+    refused = caller.refusal("GET", "products/tour-1/availability", params=DAY)
+    assert refused["status"] == 422
+    assert "has more than 1 slots and categories of TOUR-1. Ask for fewer days" in refused["detail"]
 
 
 def test_d6_availability_is_exact_and_tells_what_can_be_booked(caller: Caller) -> None:

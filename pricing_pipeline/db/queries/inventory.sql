@@ -58,12 +58,13 @@ FROM pricing.categories_as_of(:symbol, CAST(:as_of AS timestamptz)) c ORDER BY c
 SELECT pricing.product_day(:symbol, CAST(:at AS timestamptz));
 
 -- name: slots
--- The slots of a product on local days, a row for each category: the day, the fields of StoredSlot, those of Offer.
+-- The slots of a product on local days, a row for each category, in order: the day, the fields of StoredSlot, those of Offer.
 SELECT s.local_day, s.slot_id, s.option_id, s.option_name, s.local_start, s.local_end, s.starts_at, s.ends_at, s.time_zone, s.status,
        s.remaining, s.capacity, s.sellable, s.provider, s.recorded_at,
        s.category_id, s.category, s.is_primary, s.minimum, s.maximum, s.pax_remaining, s.final, s.original, s.discount, s.currency
 FROM pricing.slots_to_read(:symbol, CAST(:first_day AS date), CAST(:last_day AS date), :pax, CAST(:currency AS text), :sellable,
-                           CAST(:as_of AS timestamptz)) s;
+                           CAST(:as_of AS timestamptz)) s
+LIMIT :at_most;
 
 -- name: days
 -- When the slots of each local day were last confirmed, with age in seconds and freshness.
