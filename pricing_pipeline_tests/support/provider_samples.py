@@ -490,6 +490,7 @@ SAMPLES = (
     ),
     Sample("shares", Fetcher.QUOTE, _SHARES, (*_NO_SHARES, ".."), _declared_quotes, **_SAID, **_RANGED),
     Sample("shares", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, ".."), _declared_bars, **_SAID, **_RANGED),
+    Sample("example_pages", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, ".."), _declared_bars, **_RANGED),
     Sample("frankfurter", Fetcher.DAILY_BARS, _PAIRS, _NO_PAIRS, _frankfurter_span, is_keyed_by_day=True),
     Sample("frankfurter", Fetcher.DAILY_BARS, _PAIRS, _NO_PAIRS, _frankfurter_latest, is_latest=True),
 )

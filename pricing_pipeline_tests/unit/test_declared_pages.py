@@ -107,7 +107,7 @@ def test_f11_many_symbols_are_a_list_or_a_text_of_a_body(template: str) -> None:
 def test_b2_neither_symbol_nor_cursor_changes_anything_of_a_body_but_its_own_value(
     symbol: str, cursor: str | int
 ) -> None:
-    provider = DeclaredProvider(changed(PAGES, ("  equity: {}", '  equity: {pattern: ".*"}')))
+    provider = DeclaredProvider(changed(PAGES, ('pattern: "[A-Z0-9^][A-Z0-9.^-]{0,31}"', 'pattern: ".*"')))
     if not provider.accepts(symbol):
         return
     dialogue = provider.ask(Fetcher.DAILY_BARS, [symbol], WINDOW, NOTHING_KNOWN, now=NOW)
