@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 from pydantic import SecretStr
 from sqlalchemy import Engine
 
 from pricing_pipeline.errors import CredentialError, SealBroken, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
+from pricing_pipeline.providers.base import Provider
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import client_of, configured_clients, keys_in_use
 from pricing_pipeline.providers.declared import DeclaredProvider
@@ -39,11 +41,8 @@ def open_clients(
 
     A stored key that cannot be opened is left out, with a warning in the log and in the database.
     """
-    with engine.connect() as connection:
-        base_urls = data_type_registry.provider_urls(connection)
-        providers = declarations.known_providers(connection)
     keys = StoredKeys(settings, engine)
-    stored = keys.look()
+    base_urls, providers, stored = _look(engine, keys)
     if settings.user_agent is not None:
         # Every provider gets it, those too whose keys are not in it.
         secrets = [secret for of_provider in stored.values() for secret in of_provider.values()]
@@ -55,6 +54,23 @@ def open_clients(
         yield clients
 
 
+class _Seen(NamedTuple):
+    """Addresses and providers by name, and keys by provider and name: all of one moment."""
+
+    base_urls: Mapping[str, str]
+    providers: Mapping[str, Provider]
+    stored: Mapping[str, Mapping[str, SecretStr]]
+
+
+def _look(engine: Engine, keys: StoredKeys) -> _Seen:
+    """What is in the database now. A key goes to the host for which it was given, so both are read in one snapshot."""
+    with engine.execution_options(isolation_level="REPEATABLE READ").connect() as connection:
+        base_urls = data_type_registry.provider_urls(connection)
+        providers = declarations.known_providers(connection)
+        rows = credentials.stored(connection)
+    return _Seen(base_urls, providers, keys.opened(rows))
+
+
 class StoredKeys:
     """The active keys of the database at the last look, opened only in memory. For one thread at a time."""
 
@@ -64,10 +80,9 @@ class StoredKeys:
         self._opened: dict[tuple[str, str], tuple[int, SecretStr]] = {}
         self._reported: set[tuple[str, int]] = set()
 
-    def look(self) -> dict[str, dict[str, SecretStr]]:
-        """The current keys by provider and name. Only changed keys are opened."""
-        with self._engine.connect() as connection:
-            rows = [row for row in credentials.stored(connection) if row.is_active]
+    def opened(self, stored: Iterable[credentials.Stored]) -> dict[str, dict[str, SecretStr]]:
+        """The active ones of the stored keys, by provider and name. Only changed keys are opened."""
+        rows = [row for row in stored if row.is_active]
         known = {place: self._opened.get(place) for place in ((row.provider, row.key_name) for row in rows)}
         changed = [
             row for row in rows if (known[row.provider, row.key_name] or (0,))[0] != row.sealed.row_version
@@ -118,12 +133,12 @@ def _followed(
     def follow(opened: ExitStack) -> None:
         while not is_over.wait(seconds):
             try:
-                stored = keys.look()
-                _follow_declarations(settings, engine, clients, stored, opened)
+                seen = _look(engine, keys)
+                _follow_declarations(settings, clients, seen, opened)
             except Exception as error:  # what is known stays in use, and the next look may succeed
                 _LOG.warning("the stored keys could not be read, or declarations: %s", error)
                 continue
-            _replace_keys(settings, clients, stored)
+            _replace_keys(settings, clients, seen)
 
     with ExitStack() as opened:
         thread = threading.Thread(target=follow, name="stored-keys", args=(opened,), daemon=True)
@@ -135,41 +150,33 @@ def _followed(
             thread.join()
 
 
-def _replace_keys(
-    settings: Settings,
-    clients: Mapping[str, ProviderClient],
-    stored: Mapping[str, Mapping[str, SecretStr]],
-) -> None:
+def _replace_keys(settings: Settings, clients: Mapping[str, ProviderClient], seen: _Seen) -> None:
     for provider, client in list(clients.items()):
+        # The keys of a declaration that this worker cannot follow are for its host, not for that of the older one.
+        is_current = seen.providers.get(provider) is client.provider
+        stored = seen.stored.get(provider, {}) if is_current else {}
         try:
-            client.replace_keys(keys_in_use(settings, provider, stored.get(provider, {})))
+            client.replace_keys(keys_in_use(settings, provider, stored))
         except SettingsError as error:  # those of the others are used all the same
             _LOG.warning("the keys of %s stay as they were: %s", provider, error)
 
 
 def _follow_declarations(
-    settings: Settings,
-    engine: Engine,
-    clients: dict[str, ProviderClient],
-    stored: Mapping[str, Mapping[str, SecretStr]],
-    opened: ExitStack,
+    settings: Settings, clients: dict[str, ProviderClient], seen: _Seen, opened: ExitStack
 ) -> None:
     """Give each provider that was declared meanwhile a client, in the place of that of an older declaration.
 
     A client that is replaced is closed with the others, at the end: calls may be under way. That of a provider that is
     declared no more stays, because nothing claims calls of it.
     """
-    with engine.connect() as connection:
-        base_urls = data_type_registry.provider_urls(connection)
-        providers = declarations.known_providers(connection)
-    for name in providers.keys() & base_urls.keys():
-        provider = providers[name]
+    for name in seen.providers.keys() & seen.base_urls.keys():
+        provider = seen.providers[name]
         if not isinstance(provider, DeclaredProvider) or (
             name in clients and clients[name].provider is provider
         ):
             continue
         try:
-            client = client_of(settings, provider, base_urls[name], stored.get(name, {}))
+            client = client_of(settings, provider, seen.base_urls[name], seen.stored.get(name, {}))
         except SettingsError as error:  # that of its older declaration stays in use
             _LOG.warning("%s is not asked as it is declared now: %s", name, error)
             continue

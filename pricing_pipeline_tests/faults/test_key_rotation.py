@@ -82,9 +82,11 @@ def test_f9_all_keys_can_be_read_all_the_time_while_master_keys_change(core: Cor
         running = StoredKeys(settings, core.engine)
         while not over.is_set():
             for keys in (running, StoredKeys(settings, core.engine)):
+                with core.engine.connect() as connection:
+                    rows = credentials.stored(connection)
                 found = {
                     provider: {name: secret.get_secret_value() for name, secret in named.items()}
-                    for provider, named in keys.look().items()
+                    for provider, named in keys.opened(rows).items()
                 }
                 looks.append(1)
                 if found != wanted:

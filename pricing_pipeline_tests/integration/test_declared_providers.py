@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -13,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import DeclarationRefused, UnknownProvider
+from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
@@ -152,6 +154,55 @@ def test_b2_a_stored_key_never_goes_to_another_host(core: Core, cli: CommandLine
     )
     with core.engine.connect() as connection:
         assert "shares" not in known_providers(connection)
+
+
+def move(core: Core, settings: Settings, key: str, **row: str) -> None:
+    """Take the key of `shares` back, declare it at another host, and store the key of that host."""
+    with core.owner.begin() as connection:
+        credentials.remove(connection, "shares", "default")
+        declarations.declare(connection, changed(SHARES, ("https://shares.", "https://moved.")))
+        for column, value in row.items():
+            connection.execute(text(f"UPDATE pricing.provider_declarations SET {column} = :v"), {"v": value})
+        keyring, _ = master_keys.load_or_make(settings)
+        credentials.store(connection, keyring, "shares", "default", SecretStr(key))
+
+
+def test_b2_a_key_is_never_read_beside_the_host_of_another_declaration(
+    core: Core, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Host and key change between two statements of a worker that begins."""
+    declare(core, SHARES)
+    assert cli("key", "set", "shares", stdin="old-5ecret-0123456789", sandbox="false").exit_code == 0
+    settings, read = Settings(home=cli.home, sandbox=False), credentials.stored
+    moved: list[bool] = []
+
+    def stored(connection: Any, *only: str) -> Any:
+        if not moved:
+            moved.append(True)
+            move(core, settings, "new-5ecret-0123456789")
+        return read(connection, *only)
+
+    monkeypatch.setattr(credentials, "stored", stored)
+    with open_clients(settings, core.engine, look_seconds=3600) as clients:
+        client = clients["shares"]
+        assert client.base_url == "https://shares.example.com/v2"
+        assert [key.get_secret_value() for key in client._keys.values()] == ["old-5ecret-0123456789"]
+
+
+def test_b2_a_declaration_that_a_worker_cannot_follow_gives_no_key_to_the_older_host(
+    core: Core, cli: CommandLine
+) -> None:
+    declare(core, SHARES)
+    assert cli("key", "set", "shares", stdin="old-5ecret-0123456789", sandbox="false").exit_code == 0
+    settings = Settings(home=cli.home, sandbox=False)
+    with open_clients(settings, core.engine, look_seconds=0.05) as clients:
+        client = clients["shares"]
+        assert client.key_names == {"default"}
+        move(core, settings, "new-5ecret-0123456789", content="of: a later version")
+        wait_until(
+            lambda: [key.get_secret_value() for key in client._keys.values()] != ["old-5ecret-0123456789"]
+        )
+        assert not client._keys
 
 
 def test_b2_only_the_owner_declares(core: Core) -> None:

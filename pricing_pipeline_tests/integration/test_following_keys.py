@@ -51,6 +51,12 @@ def remove(core: Core, name: str) -> None:
         credentials.remove(connection, TWELVEDATA, name)
 
 
+def look(core: Core, keys: StoredKeys) -> dict[str, dict[str, SecretStr]]:
+    with core.engine.connect() as connection:
+        rows = credentials.stored(connection)
+    return keys.opened(rows)
+
+
 @contextmanager
 def working(core: Core, settings: Settings, *, look_seconds: float = 0.05) -> Iterator[Refresher]:
     with (
@@ -181,12 +187,12 @@ def test_a4_a_key_that_does_not_open_is_left_out_and_told(
     put(core, settings, "good", "secret-of-the-good-one")
     put(core, settings, "bad", "secret-of-the-bad-one")
     keys = StoredKeys(settings, core.engine)
-    assert keys.look()[TWELVEDATA].keys() == {"good", "bad"}
+    assert look(core, keys)[TWELVEDATA].keys() == {"good", "bad"}
     core.rows(
         "UPDATE pricing.provider_credentials SET row_version = row_version + 100 WHERE key_name = 'bad'"
     )
-    assert keys.look()[TWELVEDATA].keys() == {"good"}
-    keys.look()
+    assert look(core, keys)[TWELVEDATA].keys() == {"good"}
+    look(core, keys)
     (row,) = core.rows("SELECT source, subject, message FROM pricing.warnings")
     assert (row.source, row.subject) == ("provider key", "twelvedata/bad")
     assert "'bad' of twelvedata does not open" in row.message
@@ -204,12 +210,12 @@ def test_f9_a_worker_without_the_new_master_key_goes_on_with_the_key_that_it_hol
     there.touch(0o600)
     there.write_text((tmp_path / "master.key").read_text())
     keys = StoredKeys(copied, core.engine)
-    before = keys.look()
+    before = look(core, keys)
     credentials.reseal(core.owner, master_keys.add(settings))
-    assert keys.look() == before
-    assert StoredKeys(copied, core.engine).look() == {}, "a new worker cannot open it"
+    assert look(core, keys) == before
+    assert look(core, StoredKeys(copied, core.engine)) == {}, "a new worker cannot open it"
     there.write_text((tmp_path / "master.key").read_text())
-    assert keys.look() == StoredKeys(copied, core.engine).look() == before
+    assert look(core, keys) == look(core, StoredKeys(copied, core.engine)) == before
 
 
 def test_f9_a_database_that_refuses_to_tell_costs_no_key(
