@@ -112,7 +112,7 @@ def sync(
         if not data_types:
             raise PricingError(
                 "no active data type has the fetcher terminal_prices, under which calls are logged. Add one: `pricing-"
-                "pipeline type add commodity_price --fetcher terminal_prices --asset-class commodity --ttl 60`."
+                "pipeline type add commodity_price --fetcher terminal_prices --asset-class commodity --ttl 30`."
             )
         at_work = _Run(engine, client, lock, wait, run, data_types)
         try:

@@ -13,8 +13,10 @@ from psycopg.errors import CheckViolation
 from pricing_pipeline.db import migrate
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 
 MIGRATIONS = Path(migrate.__file__).parents[2] / "migrations"
 NEXT = """
@@ -64,6 +66,55 @@ def test_a_database_of_another_version_is_refused_in_words(core: Core, owner_url
     ):
         upgrade(owner_url)
     assert core.one("SELECT version_num FROM pricing.alembic_version") == revision
+
+
+_BEFORE_UEX = """
+DELETE FROM pricing.provider_capabilities WHERE provider = 'uex';
+DELETE FROM pricing.provider_limits WHERE provider = 'uex';
+DELETE FROM pricing.provider_state WHERE provider = 'uex';
+DELETE FROM pricing.data_collectors WHERE provider = 'uex';
+UPDATE pricing.alembic_version SET version_num = '0073';
+"""
+
+
+@pytest.mark.usefixtures("still")
+def test_c4_a_database_from_before_uex_syncs_after_its_upgrade(
+    core: Core, cli: CommandLine, owner_url: str
+) -> None:
+    """By what docs/commodities.md says: one command adds the type, the next one syncs."""
+    with psycopg.connect(owner_url) as connection:
+        connection.execute(_BEFORE_UEX)
+    assert cli("db", "upgrade").exit_code == 0
+    core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 0 WHERE provider = 'uex'")
+    added = "commodity_price --fetcher terminal_prices --asset-class commodity --ttl 30"
+    assert cli("type", "add", *added.split()).exit_code == 0
+    with running_sandbox(clock=core.clock, uex_calls_per_minute=None) as sandbox:
+        synced = cli("commodity", "sync", "--json", sandbox_url=sandbox.url)
+    assert synced.exit_code == 0, synced.stderr
+    assert core.rows("SELECT provider FROM pricing.provider_routing WHERE data_type = 'commodity_price'") == [
+        ("uex",)
+    ]
+    assert core.rows(
+        "SELECT name, units FROM pricing.provider_limits WHERE provider = 'uex' ORDER BY name"
+    ) == [("day", 14400), ("minute", 10)]
+
+
+@pytest.mark.usefixtures("still")
+@pytest.mark.parametrize("in_use", [True, False])
+def test_c4_uex_is_in_use_after_an_upgrade_only_where_all_providers_are(
+    core: Core, owner_url: str, in_use: bool
+) -> None:
+    """A home of real providers asks nobody before `provider use`. What is there already is left alone."""
+    with psycopg.connect(owner_url) as connection:
+        connection.execute(_BEFORE_UEX)
+        connection.execute("UPDATE pricing.data_collectors SET is_active = %s", [in_use])
+    upgrade(owner_url)
+    assert core.one("SELECT is_active FROM pricing.data_collectors WHERE provider = 'uex'") is in_use
+    core.rows("UPDATE pricing.provider_limits SET units = 7 WHERE (provider, name) = ('uex', 'minute')")
+    core.rows("UPDATE pricing.alembic_version SET version_num = '0073'")
+    upgrade(owner_url)
+    limit = "SELECT units FROM pricing.provider_limits WHERE (provider, name) = ('uex', 'minute')"
+    assert core.one(limit) == 7
 
 
 def test_values_that_wait_for_a_person_are_quarantined_after_the_upgrade(

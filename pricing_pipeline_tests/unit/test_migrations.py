@@ -39,6 +39,7 @@ RELEASED = {
     "0071_partners.sql": "ab9a075ce521fc37",
     "0072_commodities.sql": "a3896ddde9dc2378",
     "0073_provider_declarations.sql": "c1166be2279fcdd2",
+    "0074_uex.sql": "58da79a93cae9f4d",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 
