@@ -1,8 +1,8 @@
 """Headout's API for partners, version 1: products, and their inventory by variant, in pages.
 
-Answers name no currency, so one is asked for. Local times have no offset: the product's zone decides, which is that of
-its city (headout_cities.py). The pages of a variant must add up to its total; otherwise slots were added or taken
-between two requests, or one is lost, and nothing is believed.
+Answers name no currency, so one is asked for: that of the instrument, or else CURRENCY. Local times have no offset: the
+product's zone decides, which is that of its city (headout_cities.py). The pages of a variant must add up to its total;
+otherwise slots were added or taken between two requests, or one is lost, and nothing is believed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.inventory import Option, PaxOffer, Product, ProductDays, Slot, SlotStatus
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import SchemaDrift
+from pricing_pipeline.errors import Misconfigured, SchemaDrift
 from pricing_pipeline.providers.base import (
     Dialogue,
     Known,
@@ -27,7 +27,7 @@ from pricing_pipeline.providers.base import (
     safe_words,
     validate,
 )
-from pricing_pipeline.providers.currencies import digits_of
+from pricing_pipeline.providers.currencies import CURRENCIES, digits_of
 from pricing_pipeline.providers.headout_cities import zone_of
 from pricing_pipeline.providers.inventory import (
     FETCHERS,
@@ -47,7 +47,7 @@ from pricing_pipeline.providers.inventory import (
 from pricing_pipeline.providers.values import Implausible, Number
 
 CURRENCY = "USD"
-"""In which all prices are asked for: an answer does not say what its prices are in."""
+"""In which prices are asked for if the instrument has no currency: an answer does not say what its prices are in."""
 PAGE = 100
 """Slots of a page; fewer may come, the totals tell."""
 _TOO_LARGE = 1_000_000
@@ -168,18 +168,18 @@ class Headout:
         return Answer(records=(product,))
 
     def _slots(self, symbol: str, window: Window, facts: Facts, now: datetime) -> Dialogue:
-        product, variants = None, options_of(facts)
+        product, variants, currency = None, options_of(facts), _currency_of(symbol, facts)
         try:
             if variants:
                 try:
-                    days = yield from self._days(symbol, window, variants, now)
+                    days = yield from self._days(symbol, window, variants, currency, now)
                 except _Gone:
                     variants = ()
             if not variants:
                 product = yield from self._product(symbol, now)
                 window = days_where(product, facts, window, now)
                 options = [option.option_id for option in product.options]
-                days = yield from self._days(symbol, window, options, now)
+                days = yield from self._days(symbol, window, options, currency, now)
         except ProductFailed as failed:
             return failed.answer
         except _Gone as gone:
@@ -204,15 +204,15 @@ class Headout:
             raise implausible(what, symbol, fault) from None
 
     def _days(
-        self, symbol: str, window: Window, variants: Sequence[str], now: datetime
+        self, symbol: str, window: Window, variants: Sequence[str], currency: str, now: datetime
     ) -> Generator[Request, Response, ProductDays]:
         slots: list[Slot] = []
         for variant in variants:
             what = f"headout's slots of {symbol}, variant {safe_words(variant)}"
-            rows = yield from self._pages(variant, window, what, now)
+            rows = yield from self._pages(variant, window, currency, what, now)
             items = [validate(_Item, row, what, place=f"items.{n}") for n, row in enumerate(rows)]
             try:
-                slots += [_slot(item, variant) for item in items]
+                slots += [_slot(item, variant, currency) for item in items]
             except ValueError as fault:
                 raise implausible(what, symbol, fault) from None
         try:
@@ -221,13 +221,13 @@ class Headout:
             raise implausible(f"headout's slots of {symbol}", symbol, fault) from None
 
     def _pages(
-        self, variant: str, window: Window, what: str, now: datetime
+        self, variant: str, window: Window, currency: str, what: str, now: datetime
     ) -> Generator[Request, Response, list[object]]:
         """The rows of all pages of a variant. Raises SchemaDrift if they are not one whole list."""
         rows: list[object] = []
         offset, total = 0, None
         while True:
-            response = yield _inventory(variant, window, offset)
+            response = yield _inventory(variant, window, currency, offset)
             page = validate(_Page, self._body(response, now), what)
             total = page.total if total is None else total
             rows += page.items
@@ -287,7 +287,18 @@ def _torn(what: str, why: str) -> SchemaDrift:
     )
 
 
-def _inventory(variant: str, window: Window, offset: int) -> Request:
+def _currency_of(symbol: str, facts: Facts) -> str:
+    """In which prices of a product are asked for. Raises Misconfigured."""
+    currency = str(facts.get("currency") or CURRENCY)
+    if currency not in CURRENCIES:
+        raise Misconfigured(
+            f"headout cannot be asked for prices of {symbol} in {safe_words(currency)}, which is no code of ISO 4217. "
+            f"Change it: pricing-pipeline instrument change {symbol} --currency {CURRENCY}."
+        )
+    return currency
+
+
+def _inventory(variant: str, window: Window, currency: str, offset: int) -> Request:
     return Request(
         "/inventory/list-by/variant",
         (
@@ -296,18 +307,18 @@ def _inventory(variant: str, window: Window, offset: int) -> Request:
             ("endDateTime", f"{window.end}T23:59:59"),
             ("offset", str(offset)),
             ("limit", str(PAGE)),
-            ("currencyCode", CURRENCY),
+            ("currencyCode", currency),
         ),
     )
 
 
-def _slot(item: _Item, variant: str) -> Slot:
+def _slot(item: _Item, variant: str, currency: str) -> Slot:
     """Raises ValueError for what cannot be true."""
     start, offset = local_time(item.startDateTime)
     end, end_offset = local_time(item.endDateTime)
     if offset is not None or end_offset is not None:
         raise Implausible(f"slot {item.id} has times with an offset, and local ones are expected")
-    offers = [*_persons(item.pricing.persons or ()), *_groups(item.pricing.groups or ())]
+    offers = [*_persons(item.pricing.persons or (), currency), *_groups(item.pricing.groups or (), currency)]
     has_prices = bool(offers)
     return Slot(
         slot_id=item.id,
@@ -319,8 +330,8 @@ def _slot(item: _Item, variant: str) -> Slot:
         # Without a limit its number means nothing.
         remaining=None if item.availability == "UNLIMITED" else item.remaining,
         capacity=None,
-        currency=CURRENCY if has_prices else None,
-        currency_scale=digits_of(CURRENCY) if has_prices else 0,
+        currency=currency if has_prices else None,
+        currency_scale=digits_of(currency) if has_prices else 0,
         offers=with_primary(offers),
     )
 
@@ -336,13 +347,14 @@ def _status(item: _Item) -> SlotStatus:
     return SlotStatus.AVAILABLE if item.remaining > 0 else SlotStatus.SOLD_OUT
 
 
-def _persons(persons: Sequence[_Person]) -> list[tuple[PaxOffer, str | None]]:
+def _persons(persons: Sequence[_Person], currency: str) -> list[tuple[PaxOffer, str | None]]:
     return [
-        (PaxOffer(one.type, one.name, *_amounts(one, f"price of {one.type}")), one.type) for one in persons
+        (PaxOffer(one.type, one.name, *_amounts(one, currency, f"price of {one.type}")), one.type)
+        for one in persons
     ]
 
 
-def _groups(groups: Sequence[_Group]) -> list[tuple[PaxOffer, str | None]]:
+def _groups(groups: Sequence[_Group], currency: str) -> list[tuple[PaxOffer, str | None]]:
     """A group of a size is sold as one. It is for more people than the next smaller one."""
     offers: list[tuple[PaxOffer, str | None]] = []
     least = 1
@@ -350,13 +362,13 @@ def _groups(groups: Sequence[_Group]) -> list[tuple[PaxOffer, str | None]]:
         if group.size < least:
             raise Implausible(f"a group of {group.size} comes twice, or is of nobody")
         name = f"Group of {least} to {group.size}" if least < group.size else f"Group of {group.size}"
-        amounts = _amounts(group, f"price of a group of {group.size}")
+        amounts = _amounts(group, currency, f"price of a group of {group.size}")
         offers.append((PaxOffer(f"GROUP_{group.size}", name, *amounts, 1, 1), None))
         least = group.size + 1
     return offers
 
 
-def _amounts(price: _Price, what: str) -> tuple[int, int | None]:
-    final = minor_units(price.price, CURRENCY, what)
+def _amounts(price: _Price, currency: str, what: str) -> tuple[int, int | None]:
+    final = minor_units(price.price, currency, what)
     original = price.originalPrice
-    return final, None if original is None else minor_units(original, CURRENCY, f"original {what}")
+    return final, None if original is None else minor_units(original, currency, f"original {what}")

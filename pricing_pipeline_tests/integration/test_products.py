@@ -236,15 +236,32 @@ def test_d1_a_request_begins_today_where_the_product_is(core: Core, clock: Clock
     clock.stop()
     with core.engine.begin() as connection:
         first = storage.prepare(connection, call_of(MONTH, TOUR))
-    assert (first.window, first.known) == (Window(MONDAY, MONDAY + timedelta(days=29)), {TOUR: {}})
+    assert (first.window, first.known) == (
+        Window(MONDAY, MONDAY + timedelta(days=29)),
+        {TOUR: {"currency": None}},
+    )
     describe(core, tour("Asia/Tokyo"))
     with core.engine.begin() as connection:
         then = storage.prepare(connection, call_of(TODAY, TOUR))
         about = storage.prepare(connection, call_of(PRODUCT, TOUR))
     tuesday = MONDAY + timedelta(days=1)
-    known = {"time_zone": "Asia/Tokyo", "options": ["DEFAULT", "VIP"], "categories": {"ADULT": "Adult"}}
+    known = {
+        "currency": None,
+        "time_zone": "Asia/Tokyo",
+        "options": ["DEFAULT", "VIP"],
+        "categories": {"ADULT": "Adult"},
+    }
     assert (then.window, then.known) == (Window(tuesday, tuesday), {TOUR: known})
     assert (about.window, about.known) == (None, {TOUR: known})
+
+
+def test_d4_a_request_knows_the_currency_of_its_product(core: Core) -> None:
+    """Whether the product was fetched before or not: its slots may be what is asked for first."""
+    core.rows("UPDATE pricing.instruments SET currency = 'EUR' WHERE symbol = :symbol", symbol=TOUR)
+    for _ in range(2):
+        with core.engine.begin() as connection:
+            assert storage.prepare(connection, call_of(TODAY, TOUR)).known[TOUR]["currency"] == "EUR"
+        describe(core, tour("Asia/Tokyo"))
 
 
 def test_d1_a_request_for_several_products_has_the_days_of_all(core: Core, clock: Clock) -> None:

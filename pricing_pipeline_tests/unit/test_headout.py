@@ -17,6 +17,7 @@ from pricing_pipeline.domain.inventory import Product, ProductDays, Slot, SlotSt
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     KeyRefused,
+    Misconfigured,
     ProviderDown,
     ProviderError,
     RequestRefused,
@@ -360,5 +361,24 @@ def test_d2_recorded_refusals(name: str) -> None:
         slots(answer)
 
 
-def test_d4_every_price_is_asked_for_in_one_currency() -> None:
-    assert headout.CURRENCY in CURRENCIES
+# --- currency -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("of_instrument", "asked", "scale", "final"),
+    [(None, headout.CURRENCY, 2, 10000), ("EUR", "EUR", 2, 10000), ("JPY", "JPY", 0, 100)],
+)
+def test_d4_prices_are_in_the_currency_of_the_instrument(
+    of_instrument: str | None, asked: str, scale: int, final: int
+) -> None:
+    """Answers name none, so what was asked for is what the prices are in."""
+    known = {SYMBOL: {"currency": of_instrument}}
+    answer, requests = slots(responded(200, encoded(PRODUCT)), page([ITEM]), page([]), known=known)
+    assert [dict(one.params).get("currencyCode") for one in requests] == [None, asked, asked]
+    (slot,) = days_of(answer).slots
+    assert (slot.currency, slot.currency_scale, slot.offers[1].final) == (asked, scale, final)
+
+
+def test_d4_a_currency_that_is_none_is_refused_before_a_call() -> None:
+    with pytest.raises(Misconfigured, match=r"no code of ISO 4217.*instrument change 512 --currency USD"):
+        slots(known={SYMBOL: {"currency": "XXZ"}})
