@@ -492,7 +492,7 @@ CREATE TABLE pricing.commodities (
     CONSTRAINT commodities_pkey PRIMARY KEY (commodity_id)
 );
 CREATE INDEX commodities_by_slug ON pricing.commodities USING btree (slug);
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.commodities TO pricing_worker;
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.commodities TO pricing_worker;
 GRANT SELECT ON TABLE pricing.commodities TO pricing_reader;
 
 -- What we believed before: the old row of every price that changed, from recorded_at until revised_at.
@@ -514,7 +514,7 @@ CREATE TABLE pricing.commodity_price_revisions (
     CONSTRAINT belief_lasts CHECK ((revised_at > recorded_at))
 );
 CREATE INDEX commodity_price_revisions_by_commodity ON pricing.commodity_price_revisions USING btree (commodity_id, revised_at);
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.commodity_price_revisions TO pricing_worker;
+GRANT INSERT, SELECT ON TABLE pricing.commodity_price_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.commodity_price_revisions TO pricing_reader;
 
 -- Current belief: what each terminal trades. Money is in whole units of the game, amounts are in SCU. Both prices NULL = not traded there any more.
@@ -543,7 +543,7 @@ CREATE TABLE pricing.commodity_prices (
 );
 CREATE INDEX commodity_prices_by_commodity ON pricing.commodity_prices USING btree (commodity_id);
 CREATE INDEX commodity_prices_by_version ON pricing.commodity_prices USING btree (game_version);
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.commodity_prices TO pricing_worker;
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.commodity_prices TO pricing_worker;
 GRANT SELECT ON TABLE pricing.commodity_prices TO pricing_reader;
 
 -- When each pair of a data type without prices was last confirmed: what its staleness is judged by.
@@ -881,7 +881,7 @@ CREATE TABLE pricing.game_versions (
     CONSTRAINT live_times_are_in_order CHECK (((live_until IS NULL) OR (live_until >= live_since)))
 );
 CREATE UNIQUE INDEX one_version_is_live ON pricing.game_versions USING btree ((true)) WHERE ((live_since IS NOT NULL) AND (live_until IS NULL));
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.game_versions TO pricing_worker;
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.game_versions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.game_versions TO pricing_reader;
 
 -- Days for which the provider has answered, with bars or with nothing; a backfill asks only for the rest.
@@ -2056,7 +2056,7 @@ CREATE TABLE pricing.terminals (
     CONSTRAINT terminals_pkey PRIMARY KEY (symbol)
     CONSTRAINT terminal_symbol_is_short CHECK (((length(symbol) >= 1) AND (length(symbol) <= 40)))
 );
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.terminals TO pricing_worker;
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.terminals TO pricing_worker;
 GRANT SELECT ON TABLE pricing.terminals TO pricing_reader;
 
 -- How far the history of each pair is thinned, so that nothing is read twice for it.
@@ -2304,6 +2304,10 @@ GRANT EXECUTE ON FUNCTION pricing.begin_watching(text,text[],text[],boolean) TO 
 CREATE FUNCTION pricing.believable_actions(wanted_class text, from_provider text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.believable_actions(text,text,jsonb) TO pricing_reader, pricing_worker;
 
+-- The routes that earn most, or those that begin at one terminal (its symbol, code or name).
+CREATE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL::text, at_most integer DEFAULT 20) RETURNS SETOF pricing.trade_routes LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.best_routes(text,integer) TO pricing_client, pricing_reader, pricing_worker;
+
 -- The provider that the symbols of a data type without rules of their own are asked of first, and the bytes of a latest price from it.
 CREATE FUNCTION pricing.broad_route(wanted_type text, OUT provider text, OUT est_bytes bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.broad_route(text) TO pricing_reader, pricing_worker;
@@ -2464,6 +2468,14 @@ GRANT EXECUTE ON FUNCTION pricing.closed_days(text,date,date) TO pricing_reader,
 CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.comment_columns(text) TO pricing_worker;
 
+-- Where a commodity (its slug, code, name or number) is traded: what a player pays (buy) and gets (sell) for one SCU, how much there is, the source's time, and since when we believe it. The version that people play first, then the cheapest. With a time: as we believed it then. Queues nothing: watch a terminal to keep its prices fresh.
+CREATE FUNCTION pricing.commodity(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.commodity(text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
+
+-- The number of the commodity of this slug, code, name or number; of several the one that is listed. NULL if there is none.
+CREATE FUNCTION pricing.commodity_of(word text) RETURNS bigint LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.commodity_of(text) TO pricing_reader, pricing_worker;
+
 -- All that was ever believed of a commodity at a terminal, the oldest first. believed_until is NULL for what is believed now.
 CREATE FUNCTION pricing.commodity_price_history(wanted_commodity bigint, wanted_terminal text) RETURNS TABLE(believed_from timestamp with time zone, believed_until timestamp with time zone, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, modified_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.commodity_price_history(bigint,text) TO pricing_reader, pricing_worker;
@@ -2556,7 +2568,7 @@ GRANT EXECUTE ON FUNCTION pricing.describe_quota_end(text) TO pricing_reader, pr
 CREATE FUNCTION pricing.describe_shape(asset_class text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_shape(text) TO pricing_reader, pricing_worker;
 
--- What the HTTP API says of a symbol that is no instrument, or none that the data type applies to.
+-- What the HTTP API says of a symbol that is no instrument, one without prices, or none that the data type applies to.
 CREATE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_stranger(text,text) TO pricing_reader, pricing_worker;
 
@@ -3541,6 +3553,10 @@ GRANT EXECUTE ON FUNCTION pricing.price_of_kin(text,text,text,boolean) TO pricin
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- Where a commodity is traded, as it is believed now (NULL) or was at a time: the version that people play first, then the cheapest and the dearest.
+CREATE FUNCTION pricing.prices_of_commodity(wanted_id bigint, as_of timestamp with time zone) RETURNS TABLE(symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prices_of_commodity(bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- The prices of symbols in every data type of prices or in one, and the pairs without one, as the HTTP API answers them; the symbols that are instruments; what is to be asked for; and of which pairs no view was noted in the last ten minutes. Writes nothing.
 CREATE FUNCTION pricing.prices_to_read(symbols text[], wanted_type text, OUT prices json, OUT missing json, OUT known text[], OUT stale_types text[], OUT stale_symbols text[], OUT unseen_types text[], OUT unseen_symbols text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.prices_to_read(text[],text) TO pricing_reader, pricing_worker;
@@ -4071,6 +4087,10 @@ GRANT EXECUTE ON FUNCTION pricing.task_time_bounds() TO pricing_reader, pricing_
 -- While viewers wait for a provider in an outage, has it asked about once a minute, ahead of the pauses of tasks and pairs; once it has answered, brings back at once all that waits for it. Returns how many pairs and tasks came back.
 CREATE FUNCTION pricing.tend_outages() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.tend_outages() TO pricing_worker;
+
+-- The symbol of the terminal of this symbol, code or name; of several the one that is listed. NULL if there is none.
+CREATE FUNCTION pricing.terminal_of(word text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.terminal_of(text) TO pricing_reader, pricing_worker;
 
 -- Thins quotes older than their type's thin_after_days to the last one of every thin_to_minutes, about so many rows at most in one go. Returns how many it has deleted.
 CREATE FUNCTION pricing.thin_history(at_most integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;

@@ -1,4 +1,4 @@
-"""The client that programs call: prices, why they are old, history, watching and holding, and a live stream."""
+"""The client that programs call: prices, why they are old, history, slots, commodities, watching and a live stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ import httpx
 
 from pricing_pipeline.client.events import as_update, lines_of, read_events
 from pricing_pipeline.client.problems import TooMuch, Unavailable, problem_of
-from pricing_pipeline.client.shapes import Bar, Missing, Notice, Price, Prices, Update, Why, shaped
+from pricing_pipeline.client.shapes import (
+    AvailableDay,
+    Bar,
+    CommodityPrice,
+    Missing,
+    Notice,
+    Price,
+    Prices,
+    TradeRoute,
+    Update,
+    Why,
+    shaped,
+)
 from pricing_pipeline.client.transport import Transport, lost, wait_seconds, without_none
 
 if TYPE_CHECKING:
@@ -87,12 +99,7 @@ class PricingClient:
 
         With `as_of` (an aware time) as they were believed then. Without `adjust` each is as it is stored.
         """
-        params = {
-            "from": first.isoformat() if first else None,
-            "to": last.isoformat() if last else None,
-            "as_of": as_of.isoformat() if as_of else None,
-            "adjust": adjust,
-        }
+        params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust}
         content = self._get(f"/history/{quote(data_type)}/{quote(symbol)}", **params)
         return [shaped(Bar, row) for row in content["rows"]]
 
@@ -106,6 +113,36 @@ class PricingClient:
         names = [field.name for field in fields(Bar)]
         rows = [[getattr(bar, name) for name in names] for bar in bars]
         return DataFrame(rows, columns=names).set_index("observed_at")
+
+    def availability(
+        self,
+        symbol: str,
+        first: date | None = None,
+        last: date | None = None,
+        *,
+        pax: int = 1,
+        currency: str | None = None,
+        sellable: bool = False,
+        as_of: datetime | None = None,
+    ) -> list[AvailableDay]:
+        """The slots of a product on local days, both included, at once; without days, a week from today.
+
+        Missing and stale days are queued, unless `as_of` (an aware time) asks for the past. `sellable` leaves out what
+        `pax` people cannot book, `currency` what has no price in it.
+        """
+        params = {**_days(first, last), "pax": pax, "currency": currency, "as_of": _time(as_of)}
+        content = self._get(f"/products/{quote(symbol)}/availability", sellable=sellable or None, **params)
+        return [shaped(AvailableDay, day) for day in content["days"]]
+
+    def commodity_prices(self, name: str, *, as_of: datetime | None = None) -> list[CommodityPrice]:
+        """Where a commodity (its slug, code, name or number) is traded. Nothing is queued: watch a terminal."""
+        content = self._get(f"/commodities/{quote(name)}/prices", as_of=_time(as_of))
+        return [shaped(CommodityPrice, price) for price in content["prices"]]
+
+    def trade_routes(self, from_terminal: str | None = None, *, limit: int = 20) -> list[TradeRoute]:
+        """The routes that earn most, or those from one terminal (its symbol, code or name)."""
+        content = self._get("/trade-routes", **{"from": from_terminal, "limit": limit})
+        return [shaped(TradeRoute, route) for route in content["routes"]]
 
     def heartbeat(self, *pairs: Pair) -> int:
         """Say that the user looks at these pairs now; returns how many are new. Send it once a minute."""
@@ -174,3 +211,11 @@ class PricingClient:
     def _post(self, path: str, pairs: Iterable[Pair]) -> int:
         content = {"pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in pairs]}
         return int(self._transport.ask("POST", path, {"user": self._user}, content)["changed"])
+
+
+def _days(first: date | None, last: date | None) -> dict[str, str | None]:
+    return {"from": first.isoformat() if first else None, "to": last.isoformat() if last else None}
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None

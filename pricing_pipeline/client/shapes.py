@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from inspect import signature
 from typing import Any, Literal, TypeVar
@@ -94,6 +94,92 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """What a slot costs for a category, and how many units of it can be booked. None = not said, or no bound."""
+
+    category_id: str
+    category: str
+    is_primary: bool
+    minimum: int | None
+    maximum: int | None
+    remaining: int | None
+    final: Decimal | None
+    original: Decimal | None
+    discount: Decimal | None
+    currency: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A time at which an option of a product takes place; local times are naive. `sellable`: so many can book it."""
+
+    slot_id: str
+    option_id: str
+    option: str | None
+    local_start: datetime
+    local_end: datetime
+    starts_at: datetime
+    ends_at: datetime
+    status: str
+    remaining: int | None
+    capacity: int | None
+    sellable: bool
+    provider: str
+    recorded_at: datetime
+    offers: list[Offer]
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableDay:
+    """A local day of a product. `fresh` is None for a day that no data type asks for, and for a time in the past."""
+
+    day: date
+    fetched_at: datetime | None
+    fresh: bool | None
+    slots: list[Slot]
+
+
+@dataclass(frozen=True, slots=True)
+class CommodityPrice:
+    """What one terminal pays and takes for one SCU of a commodity; None = not traded so, or amounts not reported."""
+
+    symbol: str
+    terminal: str
+    system: str | None
+    place: str | None
+    is_available: bool
+    buy: int | None
+    sell: int | None
+    stock: int | None
+    demand: int | None
+    game_version: str | None
+    is_of_other_version: bool
+    modified_at: datetime | None
+    recorded_at: datetime
+    age_seconds: float
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class TradeRoute:
+    """Buy a commodity at one terminal and sell it at another. `total` is what the whole `quantity` earns."""
+
+    commodity: str
+    from_symbol: str
+    from_terminal: str
+    to_symbol: str
+    to_terminal: str
+    buy: int
+    sell: int
+    margin: int
+    margin_percent: Decimal
+    quantity: int | None
+    total: Decimal | None
+    game_version: str | None
+    age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     """An event of a pair.
 
@@ -127,8 +213,26 @@ class Notice:
     detail: str | None = None
 
 
-_TIMES = frozenset({"observed_at", "fetched_at", "since", "next_at", "frozen_since"})
-_NUMBERS = frozenset({"price", "open", "high", "low", "close", "volume"})
+_TIMES = frozenset(
+    {"observed_at", "fetched_at", "since", "next_at", "frozen_since", "recorded_at", "modified_at"}
+    | {"local_start", "local_end", "starts_at", "ends_at"}
+)
+_NUMBERS = frozenset(
+    {
+        "price",
+        "open",
+        "high",
+        "low",
+        "close",
+        "volume",
+        "final",
+        "original",
+        "discount",
+        "margin_percent",
+        "total",
+    }
+)
+_WHOLE = frozenset({"buy", "sell", "stock", "demand", "quantity", "margin"})
 
 
 def shaped(shape: Callable[..., T], content: Mapping[str, Any]) -> T:
@@ -140,8 +244,17 @@ def shaped(shape: Callable[..., T], content: Mapping[str, Any]) -> T:
 def _value(name: str, content: Any) -> Any:
     if content is None:
         return None
+    if name in _PARTS:
+        return [shaped(_PARTS[name], part) for part in content]
     if name in _NUMBERS:
         return Decimal(content)
+    if name in _WHOLE:
+        return int(content)
     if name in _TIMES:
         return datetime.fromisoformat(content)
+    if name == "day":
+        return date.fromisoformat(content)
     return shaped(Reason, content) if name == "why" else content
+
+
+_PARTS: Mapping[str, Callable[..., Any]] = {"slots": Slot, "offers": Offer}

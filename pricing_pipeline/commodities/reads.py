@@ -118,12 +118,12 @@ def find(connection: Connection, word: str) -> Found:
 
 def find_terminal(connection: Connection, word: str) -> str:
     """The symbol of the terminal of a symbol, code or name. Raises UnknownTerminal."""
-    row = connection.execute(query("commodities.find_terminal"), {"word": word}).one_or_none()
-    if row is None:
+    symbol = connection.execute(query("commodities.find_terminal"), {"word": word}).scalar_one()
+    if symbol is None:
         raise UnknownTerminal(
             f"no terminal is called {word!r}. `pricing-pipeline instrument list --asset-class commodity` shows all."
         )
-    return str(row.symbol)
+    return str(symbol)
 
 
 def prices(connection: Connection, commodity_id: int, as_of: datetime | None = None) -> list[PriceLine]:

@@ -84,7 +84,8 @@ BEGIN
             -- What is fetched, which no refresh deletes.
             ('(latest_prices|price_history(_.*)?|instruments|documents|confirmed_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
             ('(products|product_options|pax_categories|slots|slot_prices|pax_availability|slot_windows)', 'SELECT, INSERT, UPDATE'),
-            ('(price|document|corporate_action|product|product_option|pax_category|slot|slot_price|pax_availability)_revisions', 'SELECT, INSERT')),
+            ('(game_versions|terminals|commodities|commodity_prices)', 'SELECT, INSERT, UPDATE'),
+            ('(price|document|corporate_action|product|product_option|pax_category|slot|slot_price|pax_availability|commodity_price)_revisions', 'SELECT, INSERT')),
         -- Encrypted secrets are nothing for a reader, and neither are messages to others and what they ask for, nor how far this database has been upgraded.
         hidden_from_readers (pattern) AS (VALUES ('(provider_credentials|api_tokens|recipients|async_operations(_.*)?|price_alerts|price_events|alembic_version)')),
         client_functions (name) AS (VALUES
@@ -92,7 +93,8 @@ BEGIN
             ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'),
             ('pricing.price(text)'), ('pricing.history(text,text,date,date,timestamp with time zone,text)'),
             ('pricing.document(text,text,timestamp with time zone)'),
-            ('pricing.availability(text,date,date,integer,text,boolean,timestamp with time zone)')),
+            ('pricing.availability(text,date,date,integer,text,boolean,timestamp with time zone)'),
+            ('pricing.commodity(text,timestamp with time zone)'), ('pricing.best_routes(text,integer)')),
         wanted AS (
             SELECT 'SCHEMA' AS kind, 'pricing' AS object, 'pricing_worker' AS grantee, 'USAGE' AS privilege
             UNION ALL SELECT 'SCHEMA', 'pricing', 'pricing_client', 'USAGE'
@@ -118,7 +120,7 @@ BEGIN
             -- A reader calls what changes nothing; the clock and what asks it are volatile only because time moves on.
             SELECT 'FUNCTION', f.name, 'pricing_reader', 'EXECUTE' FROM functions f
             WHERE (NOT f.prosecdef AND (f.provolatile <> 'v' OR f.is_staleness_function OR f.proname IN ('clock', 'is_stale', 'is_market_stale')))
-               OR f.proname IN ('price', 'history', 'document', 'availability', 'budget', 'needs', 'why_old')),
+               OR f.proname IN ('price', 'history', 'document', 'availability', 'commodity', 'best_routes', 'budget', 'needs', 'why_old')),
         found AS (
             SELECT 'SCHEMA' AS kind, n.nspname::text AS object, a.grantee, a.privilege_type AS privilege
             FROM pg_catalog.pg_namespace n

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
+from psycopg import errors
+from sqlalchemy import text
+from sqlalchemy.exc import ProgrammingError
 
+from pricing_pipeline.client import NotFound, PricingClient
 from pricing_pipeline.domain.commodities import CommodityPrice, TerminalPrices
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.fixtures.logins import Login
 from pricing_pipeline_tests.integration.test_commodities import GOLD, live, settle
 from pricing_pipeline_tests.support.api_server import RunningApi
 from pricing_pipeline_tests.support.commodities import add_type
@@ -90,6 +96,71 @@ def test_c4_http_tells_the_same_in_exact_numbers(api: RunningApi, core: Core, tr
     )
     assert caller.refusal("GET", "commodities/nothing/prices")["type"].endswith("unknown-commodity")
     assert caller.refusal("GET", "trade-routes?from=nowhere")["type"].endswith("unknown-terminal")
+
+
+@pytest.mark.parametrize("role", ["client", "reader"])
+def test_c4_a_plain_login_reads_prices_and_routes_by_functions(
+    core: Core, traded: str, role: str, request: pytest.FixtureRequest
+) -> None:
+    login: Login = request.getfixturevalue(role)[1]
+    read = "SELECT symbol, terminal, buy, sell FROM pricing.commodity"
+    now = [("UEX:1", "Terminal 1", 5000, None), ("UEX:2", "Terminal 2", None, 6000)]
+    for name in ("gold", "GOLD", "33"):
+        assert login.execute(f"{read}(%s)", [name]).fetchall() == now
+    assert [row[3] for row in login.execute(f"{read}('gold', %s)", [traded]).fetchall()] == [None, 5500]
+    assert login.execute(f"{read}('nothing')").fetchall() == []
+    routes = "SELECT commodity, margin, total FROM pricing.best_routes"
+    for start in ("()", "('t1')", "('UEX:1', 5)"):
+        assert login.execute(f"{routes}{start}").fetchall() == [("Gold", 1000, 40000)]
+    for start in ("('UEX:2')", "('nowhere')", "(at_most => 0)"):
+        assert login.execute(f"{routes}{start}").fetchall() == []
+
+
+def test_c4_a_client_reads_no_table_of_commodities(client: tuple[str, Login]) -> None:
+    for table in (
+        "commodities",
+        "commodity_prices",
+        "commodity_price_revisions",
+        "terminals",
+        "trade_routes",
+    ):
+        with pytest.raises(errors.InsufficientPrivilege):
+            client[1].execute(f"SELECT * FROM pricing.{table}")
+
+
+def test_f3_a_worker_deletes_no_price_of_a_commodity(core: Core, traded: str) -> None:
+    for table in (
+        "game_versions",
+        "terminals",
+        "commodities",
+        "commodity_prices",
+        "commodity_price_revisions",
+    ):
+        with core.engine.connect() as connection, pytest.raises(ProgrammingError, match="permission denied"):
+            connection.execute(text(f"DELETE FROM pricing.{table}"))
+
+
+def test_c4_a_commodity_without_a_slug_does_not_hide_one_of_that_slug(core: Core, traded: str) -> None:
+    core.rows(
+        "INSERT INTO pricing.commodities (commodity_id, name, recorded_at, call_id)"
+        " VALUES (1, 'gold', pricing.clock(), 1)"
+    )
+    assert core.one("SELECT pricing.commodity_of('gold')") == 33
+
+
+def test_c4_the_python_client_reads_exact_numbers(api: RunningApi, traded: str) -> None:
+    token = api.caller(Scope.READ).token
+    assert token is not None
+    with PricingClient(api.url, token, user="ann", patience=0) as client:
+        first, second = client.commodity_prices("gold")
+        past = client.commodity_prices("gold", as_of=datetime.fromisoformat(traded))
+        (route,) = client.trade_routes("t1", limit=1)
+        assert client.trade_routes("UEX:2") == []
+        with pytest.raises(NotFound, match="No commodity is called"):
+            client.commodity_prices("nothing")
+    assert (first.terminal, first.buy, first.sell, first.stock) == ("Terminal 1", 5000, None, 40)
+    assert (second.sell, past[1].sell, second.recorded_at.tzinfo) == (6000, 5500, UTC)
+    assert (route.margin, route.margin_percent, route.total) == (1000, Decimal("20.0"), Decimal(40000))
 
 
 @pytest.fixture

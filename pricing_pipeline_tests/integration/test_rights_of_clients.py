@@ -14,6 +14,8 @@ from pricing_pipeline_tests.fixtures.logins import Login, refuses, relations
 
 CLIENTS_FUNCTIONS = [
     "pricing.availability(text,date,date,integer,text,boolean,timestamp with time zone)",
+    "pricing.best_routes(text,integer)",
+    "pricing.commodity(text,timestamp with time zone)",
     "pricing.document(text,text,timestamp with time zone)",
     "pricing.heartbeat(text[],text[])",
     "pricing.history(text,text,date,date,timestamp with time zone,text)",

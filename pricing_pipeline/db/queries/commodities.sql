@@ -57,35 +57,27 @@ LEFT JOIN (SELECT x.* FROM pricing.commodity_prices x JOIN pricing.terminals t U
 GROUP BY c.commodity_id ORDER BY lower(c.name), c.commodity_id;
 
 -- name: find
--- The commodity of this slug, code, name or number; of several the one that is listed.
-SELECT c.commodity_id, c.name, c.code, c.slug FROM pricing.commodities c
-WHERE lower(:word) IN (c.slug, lower(c.code), lower(c.name), CAST(c.commodity_id AS text))
-ORDER BY c.slug = lower(:word) DESC, c.vanished_at IS NULL DESC, c.commodity_id LIMIT 1;
+-- The commodity of a slug, code, name or number.
+SELECT c.commodity_id, c.name, c.code, c.slug FROM pricing.commodities c WHERE c.commodity_id = pricing.commodity_of(:word);
 
 -- name: find_terminal
--- The terminal of this symbol, code or name; of several the one that is listed.
-SELECT t.symbol, t.name FROM pricing.terminals t
-WHERE lower(:word) IN (lower(t.symbol), lower(t.code), lower(t.name))
-ORDER BY lower(t.symbol) = lower(:word) DESC, t.vanished_at IS NULL DESC, t.symbol LIMIT 1;
+-- The symbol of the terminal of a symbol, code or name; NULL if there is none.
+SELECT pricing.terminal_of(:word);
 
 -- name: prices
--- Prices of a commodity as believed now or at a time, the version that people play first, then the cheapest and the dearest.
-SELECT p.symbol, t.name AS terminal, t.code, t.system, coalesce(t.place, t.moon, t.planet) AS place,
-       t.is_available AND t.vanished_at IS NULL AS is_available, p.buy, p.sell, p.stock, p.demand, p.game_version,
-       p.game_version IS DISTINCT FROM v.version AS is_of_other_version, p.modified_at, p.recorded_at, p.provider,
+-- Where a commodity is traded, as believed now or at a time.
+SELECT p.symbol, p.terminal, p.code, p.system, p.place, p.is_available, p.buy, p.sell, p.stock, p.demand, p.game_version,
+       p.is_of_other_version, p.modified_at, p.recorded_at, p.provider,
        extract(epoch FROM n.at - coalesce(p.modified_at, p.recorded_at))::float8 AS age_seconds
-FROM pricing.commodity_prices_as_of(CAST(:as_of AS timestamptz), :commodity_id) p JOIN pricing.terminals t USING (symbol)
-LEFT JOIN pricing.game_version_in_play v ON true
+FROM pricing.prices_of_commodity(:commodity_id, CAST(:as_of AS timestamptz)) WITH ORDINALITY p
 CROSS JOIN (SELECT coalesce(CAST(:as_of AS timestamptz), pricing.clock()) AS at OFFSET 0) n
-WHERE p.buy IS NOT NULL OR p.sell IS NOT NULL
-ORDER BY is_of_other_version, p.buy NULLS LAST, p.sell DESC NULLS LAST, p.symbol;
+ORDER BY p.ordinality;
 
 -- name: routes
 -- The best routes, or those from one terminal.
 SELECT commodity, slug, from_symbol, from_terminal, from_system, to_symbol, to_terminal, to_system, buy, sell, margin, margin_percent,
        stock, demand, quantity, total, game_version, extract(epoch FROM pricing.clock() - oldest_at)::float8 AS age_seconds
-FROM pricing.trade_routes WHERE CAST(:from_symbol AS text) IS NULL OR from_symbol = :from_symbol
-ORDER BY total DESC NULLS LAST, margin DESC, commodity_id, from_symbol, to_symbol LIMIT :at_most;
+FROM pricing.best_routes(CAST(:from_symbol AS text), :at_most) WITH ORDINALITY r ORDER BY ordinality;
 
 -- name: state
 -- The version of the game that people play, and since when the last prices are confirmed.

@@ -1,0 +1,59 @@
+-- What people of the game read: where a commodity is traded, and what can be earned. Nothing here asks for anything.
+
+CREATE OR REPLACE FUNCTION pricing.commodity_of(word text) RETURNS bigint
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT c.commodity_id FROM pricing.commodities c
+    WHERE lower(word) IN (c.slug, lower(c.code), lower(c.name), c.commodity_id::text)
+    ORDER BY c.slug IS NOT DISTINCT FROM lower(word) DESC, c.vanished_at IS NULL DESC, c.commodity_id LIMIT 1
+$$;
+COMMENT ON FUNCTION pricing.commodity_of(text) IS
+    'The number of the commodity of this slug, code, name or number; of several the one that is listed. NULL if there is none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.terminal_of(word text) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT t.symbol FROM pricing.terminals t
+    WHERE lower(word) IN (lower(t.symbol), lower(t.code), lower(t.name))
+    ORDER BY lower(t.symbol) = lower(word) DESC, t.vanished_at IS NULL DESC, t.symbol LIMIT 1
+$$;
+COMMENT ON FUNCTION pricing.terminal_of(text) IS
+    'The symbol of the terminal of this symbol, code or name; of several the one that is listed. NULL if there is none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.prices_of_commodity(wanted_id bigint, as_of timestamptz)
+RETURNS TABLE (symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint,
+               stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamptz,
+               recorded_at timestamptz, provider text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT p.symbol, t.name, t.code, t.system, coalesce(t.place, t.moon, t.planet), t.is_available AND t.vanished_at IS NULL, p.buy, p.sell,
+           p.stock, p.demand, p.game_version, p.game_version IS DISTINCT FROM v.version AS is_of_other_version, p.modified_at, p.recorded_at,
+           p.provider
+    FROM pricing.commodity_prices_as_of(as_of, wanted_id) p JOIN pricing.terminals t USING (symbol)
+    LEFT JOIN pricing.game_version_in_play v ON true
+    WHERE p.commodity_id = wanted_id AND (p.buy IS NOT NULL OR p.sell IS NOT NULL)
+    ORDER BY is_of_other_version, p.buy NULLS LAST, p.sell DESC NULLS LAST, p.symbol
+$$;
+COMMENT ON FUNCTION pricing.prices_of_commodity(bigint, timestamptz) IS
+    'Where a commodity is traded, as it is believed now (NULL) or was at a time: the version that people play first, then the cheapest and the dearest.';
+
+
+CREATE OR REPLACE FUNCTION pricing.commodity(wanted text, as_of timestamptz DEFAULT NULL)
+RETURNS TABLE (symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint,
+               stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamptz,
+               recorded_at timestamptz, provider text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
+    SELECT p.* FROM pricing.prices_of_commodity(pricing.commodity_of(wanted), as_of) p
+$$;
+COMMENT ON FUNCTION pricing.commodity(text, timestamptz) IS
+    'Where a commodity (its slug, code, name or number) is traded: what a player pays (buy) and gets (sell) for one SCU, how much there is, the source''s time, and since when we believe it. The version that people play first, then the cheapest. With a time: as we believed it then. Queues nothing: watch a terminal to keep its prices fresh.';
+
+
+CREATE OR REPLACE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL, at_most integer DEFAULT 20)
+RETURNS SETOF pricing.trade_routes
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
+    SELECT r.* FROM pricing.trade_routes r
+    WHERE starts_at IS NULL OR r.from_symbol = (SELECT pricing.terminal_of(starts_at))
+    ORDER BY r.total DESC NULLS LAST, r.margin DESC, r.commodity_id, r.from_symbol, r.to_symbol LIMIT at_most
+$$;
+COMMENT ON FUNCTION pricing.best_routes(text, integer) IS
+    'The routes that earn most, or those that begin at one terminal (its symbol, code or name).';
