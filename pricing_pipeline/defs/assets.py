@@ -17,7 +17,7 @@ import dagster as dg
 from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.code_links import code_links
-from pricing_pipeline.defs.contents import SHOWN
+from pricing_pipeline.defs.contents import shown
 from pricing_pipeline.defs.draining import drain
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
@@ -95,10 +95,10 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
         dg.AssetSpec(
             latest_key(kind.data_type),
             deps=[stored_key(kind)],
-            group_name=SHOWN[kind.contents].latest_group,
+            group_name=shown(kind).latest_group,
             kinds={"postgres", "table"},
             description=escaped(
-                f"{_sentence(kind)} {SHOWN[kind.contents].latest} of each symbol, due again "
+                f"{_sentence(kind)} {shown(kind).latest} of each symbol, due again "
                 f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it. "
                 "A type without viewers gets no events, so its freshness may read stale."
                 f"{_no_schedule(unscheduled.get(kind.data_type))}"
@@ -108,7 +108,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
                 "dagster/table_name": f"pricing.{kind.table_name}",
                 "ttl_minutes": kind.default_ttl_minutes,
                 **page_link(page, f"type-{kind.data_type}"),
-                **code_links(SHOWN[kind.contents].file),
+                **code_links(shown(kind).file),
                 **_latest_columns(kind),
             },
             tags={"strategy": kind.refresh_strategy},
@@ -173,12 +173,12 @@ def _stored_spec(
     return dg.AssetSpec(
         stored_key(kind),
         deps=[*map(provider_key, snapshot.routes.get(kind.data_type, ())), SUBSCRIPTIONS],
-        group_name=SHOWN[kind.contents].stored_group,
+        group_name=shown(kind).stored_group,
         kinds={"python", "postgres"},
         description=escaped(f"{_sentence(kind)} {_history_sentence(kind)}"),
         metadata={
-            "dagster/table_name": SHOWN[kind.contents].table.format(kind.data_type),
-            **_columns(SHOWN[kind.contents].stored_columns),
+            "dagster/table_name": shown(kind).table.format(kind.data_type),
+            **_columns(shown(kind).stored_columns),
             **page_link(page, "backfills"),
             **code_links("refresh/refresher.py", "refresh/settling.py"),
         },
@@ -190,12 +190,12 @@ def _stored_spec(
 
 
 def _sentence(kind: DataType) -> str:
-    return kind.description or f"{SHOWN[kind.contents].noun} of type {kind.data_type}."
+    return kind.description or f"{shown(kind).noun} of type {kind.data_type}."
 
 
 def _latest_columns(kind: DataType) -> dict[str, dg.TableSchema]:
     # A table that the user has made has other columns.
-    return {} if kind.has_own_table else _columns(SHOWN[kind.contents].latest_columns)
+    return {} if kind.has_own_table else _columns(shown(kind).latest_columns)
 
 
 def _columns(schema: dg.TableSchema | None) -> dict[str, dg.TableSchema]:
@@ -204,7 +204,7 @@ def _columns(schema: dg.TableSchema | None) -> dict[str, dg.TableSchema]:
 
 def _history_sentence(kind: DataType) -> str:
     if kind.contents is not Contents.PRICES:
-        return f"{SHOWN[kind.contents].history}Materialize fetches the watched and held pairs now."
+        return f"{shown(kind).history}Materialize fetches the watched and held pairs now."
     if kind.history_from is None:
         return "History grows as quotes arrive; its provider has none to backfill."
     return f"History from {kind.history_from} can be backfilled: choose months under Materialize."

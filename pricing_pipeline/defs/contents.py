@@ -1,11 +1,11 @@
 """How Dagster shows the assets of each kind of contents: groups, tables, columns and sentences."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import dagster as dg
 
-from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 
 _HISTORY_COLUMNS = dg.TableSchema(
     columns=[
@@ -150,3 +150,16 @@ SHOWN: Mapping[Contents, Shown] = {
         latest_columns=_CONFIRMED_COLUMNS,
     ),
 }
+_PRODUCTS = replace(
+    SHOWN[Contents.INVENTORY],
+    noun="Products",
+    latest="What is known of its options and categories",
+    history="A changed product leaves a revision in pricing.product_revisions. ",
+    table="pricing.products",
+    file="db/functions/inventory/products.sql",
+)
+
+
+def shown(kind: DataType) -> Shown:
+    """How Dagster shows a data type. One of products has tables of its own beside those of slots."""
+    return _PRODUCTS if kind.fetcher is Fetcher.PRODUCT else SHOWN[kind.contents]

@@ -112,6 +112,13 @@ def test_g1_a_type_of_slots_has_two_assets_without_months(stage: Stage) -> None:
     assert stage.spec("commodity", GOODS).group_name == "commodities"
 
 
+def test_g1_a_type_of_products_is_shown_as_products(stage: Stage) -> None:
+    latest, kept = stage.spec("latest_price", PRODUCTS), stage.spec("inventory", PRODUCTS)
+    assert kept.metadata["dagster/table_name"] == "pricing.products"
+    assert (kept.description or "").startswith("Products of type product_details. A changed product leaves")
+    assert "options and categories of each symbol" in (latest.description or "")
+
+
 def test_d4_slots_are_shown_as_a_table_and_a_plot(
     core: Core, kinds: dict[str, DataType], tour: datetime
 ) -> None:
