@@ -115,7 +115,7 @@ def _require_unused(connection: Connection, name: str, fetchers: Iterable[Fetche
     if uses.routed:
         raise DeclarationRefused(
             f"{name} serves {', '.join(uses.routed)}. Take its routes away first: pricing-pipeline route remove {name} "
-            f"--type {uses.routed[0]}. Nothing has changed."
+            f"{uses.route}. Nothing has changed."
         )
     if uses.queued:
         raise DeclarationRefused(

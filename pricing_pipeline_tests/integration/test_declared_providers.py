@@ -226,6 +226,7 @@ def test_f11_undeclare_is_refused_while_it_is_used_and_takes_everything_with_it(
     core.enqueue(NAV, "118632")
     told = cli("provider", "undeclare", "funds").error
     assert told.startswith("funds serves mf_nav. Take its routes away first")
+    assert "route remove funds 118632 --type mf_nav" in told
     with pytest.raises(DeclarationRefused, match="funds serves mf_nav"):
         declare(
             core,

@@ -57,9 +57,13 @@ WHERE (c.batch_size, c.batch_from, c.window_batch_size, c.units_per_call, c.unit
 DELETE FROM pricing.provider_capabilities WHERE provider = :provider AND fetcher <> ALL (CAST(:fetchers AS text[]));
 
 -- name: uses
--- What uses a provider for other fetchers than these: data types with a route to it, and data types with unfinished tasks.
+-- What uses a provider for other fetchers than these: data types with a route to it, the first such route as a command names it,
+-- and data types with unfinished tasks.
 SELECT ARRAY(SELECT DISTINCT r.data_type FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
              WHERE r.provider = :provider AND k.fetcher <> ALL (CAST(:fetchers AS text[])) ORDER BY 1) AS routed,
+       (SELECT concat_ws(' ', r.symbol, '--type', r.data_type)
+        FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
+        WHERE r.provider = :provider AND k.fetcher <> ALL (CAST(:fetchers AS text[])) ORDER BY r.data_type, r.symbol LIMIT 1) AS route,
        ARRAY(SELECT DISTINCT q.data_type FROM pricing.api_call_queue_live q JOIN pricing.data_type_registry k USING (data_type)
              WHERE q.provider = :provider AND k.fetcher <> ALL (CAST(:fetchers AS text[])) ORDER BY 1) AS queued;
 
