@@ -100,8 +100,14 @@ def type_of_prices(connection: Connection, name: str) -> DataType:
     """An active data type of prices. Raises UnknownDataType."""
     kind = data_type_registry.active_data_type(connection, name)
     if kind.contents is not Contents.PRICES:
-        where = f": GET /v1/documents/{name}/SYMBOL reads them" if kind.contents is Contents.DOCUMENTS else ""
-        raise UnknownDataType(f"{name} is a type of {kind.contents}, not of prices{where}.")
+        where = {
+            Contents.DOCUMENTS: f"documents/{name}/SYMBOL",
+            Contents.INVENTORY: "products/SYMBOL/availability",
+            Contents.COMMODITIES: "commodities",
+        }[kind.contents]
+        raise UnknownDataType(
+            f"{name} is a type of {kind.contents}, not of prices: GET /v1/{where} reads them."
+        )
     return kind
 
 

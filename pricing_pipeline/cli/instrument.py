@@ -31,10 +31,11 @@ from pricing_pipeline.cli.output import (
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.demand.instruments import Bounds, NewInstrument
+from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.prices import price_reader
-from pricing_pipeline.registry import spellings
+from pricing_pipeline.registry import data_type_registry, spellings
 from pricing_pipeline.registry.spellings import Spelled
 from pricing_pipeline.settings import load_settings
 
@@ -99,6 +100,8 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
             for instrument in instruments.listed(connection, [symbol], asset_class, len(stored))
         }
         prices = {price.data_type: price for price in price_reader.latest(connection, symbol)}
+        kinds = data_type_registry.active_data_types(connection)
+        priced = {kind.data_type for kind in kinds if kind.contents is Contents.PRICES}
         bounds = {
             row["asset_class"]: instruments.bounds(connection, row["asset_class"], symbol) for row in stored
         }
@@ -135,10 +138,10 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                 "known since": moment(row["created_at"]),
                 "verified": moment(row["verified_at"]),
                 "wanted by": f"{counts.viewers} viewers, {counts.holders} holders",
-                "prices": ", ".join(
+                "data types": ", ".join(
                     f"{name} ({duration(prices[name].age_seconds)} old)"
                     if name in prices
-                    else f"{name} (none)"
+                    else f"{name}{' (none)' if name in priced else ''}"
                     for name in row["data_types"]
                 ),
                 "bounds": "; ".join(map(_bounds, bounds[row["asset_class"]])),

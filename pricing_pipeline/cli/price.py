@@ -8,7 +8,6 @@ from datetime import UTC
 from pathlib import Path
 
 import typer
-from sqlalchemy import Connection
 
 from pricing_pipeline.cli import export, reads
 from pricing_pipeline.cli.database import open_connection
@@ -24,7 +23,7 @@ from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone, is_wide
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.demand.freshness import Why
-from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.prices.price_reader import LatestPrice, Reading
@@ -57,7 +56,7 @@ def show(
     with open_connection(load_settings()) as connection:
         if data_type is not None:
             kind = data_type_registry.active_data_type(connection, data_type)
-        daily = _daily_types(connection)
+        kinds = {known.data_type: known for known in data_type_registry.active_data_types(connection)}
         readings: dict[str, tuple[Reading, list[Why]]] = {}
         stops: dict[str, list[Why]] = {}
         for given in symbols:
@@ -76,9 +75,13 @@ def show(
     if as_json:
         print_json({"symbols": list(readings), "prices": [price_content(price) for price in prices]})
     elif not export.write(_COLUMNS, [asdict(price) for price in prices], csv, parquet) and prices:
-        _list(prices, daily)
+        _list(prices, {name for name, kind in kinds.items() if _is_daily(kind)})
     for symbol, (reading, reasons) in readings.items():
         if not reading.prices:
+            others = [kinds[reason.data_type] for reason in reasons if reason.data_type in kinds]
+            if others and all(kind.contents is not Contents.PRICES for kind in others):
+                hint(f"{symbol} has no prices. It has {reads.read_by(others[0], symbol)}")
+                continue
             words = _what_will_come(symbol, reading.requested, reasons, stops[symbol])
             hint(f"{symbol} has no price yet. {words}")
     if as_json:
@@ -93,9 +96,8 @@ def show(
         hint(_IS_FETCHED)
 
 
-def _daily_types(connection: Connection) -> frozenset[str]:
-    kinds = data_type_registry.active_data_types(connection)
-    return frozenset(kind.data_type for kind in kinds if kind.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV))
+def _is_daily(kind: DataType) -> bool:
+    return kind.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
 
 
 def _list(prices: Sequence[LatestPrice], daily: Collection[str]) -> None:

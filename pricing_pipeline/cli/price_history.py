@@ -184,8 +184,8 @@ def _what_is_missing(symbol: str, kind: DataType, days: Window, as_of: datetime 
     sentence = f"nothing is stored of {symbol} {kind.data_type} from {days.start} to {days.end}."
     if as_of is not None:
         return f"{sentence[:-1]} that was believed at {iso(as_of)}."
-    if kind.contents is Contents.DOCUMENTS:
-        return f"{sentence} It has documents: pricing-pipeline document show {symbol} --type {kind.data_type}"
+    if kind.contents is not Contents.PRICES:
+        return f"{sentence} It has {reads.read_by(kind, symbol)}"
     if kind.history_from is None:
         return f"{sentence} Its provider has no history; values gather while somebody watches it."
     if days.end < kind.history_from:

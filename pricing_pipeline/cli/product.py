@@ -138,34 +138,35 @@ def _tell(days: Sequence[Day]) -> None:
     """A line for each slot and category."""
     rows = [_line(slot, offer) for day in days for slot in day.slots for offer in slot.offers or (None,)]
     print_table(
-        ["local start", "option", "status", "left", "category", "price", "instead of", "currency", "book"],
+        ["local start", "option", "status", "left", "category", "instead of", "price", "", "bookable"],
         rows,
-        right=["left", "price", "instead of"],
+        right=["left", "instead of", "price"],
         spare=["instead of", "option"],
     )
 
 
 def _line(slot: StoredSlot, offer: Offer | None) -> tuple[Any, ...]:
     about = (f"{slot.local_start:%Y-%m-%d %H:%M}", slot.option or slot.option_id, slot.status, slot.remaining)
-    book = "yes" if slot.sellable else "no"
+    bookable = "yes" if slot.sellable else "no"
     if offer is None:
-        return (*about, "", "", "", "", book)
+        return (*about, "", "", "", "", bookable)
     price, original = ("" if amount is None else decimal(amount) for amount in (offer.final, offer.original))
-    return (*about, offer.category, price, original if original != price else "", offer.currency, book)
+    return (*about, offer.category, original if original != price else "", price, offer.currency, bookable)
 
 
 def _hint_at(days: Sequence[Day], paused: bool, is_requested: bool, as_of: datetime | None) -> None:
     """Say how old this is, and what will come."""
     if as_of is not None:
+        if not any(day.slots for day in days):
+            hint(
+                f"no such slot was known then from {days[0].day} to {days[-1].day}. Only what had been fetched was "
+                "known; --from and --to name other days."
+            )
         return
     ages = [day.age_seconds for day in days if day.age_seconds is not None]
     missing = len(days) - len(ages)
     if ages:
-        hint(
-            f"Confirmed {duration(min(ages))} to {duration(max(ages))} ago."
-            if len(set(ages)) > 1
-            else f"Confirmed {duration(ages[0])} ago."
-        )
+        hint(f"Confirmed {' to '.join(dict.fromkeys((duration(min(ages)), duration(max(ages)))))} ago.")
     if missing:
         hint(f"nothing is known yet of {missing} of {len(days)} days.")
     if paused:

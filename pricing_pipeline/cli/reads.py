@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.registry import data_type_registry
 
@@ -64,6 +64,16 @@ def any_data_type(connection: Connection, name: str) -> Mapping[str, Any]:
 def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
     """Have the database refuse, in a sentence, symbols that are no instruments that the data type applies to."""
     instruments.symbols_by_type(connection, [kind.data_type], symbols)
+
+
+def read_by(kind: DataType, symbol: str) -> str:
+    """What a symbol has in a data type that is not of prices, and the command that reads it."""
+    command = {
+        Contents.DOCUMENTS: f"document show {symbol} --type {kind.data_type}",
+        Contents.INVENTORY: f"product availability {symbol}",
+        Contents.COMMODITIES: "commodity list",
+    }[kind.contents]
+    return f"{kind.contents}: pricing-pipeline {command}"
 
 
 def confirmed(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Confirmed]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
 import pytest
 
+from pricing_pipeline.client import NotFound, PricingClient
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.inventory import Option, PaxCategory, Product
 from pricing_pipeline.domain.scopes import Scope
@@ -158,6 +163,36 @@ def test_d6_what_availability_refuses(
 # By command
 
 
+def test_d6_ages_that_read_the_same_are_told_once(cli: CommandLine, core: Core, clock: Clock) -> None:
+    """Two days of two answers, less than a second apart."""
+    tuesday = MONDAY + timedelta(days=1)
+    clock.advance(0.2)
+    store(core, days(slot(tuesday, 9), first=tuesday))
+    clock.advance(3600)
+    said = cli("product", "availability", TOUR, "--from", str(MONDAY), "--to", str(tuesday))
+    assert "Confirmed 1 h ago." in said.stderr
+
+
+def test_d6_the_python_client_reads_exact_slots(api: RunningApi, core: Core, clock: Clock) -> None:
+    token = api.caller(Scope.READ).token
+    assert token is not None
+    then = clock.now()
+    clock.advance(60)
+    store(core, days(slot(MONDAY, 9, offer("ADULT", 2600))))
+    with PricingClient(api.url, token, patience=0) as client:
+        (day,) = client.availability("tour-1", MONDAY, MONDAY)
+        (past,) = client.availability("tour-1", MONDAY, MONDAY, as_of=then)
+        assert client.availability("tour-1", MONDAY, MONDAY, pax=12, sellable=True)[0].slots == []
+        assert client.availability("tour-1", MONDAY, MONDAY, currency="USD")[0].slots == []
+        with pytest.raises(NotFound, match="No product is called"):
+            client.availability("NOSUCH")
+    (slot_now,) = [one for one in day.slots if one.status != "vanished"]
+    assert (day.day, slot_now.local_start) == (MONDAY, datetime(2031, 3, 3, 9, 0))
+    assert slot_now.starts_at.tzinfo == UTC
+    assert (slot_now.offers[0].final, slot_now.offers[0].currency) == (Decimal("26.00"), "EUR")
+    assert [one.final for one in past.slots[0].offers] == [Decimal("25.50")]
+
+
 def test_d6_the_same_by_command(cli: CommandLine, core: Core, clock: Clock) -> None:
     listed = cli("product", "list", "--json").json["products"]
     assert [product["symbol"] for product in listed] == [TOUR, "TOUR-2"]
@@ -168,7 +203,8 @@ def test_d6_the_same_by_command(cli: CommandLine, core: Core, clock: Clock) -> N
     assert "ADULT (Adult)" in shown
     assert cli("product", "show", TOUR, "--json").json["options"][0]["option_id"] == "DEFAULT"
     said = cli("product", "availability", TOUR, *CLI_DAY)
-    assert "Confirmed " in said.stderr
+    assert re.search(r"Confirmed (\d+ s|\d+ ms|0 s) ago\.", said.stderr), said.stderr
+    assert "bookable" in said.stdout
     lines = [line.split() for line in said.stdout.splitlines() if "2031-" in line]
     assert [(line[1], line[-1]) for line in lines] == [("09:00", "yes"), ("11:00", "yes")]
     assert "25.5" in said.stdout
@@ -180,7 +216,26 @@ def test_d6_the_same_by_command(cli: CommandLine, core: Core, clock: Clock) -> N
     store(core, days(slot(MONDAY, 9), naive(slot(MONDAY, 15))))
     past = cli("product", "availability", TOUR, *CLI_DAY, "--as-of", then.isoformat(), "--json").json
     assert len(past["days"][0]["slots"]) == 2
+    before = cli("product", "availability", TOUR, *CLI_DAY, "--as-of", "2020-01-01")
+    assert f"no such slot was known then from {MONDAY} to {MONDAY}" in before.stderr
     assert "no product is called 'NOSUCH'" in cli("product", "show", "NOSUCH").error
+
+
+def test_d6_reads_of_prices_say_what_reads_slots(cli: CommandLine, caller: Caller) -> None:
+    """A product is an instrument, so whoever asks for its price is not told that nobody knows it."""
+    instead = f"pricing-pipeline product availability {TOUR}"
+    assert f"{TOUR} has no prices. It has inventory: {instead}" in cli("price", "show", TOUR).stderr
+    assert f"It has inventory: {instead}" in cli("price", "history", TOUR, "--type", WEEK).stderr
+    shown = cli("instrument", "show", TOUR).stdout
+    assert (WEEK in shown, f"{WEEK} (none)" in shown) == (True, False)
+    missing = {
+        one["symbol"]: one["why"]["sentence"]
+        for one in caller.get("prices", symbols=f"{TOUR},NOSUCH")["missing"]
+    }
+    assert missing[TOUR] == f"{TOUR} is an instrument without prices; GET /v1/why tells of its data types"
+    assert missing["NOSUCH"] == "no instrument is called NOSUCH; watching it makes it known"
+    refusal = caller.refusal("GET", f"prices?symbols={TOUR}&data_type={WEEK}")
+    assert "GET /v1/products/SYMBOL/availability reads them" in refusal["detail"]
 
 
 def test_d4_a_zone_is_set_by_command(cli: CommandLine, core: Core, clock: Clock) -> None:

@@ -35,7 +35,7 @@ def show(symbol: Symbol, as_json: Json = False) -> None:
     """Show a product: its options, its categories, and its time zone.
 
     \b
-    Example: pricing-pipeline product show TOUR-1
+    Example: pricing-pipeline product show OCT-1001
     """
     from pricing_pipeline.cli import product
 
@@ -67,7 +67,7 @@ def availability(
     Missing and stale days are asked for. With --as-of, what was believed then.
 
     \b
-    Example: pricing-pipeline product availability TOUR-1 --from 2026-12-24 --pax 2 --sellable
+    Example: pricing-pipeline product availability OCT-1001 --from 2026-12-24 --pax 2 --sellable
     """
     from pricing_pipeline.cli import product
     from pricing_pipeline.cli.arguments import day, moment
@@ -98,7 +98,7 @@ def set_zone(
     `task retry`.
 
     \b
-    Example: pricing-pipeline product set-zone TOUR-1 Europe/London
+    Example: pricing-pipeline product set-zone OCT-1001 Europe/London
     """
     from pricing_pipeline.cli import product
 

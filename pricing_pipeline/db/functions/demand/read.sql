@@ -88,9 +88,11 @@ COMMENT ON FUNCTION pricing.prices_to_read(text[], text) IS
 
 CREATE OR REPLACE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT pg_catalog.format('no instrument%s is called %s; watching it makes it known', ' of ' || wanted_type, symbol)
+    SELECT CASE WHEN wanted_type IS NULL AND EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = describe_stranger.symbol)
+                THEN pg_catalog.format('%s is an instrument without prices; GET /v1/why tells of its data types', symbol)
+                ELSE pg_catalog.format('no instrument%s is called %s; watching it makes it known', ' of ' || wanted_type, symbol) END
 $$;
-COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS 'What the HTTP API says of a symbol that is no instrument, or none that the data type applies to.';
+COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS 'What the HTTP API says of a symbol that is no instrument, one without prices, or none that the data type applies to.';
 
 
 CREATE OR REPLACE FUNCTION pricing.read_prices(symbols text[], wanted_type text, user_id text) RETURNS text
