@@ -179,7 +179,7 @@ def _stored_spec(
         metadata={
             "dagster/table_name": shown(kind).table.format(kind.data_type),
             **_columns(shown(kind).stored_columns),
-            **page_link(page, "backfills"),
+            **page_link(page, "backfills" if kind.contents is Contents.PRICES else f"type-{kind.data_type}"),
             **code_links("refresh/refresher.py", "refresh/settling.py"),
         },
         tags={"strategy": kind.refresh_strategy},

@@ -4,15 +4,20 @@ Drains keep watched terminals fresh. A sync brings everything at once, in four c
 watched.
 """
 
+from collections.abc import Iterator
+from datetime import timedelta
+
 import dagster as dg
 
 from pricing_pipeline.commodities import etl
 from pricing_pipeline.commodities.etl import Step, SyncReport
+from pricing_pipeline.defs.checks import what_to_do
 from pricing_pipeline.defs.code_links import code_links
 from pricing_pipeline.defs.contents import SHOWN
 from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
-from pricing_pipeline.defs.ours import COMMODITY_LISTS, SYNC_JOB, provider_key
+from pricing_pipeline.defs.markdown import escaped
+from pricing_pipeline.defs.ours import COMMODITY_LISTS, SYNC_JOB, UNREAD_LISTS, provider_key
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.resources import PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -20,6 +25,10 @@ from pricing_pipeline.defs.tables import Metadata, named_table
 from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.errors import LockUnavailable
 from pricing_pipeline.providers.uex import Uex
+
+_ANCHOR = "a-list-of-commodities-could-not-be-read"
+_FRESHNESS = dg.FreshnessPolicy.time_window(warn_window=timedelta(hours=2), fail_window=timedelta(hours=4))
+"""Of a sync every hour, one may be missed."""
 
 
 def is_wanted(snapshot: RegistrySnapshot) -> bool:
@@ -43,11 +52,21 @@ def commodity_lists() -> dg.AssetsDefinition:
             **page_link(page_address(), f"provider-{Uex.name}"),
             **code_links("commodities/etl.py", "db/functions/commodities/etl.sql"),
         },
+        freshness_policy=_FRESHNESS,
+        check_specs=[
+            dg.AssetCheckSpec(
+                UNREAD_LISTS,
+                asset=COMMODITY_LISTS,
+                description=escaped(
+                    f"Every list could be read, with all its rows. What to do: docs/operations.md#{_ANCHOR}"
+                ),
+            )
+        ],
         op_tags=NO_RUN_RETRIES,
     )
     def lists(
         context: dg.AssetExecutionContext, database: PricingDatabase, providers: Providers
-    ) -> dg.MaterializeResult[None]:
+    ) -> Iterator[dg.MaterializeResult[None]]:
         with providers.clients() as clients:
             try:
                 report = etl.sync(database.engine, clients[Uex.name], run=context.run.run_id)
@@ -57,7 +76,7 @@ def commodity_lists() -> dg.AssetsDefinition:
             context.log.warning(_failures(report))
         if all(step.failure for step in report.steps):
             raise dg.Failure(_failures(report), allow_retries=False)
-        return dg.MaterializeResult(metadata=_metadata(report))
+        yield dg.MaterializeResult(metadata=_metadata(report), check_results=[_verdict(report)])
 
     return lists
 
@@ -65,6 +84,23 @@ def commodity_lists() -> dg.AssetsDefinition:
 def _failures(report: SyncReport) -> str:
     failed = [f"{step.name}: {step.failure}" for step in report.steps if step.failure]
     return f"{len(failed)} of {len(report.steps)} lists could not be read. {' '.join(failed)}"
+
+
+def _verdict(report: SyncReport) -> dg.AssetCheckResult:
+    """A list that could not be read shows, although the others are materialized."""
+    rejected = sum(step.rejected for step in report.steps)
+    sentence = f"All {len(report.steps)} lists were read."
+    if not report.is_complete:
+        sentence = _failures(report)
+    elif rejected:
+        sentence = f"{rejected} rows could not be read."
+    return dg.AssetCheckResult(
+        check_name=UNREAD_LISTS,
+        passed=report.is_complete and not rejected,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=escaped(sentence),
+        metadata={"what_to_do": what_to_do(_ANCHOR)},
+    )
 
 
 def _metadata(report: SyncReport) -> Metadata:

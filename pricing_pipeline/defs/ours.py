@@ -44,6 +44,8 @@ _PAGE = 100
 
 SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
 COMMODITY_LISTS = dg.AssetKey("commodity_lists")
+UNREAD_LISTS = "unread_lists"
+"""The check of COMMODITY_LISTS."""
 
 
 def provider_key(provider: str) -> dg.AssetKey:

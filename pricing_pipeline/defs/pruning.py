@@ -19,7 +19,7 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from sqlalchemy import Engine
 
 from pricing_pipeline.defs.checks import CHECKS
-from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, made_here
+from pricing_pipeline.defs.ours import COMMODITY_LISTS, DRAIN_TAG, UNREAD_LISTS, Ours, made_here
 from pricing_pipeline.defs.reports import asset_size, month_metadata
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -32,7 +32,7 @@ KEEP_FAILED_DRAINS = timedelta(days=7)
 KEEP_OTHERS = timedelta(days=90)
 """Backfills and all other runs that a person started."""
 KEEP_REPORTS = timedelta(hours=24)
-"""Runless reports about latest prices and sources, and Dagster's evaluations of freshness."""
+"""Runless reports about latest prices and sources, and Dagster's evaluations of freshness, also of lists."""
 KEEP_CHECKS = timedelta(days=30)
 """Results of checks: numbers, texts and plots each hour."""
 RUNS_AT_ONCE = 100
@@ -84,11 +84,11 @@ def prune_runs(instance: dg.DagsterInstance, ours: Ours, engine: Engine, now: da
 
 
 def prune_reports(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> int:
-    """Delete old runless events about our latest prices and sources, and old results of checks; returns how many."""
+    """Delete old runless events about what is ours, and old results of checks; returns how many."""
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return 0
-    keys = [key.to_string() for key in ours.latest | ours.sources]
+    keys = [key.to_string() for key in ours.latest | ours.sources | {COMMODITY_LISTS}]
     events = SqlEventLogStorageTable.c
     are_ours = sa.and_(events.run_id == RUNLESS_RUN_ID, events.asset_key.in_(keys))
     newest = (
@@ -113,7 +113,8 @@ def forget_moved(instance: dg.DagsterInstance, ours: Ours) -> None:
 def _old_checks(keys: list[str], now: datetime) -> sa.Delete:
     """Deletes results of checks older than KEEP_CHECKS, except the last of each. Deleting runs does not delete them."""
     checks = AssetCheckExecutionsTable.c
-    are_ours = sa.and_(checks.asset_key.in_(keys), checks.check_name.in_([check.name for check in CHECKS]))
+    names = [*(check.name for check in CHECKS), UNREAD_LISTS]
+    are_ours = sa.and_(checks.asset_key.in_(keys), checks.check_name.in_(names))
     newest = sa.select(sa.func.max(checks.id)).where(are_ours).group_by(checks.asset_key, checks.check_name)
     return sa.delete(AssetCheckExecutionsTable).where(
         are_ours, checks.create_timestamp < (now - KEEP_CHECKS).replace(tzinfo=None), checks.id.not_in(newest)

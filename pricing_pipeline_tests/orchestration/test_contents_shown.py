@@ -195,11 +195,35 @@ def test_c4_the_lists_of_commodities_are_an_asset_with_a_schedule(
     terminals = core.one("SELECT count(*) FROM pricing.terminals WHERE vanished_at IS NULL")
     assert lists["terminals"]["added"] == terminals > 0
     assert said(event)["calls"] == 4
+    (check,) = run.get_asset_check_evaluations()
+    assert (check.check_name, check.passed, check.description) == (
+        *("unread_lists", True, "All 4 lists were read."),
+    )
     assert (
         core.one(
             "SELECT count(*) FROM pricing.collector_call_log WHERE provider = 'uex' AND finished_at IS NOT NULL"
         )
         == 4
+    )
+
+
+def test_c4_a_list_that_could_not_be_read_fails_its_check(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    """The others are stored, so the run succeeds and the asset is materialized."""
+    sandbox.behave("html", provider="uex", path="terminals")
+    run = stage.definitions.resolve_job_def("sync_commodities").execute_in_process(instance=stage.instance)
+    assert run.success
+    (check,) = run.get_asset_check_evaluations()
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert (check.description or "").startswith("1 of 4 lists could not be read. terminals: ")
+    assert "could not be read" in str(check.metadata["what_to_do"].value)
+
+
+def test_g2_the_lists_are_late_when_two_syncs_in_a_row_are_missed(stage: Stage) -> None:
+    spec = stage.repository.asset_graph.get(dg.AssetKey("commodity_lists"))
+    assert spec.freshness_policy == dg.FreshnessPolicy.time_window(
+        fail_window=timedelta(hours=4), warn_window=timedelta(hours=2)
     )
 
 
