@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -90,9 +91,10 @@ def test_every_promised_command_is_there() -> None:
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_every_command_has_json_and_an_example_that_can_be_typed(
-    cli: CommandLine, path: tuple[str, ...]
+    path: tuple[str, ...], tmp_path: Path
 ) -> None:
-    said = cli(*path, "--help")
+    nowhere = "postgresql://nobody@127.0.0.1:9/pricing"
+    said = CommandLine(nowhere, nowhere, tmp_path / "home")(*path, "--help")
     assert said.exit_code == 0
     assert ("--json" in said.stdout) == (path != ("db", "psql")), "psql has formats of its own"
     (example,) = re.findall(r"^  Example: (pricing-pipeline .+)$", said.stdout, re.MULTILINE)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation
@@ -18,6 +19,11 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 def bars(symbol: str, adjustment: Adjustment = Adjustment.RAW) -> list[Observation]:
     """Thirteen years as they were recorded: raw, or divided by the splits that came later."""
+    return list(_bars(symbol, adjustment))
+
+
+@cache
+def _bars(symbol: str, adjustment: Adjustment) -> tuple[Observation, ...]:
     found = []
     for bar in recorded_bars()[symbol]:
         by = bar.split if adjustment is Adjustment.SPLITS else 1
@@ -26,7 +32,7 @@ def bars(symbol: str, adjustment: Adjustment = Adjustment.RAW) -> list[Observati
         close, open_, high, low = prices
         volume = Decimal(bar.volume * by)
         found.append(Observation(symbol, at, close, bar.close, "USD", open_, high, low, volume, adjustment))
-    return found
+    return tuple(found)
 
 
 def times(row: Observation, factor: Decimal) -> Observation:

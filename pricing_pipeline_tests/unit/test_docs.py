@@ -56,6 +56,7 @@ def transitions(diagram: str) -> set[tuple[str, str, str]]:
     return set(re.findall(r"^ +(\S+) --> (\S+): (.+)$", diagram, re.MULTILINE))
 
 
+@cache
 def function_bodies() -> dict[str, str]:
     parts = re.split(r"CREATE (?:OR REPLACE )?FUNCTION pricing\.(\w+)", FUNCTION_FILES)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
@@ -208,23 +209,26 @@ def test_the_duties_and_how_often_they_run_are_those_of_the_database() -> None:
 # ── Names ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def sql_names() -> set[str]:
+@cache
+def sql_names() -> frozenset[str]:
     made = re.findall(
         r"CREATE (?:OR REPLACE )?(?:FUNCTION|TABLE|SEQUENCE|VIEW|TRIGGER)(?: IF NOT EXISTS)? (?:pricing\.)?(\w+)",
         MIGRATIONS + FUNCTION_FILES,
     )
-    return {*made, "alembic_version"}
+    return frozenset({*made, "alembic_version"})
 
 
-def data_types() -> set[str]:
+@cache
+def data_types() -> frozenset[str]:
     """Those of the sample, and those that the pages themselves add."""
     sample = (PACKAGE / "sample/data_types.sql").read_text()
-    return set(re.findall(r"^    \('(\w+)', '", sample, re.MULTILINE)) | {
+    added = {
         words[3]
         for page in PAGES
         for words in commands(page)
         if words[1:3] == ["type", "add"] and len(words) > 3
     }
+    return frozenset(re.findall(r"^    \('(\w+)', '", sample, re.MULTILINE)) | added
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
