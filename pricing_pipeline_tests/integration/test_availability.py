@@ -86,9 +86,10 @@ def test_d6_a_slot_is_sellable_to_so_many(
     store(core, Product(TOUR, "Tour", None, (), (GROUP,)), data_type=PRODUCT)
     said = replace(slot(), offers=tuple(offers), **({"capacity": None} | slot_has))
     store(core, days(said))
-    takes = {pax for pax in range(1, 100) if read(core, pax=pax, sellable=True)[0].slots}
+    asked = {*range(1, 11), 50, 98, 99}
+    takes = {pax for pax in asked if read(core, pax=pax, sellable=True)[0].slots}
     fewest = 2 if offers and offers[0].minimum == 2 else 1
-    assert takes == set(range(fewest, most + 1))
+    assert takes == asked & set(range(fewest, most + 1))
     for pax in (1, 3, 4, 99):
         assert [one.sellable for one in read(core, pax=pax)[0].slots] == [pax in takes], (
             "it is told all the same"

@@ -21,7 +21,7 @@ DOWN = FailureKind.PROVIDER_DOWN
 @pytest.fixture(autouse=True)
 def lots_to_do(core: Core) -> None:
     core.lift_limits(batch_size=1)
-    core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(400)))
+    core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(120)))
 
 
 def settle(core: Core, call: Call, kind: FailureKind | None) -> None:

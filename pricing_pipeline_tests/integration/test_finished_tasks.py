@@ -13,6 +13,7 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -110,7 +111,9 @@ def test_b9_a_missing_leaf_keeps_no_task_from_finishing(core: Core, clock: Clock
     pauses=st.lists(st.integers(0, 90), min_size=1, max_size=8),
     missing=st.frozensets(st.integers(0, 7), max_size=3),
 )
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_b9_after_pruning_finished_tasks_are_at_most_fifteen_days_old(
     core: Core, clock: Clock, pauses: list[int], missing: frozenset[int]
 ) -> None:

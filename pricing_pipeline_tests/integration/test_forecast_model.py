@@ -18,6 +18,7 @@ from psycopg.rows import namedtuple_row
 
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support import quota_month
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.quota_month import MOST, Month
 
 MONTH = 720
@@ -36,7 +37,7 @@ rates = st.floats(0, 1e6, allow_subnormal=False)
     rate=st.floats(0, 5e4),
     quota=st.integers(1_000, 20_000_000),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_f2_what_leaves_and_what_is_sustained_is_as_in_the_model(
     connection: psycopg.Connection[Any], hours: list[int], rate: float, quota: int
 ) -> None:
@@ -69,7 +70,7 @@ def test_f2_what_leaves_and_what_is_sustained_is_as_in_the_model(
 
 
 @given(watched=rates, background=rates, most=rates)
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_f2_the_background_gives_way_first_and_neither_ever_past_the_limit(
     connection: psycopg.Connection[Any], watched: float, background: float, most: float
 ) -> None:
@@ -88,7 +89,7 @@ def test_f2_the_background_gives_way_first_and_neither_ever_past_the_limit(
 
 
 @given(before=st.floats(1, MOST), wanted=st.floats(1, MOST), elapsed=st.integers(0, 90_000))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_f2_a_factor_grows_slowly_and_shrinks_at_once(
     connection: psycopg.Connection[Any], before: float, wanted: float, elapsed: int
 ) -> None:

@@ -13,6 +13,7 @@ from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -113,7 +114,9 @@ def test_f3_a_call_of_which_nothing_could_be_stored_has_failed(core: Core) -> No
 
 
 @given(steps=st.lists(st.sampled_from(["fetch", "fail", "wait", "wait long", "prune"]), max_size=15))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_f3_every_price_names_exactly_one_call_that_is_known(
     core: Core, clock: Clock, steps: list[str]
 ) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy import text
 from pricing_pipeline.registry import calendars, plans
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.free_plan import charged, free_plan, symbols, why
 
 SUMMER_DAY = datetime(2026, 3, 10, tzinfo=UTC)
@@ -253,7 +254,9 @@ minutes = st.integers(0, 1440)
     units=st.integers(1, 2000),
     used=st.integers(0, 2000),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_a6_units_come_evenly_with_any_sessions(
     core: Core, clock: Clock, cuts: list[int], at: int, units: int, used: int
 ) -> None:

@@ -61,7 +61,7 @@ def test_b16_symbols_that_fail_again_and_again_open_no_breaker(world: Make) -> N
     there = world(20)
     there.poisoned = set(there.symbols[:12])
     there.pass_by(300, step=5)
-    for _ in range(120):
+    for _ in range(120 if is_thorough() else 60):
         there.pass_by(20, step=5)
         assert there.core.allowance().breaker == "closed"
 
