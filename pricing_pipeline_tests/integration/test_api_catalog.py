@@ -100,9 +100,9 @@ def test_f8_gaps_are_those_of_the_command(api: RunningApi, core: Core, cli: Comm
     assert answer["market_closed"] == said["market_closed"][DAILY]
 
 
-@pytest.mark.parametrize(
-    ("path", "command"),
-    [
+def test_the_catalog_is_what_the_commands_tell(core: Core, cli: CommandLine) -> None:
+    core.rows(f"UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = '{QUOTE}'")
+    for path, command in (
         ("types", ("type", "list")),
         ("types?retired=true", ("type", "list", "--retired")),
         (f"types/{DAILY}", ("type", "show", DAILY)),
@@ -111,16 +111,11 @@ def test_f8_gaps_are_those_of_the_command(api: RunningApi, core: Core, cli: Comm
         ("instruments?asset_class=fund", ("instrument", "list", "--asset-class", "fund")),
         ("instruments/AAPL", ("instrument", "show", "AAPL")),
         ("instruments/eur/usd", ("instrument", "show", "EUR/USD")),
-    ],
-)
-def test_the_catalog_is_what_the_commands_tell(
-    core: Core, cli: CommandLine, path: str, command: tuple[str, ...]
-) -> None:
-    core.rows(f"UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = '{QUOTE}'")
-    said = cli(*command, "--json").json
-    with running_api(core.engine, core.owner, settings=Settings(home=cli.home)) as api:
-        told = api.caller(Scope.READ).ask("GET", path).json()
-    assert has_all(told, said), (told, said)
+    ):
+        said = cli(*command, "--json").json
+        with running_api(core.engine, core.owner, settings=Settings(home=cli.home)) as api:
+            told = api.caller(Scope.READ).ask("GET", path).json()
+        assert has_all(told, said), (told, said)
 
 
 @pytest.mark.parametrize("is_sandbox", [True, False])

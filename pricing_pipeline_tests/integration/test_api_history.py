@@ -329,9 +329,9 @@ def test_f3_an_answer_that_the_client_has_is_not_sent_again(api: RunningApi, cor
         assert (new.status_code, new.headers["etag"] != tag) == (200, True)
 
 
-@pytest.mark.parametrize(
-    ("accept", "media"),
-    [
+def test_f3_the_client_chooses_the_format(api: RunningApi) -> None:
+    caller = api.caller(Scope.READ)
+    for accept, media in (
         (None, "application/json"),
         ("*/*", "application/json"),
         ("text/csv", "text/csv"),
@@ -342,18 +342,15 @@ def test_f3_an_answer_that_the_client_has_is_not_sent_again(api: RunningApi, cor
         ("text/html", None),
         ("application/json;q=0", None),
         ("text/csv;q=x", None),
-    ],
-)
-def test_f3_the_client_chooses_the_format(api: RunningApi, accept: str | None, media: str | None) -> None:
-    caller = api.caller(Scope.READ)
-    headers = {"Accept": accept} if accept is not None else {"Accept": ""}
-    if media is None:
-        problem = caller.refusal("GET", f"history/{DAILY}/AAPL", headers=headers)
-        assert (problem["status"], "text/csv" in problem["detail"]) == (406, True)
-    else:
-        answer = caller.ask("GET", f"history/{DAILY}/AAPL", headers=headers)
-        assert answer.headers["content-type"].partition(";")[0] == media
-        assert "Accept" in answer.headers["vary"]
+    ):
+        headers = {"Accept": accept} if accept is not None else {"Accept": ""}
+        if media is None:
+            problem = caller.refusal("GET", f"history/{DAILY}/AAPL", headers=headers)
+            assert (problem["status"], "text/csv" in problem["detail"]) == (406, True)
+        else:
+            answer = caller.ask("GET", f"history/{DAILY}/AAPL", headers=headers)
+            assert answer.headers["content-type"].partition(";")[0] == media
+            assert "Accept" in answer.headers["vary"]
 
 
 def test_f3_text_is_compressed_and_columns_are_not(api: RunningApi, core: Core) -> None:
@@ -387,35 +384,35 @@ def test_f3_days_that_are_left_out_are_the_last_thirty(api: RunningApi, core: Co
     assert caller.get(f"history/{DAILY}/AAPL", **{"from": "0001-01-01", "to": "9999-12-31"})["rows"] == []
 
 
-@pytest.mark.parametrize(
-    ("path", "params", "status", "words"),
-    [
-        ("nosuch/AAPL", {}, 404, "no active data type 'nosuch'"),
-        (f"{DAILY}/NOSUCH", {}, 404, "o equity instrument is called 'NOSUCH'"),
-        (f"{DAILY}/EUR/USD", {}, 404, "o equity instrument is called 'EUR/USD'"),
-        (f"{DAILY}/{'A' * 41}", {}, 422, "40 characters"),
-        (f"{DAILY}/AAPL%00", {}, 422, "NUL"),
-        (f"{DAILY}/AAPL", {"from": "2010-03-02", "to": "2010-03-01"}, 422, "upside down"),
-        (f"{DAILY}/AAPL", {"from": "2999-01-01"}, 422, "has not come yet"),
-        (f"{DAILY}/AAPL", {"from": "20100301"}, 422, "write a day like"),
-        (f"{DAILY}/AAPL", {"from": "1"}, 422, "write a day like"),
-        (f"{DAILY}/AAPL", {"to": "2010-02-30"}, 422, "to"),
-        (f"{DAILY}/AAPL", {"to": ""}, 422, "write a day like"),
-        (f"{DAILY}/AAPL", {"as_of": "2010-03-01"}, 422, "write a time like"),
-        (f"{DAILY}/AAPL", {"as_of": "1700000000"}, 422, "write a time like"),
-        (f"{DAILY}/AAPL", {"as_of": "2010-03-01T12:00:00"}, 422, "zone"),
-        (f"{DAILY}/AAPL", {"as_of": "2010-03-01T12:00:00 02:00"}, 422, "as_of"),
-        (f"{DAILY}/AAPL", {"as_of": "0001-01-01T00:00:00+14:00"}, 422, "as_of"),
-        (f"{DAILY}/AAPL", {"as_of": "9999-12-31T23:59:59-14:00"}, 422, "as_of"),
-        (f"{DAILY}/AAPL", {"adjust": "dividends"}, 422, "raw"),
-        (f"{DAILY}/AAPL", {"format": "xml"}, 422, "arrow"),
-    ],
-)
-def test_f3_bad_requests_are_refused_in_words(
-    api: RunningApi, path: str, params: dict[str, str], status: int, words: str
-) -> None:
-    problem = api.caller(Scope.READ).refusal("GET", f"history/{path}", params=params)
-    assert (problem["status"], words in problem["detail"]) == (status, True), problem
+REFUSED: list[tuple[str, dict[str, str], int, str]] = [
+    ("nosuch/AAPL", {}, 404, "no active data type 'nosuch'"),
+    (f"{DAILY}/NOSUCH", {}, 404, "o equity instrument is called 'NOSUCH'"),
+    (f"{DAILY}/EUR/USD", {}, 404, "o equity instrument is called 'EUR/USD'"),
+    (f"{DAILY}/{'A' * 41}", {}, 422, "40 characters"),
+    (f"{DAILY}/AAPL%00", {}, 422, "NUL"),
+    (f"{DAILY}/AAPL", {"from": "2010-03-02", "to": "2010-03-01"}, 422, "upside down"),
+    (f"{DAILY}/AAPL", {"from": "2999-01-01"}, 422, "has not come yet"),
+    (f"{DAILY}/AAPL", {"from": "20100301"}, 422, "write a day like"),
+    (f"{DAILY}/AAPL", {"from": "1"}, 422, "write a day like"),
+    (f"{DAILY}/AAPL", {"to": "2010-02-30"}, 422, "to"),
+    (f"{DAILY}/AAPL", {"to": ""}, 422, "write a day like"),
+    (f"{DAILY}/AAPL", {"as_of": "2010-03-01"}, 422, "write a time like"),
+    (f"{DAILY}/AAPL", {"as_of": "1700000000"}, 422, "write a time like"),
+    (f"{DAILY}/AAPL", {"as_of": "2010-03-01T12:00:00"}, 422, "zone"),
+    (f"{DAILY}/AAPL", {"as_of": "2010-03-01T12:00:00 02:00"}, 422, "as_of"),
+    (f"{DAILY}/AAPL", {"as_of": "0001-01-01T00:00:00+14:00"}, 422, "as_of"),
+    (f"{DAILY}/AAPL", {"as_of": "9999-12-31T23:59:59-14:00"}, 422, "as_of"),
+    (f"{DAILY}/AAPL", {"adjust": "dividends"}, 422, "raw"),
+    (f"{DAILY}/AAPL", {"format": "xml"}, 422, "arrow"),
+]
+"""Path and parameters; status and words of the refusal."""
+
+
+def test_f3_bad_requests_are_refused_in_words(api: RunningApi) -> None:
+    caller = api.caller(Scope.READ)
+    for path, params, status, words in REFUSED:
+        problem = caller.refusal("GET", f"history/{path}", params=params)
+        assert (problem["status"], words in problem["detail"]) == (status, True), (path, params, problem)
 
 
 def test_f3_a_number_too_long_for_arrow_is_refused_and_json_has_it(api: RunningApi, core: Core) -> None:

@@ -106,15 +106,12 @@ def test_e4_tasks_are_changed_together_or_not_at_all(operator: Caller, core: Cor
     assert core.task("AAPL").status == "pending"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_e4_what_names_no_tasks_is_refused(operator: Caller) -> None:
+    for body in (
         *({}, {"ids": []}, {"ids": [1], "all_failed": True}, {"ids": [0]}, {"ids": [2**63]}, {"ids": ["x"]}),
         *({"ids": [1], "data_type": QUOTE}, {"ids": [1], "force": True}, {"ids": list(range(1, 1002))}),
-    ],
-)
-def test_e4_what_names_no_tasks_is_refused(operator: Caller, body: object) -> None:
-    assert operator.refusal("POST", "tasks/retry", json=body)["status"] == 422
+    ):
+        assert operator.refusal("POST", "tasks/retry", json=body)["status"] == 422
 
 
 # Side effects
@@ -310,11 +307,17 @@ def test_b21_a_kind_of_alert_is_silenced_and_told_again(
         assert (problem["status"], "breaker_open" in problem["detail"]) == (404, True)
 
 
-@pytest.mark.parametrize("hours", [0, -1, 1e9, "x", None])
-def test_b21_a_silence_has_an_end(operator: Caller, core: Core, hours: object) -> None:
-    body = {"alert": "breaker_open", "hours": hours}
-    assert operator.refusal("POST", "alerts/silence", json=body)["status"] == 422
-    assert core.rows("SELECT FROM pricing.alert_silences") == []
+def test_b21_a_silence_has_an_end(operator: Caller, core: Core) -> None:
+    for hours in (
+        0,
+        -1,
+        1e9,
+        "x",
+        None,
+    ):
+        body = {"alert": "breaker_open", "hours": hours}
+        assert operator.refusal("POST", "alerts/silence", json=body)["status"] == 422
+        assert core.rows("SELECT FROM pricing.alert_silences") == []
 
 
 # Instruments
@@ -406,24 +409,21 @@ def test_g6_a_run_that_fails_before_it_has_planned_says_why(
     assert (problem["status"], problem["type"]) == (404, "urn:pricing-pipeline:unknown-run")
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
+def test_g6_a_backfill_that_makes_no_sense_starts_no_run(
+    with_dagster: RunningApi, dagster: FakeDagster
+) -> None:
+    operator = with_dagster.caller(Scope.OPERATE, Scope.READ)
+    for more, words in (
         ({"first_day": "2013-03-01"}, "upside down"),
         ({"data_type": QUOTE}, "no history"),
         ({"data_type": "nosuch"}, "nosuch"),
         ({"symbols": ["NOSUCH"]}, "NOSUCH"),
         ({"first_day": "0001-01-01", "last_day": "0001-01-02"}, "no history of"),
         ({"first_day": "9999-12-31", "last_day": None}, "no history of"),
-    ],
-)
-def test_g6_a_backfill_that_makes_no_sense_starts_no_run(
-    with_dagster: RunningApi, dagster: FakeDagster, more: dict[str, Any], words: str
-) -> None:
-    operator = with_dagster.caller(Scope.OPERATE, Scope.READ)
-    problem = operator.refusal("POST", "backfills", json={**WINTER, **more})
-    assert (problem["status"] in (404, 422), words in problem["detail"]) == (True, True), problem
-    assert dagster.launched == []
+    ):
+        problem = operator.refusal("POST", "backfills", json={**WINTER, **more})
+        assert (problem["status"] in (404, 422), words in problem["detail"]) == (True, True), problem
+        assert dagster.launched == []
 
 
 def test_g6_a_dagster_that_hangs_keeps_nobody_else_waiting(

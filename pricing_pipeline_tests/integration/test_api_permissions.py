@@ -148,9 +148,9 @@ def test_b7_no_other_method_does_anything(api: RunningApi, core: Core, method: s
     assert rows_of_bob(core) == before
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_b7_no_spelling_of_a_path_gets_round_the_token(api: RunningApi) -> None:
+    """Raw, because httpx would tidy the path."""
+    for path in (
         *(
             "/v1/subscriptions/",
             "//v1/subscriptions",
@@ -162,19 +162,16 @@ def test_b7_no_other_method_does_anything(api: RunningApi, core: Core, method: s
         *("/v1/./subscriptions", "/livez/../v1/subscriptions", "/v1/subscriptions%00", "/v1%2Fsubscriptions"),
         *("/v1/%73ubscriptions", "/v1/subscriptions?user=bob", "/v1/subscriptions%3Fuser=bob"),
         "/v1/subscriptions;user=bob",
-    ],
-)
-def test_b7_no_spelling_of_a_path_gets_round_the_token(api: RunningApi, path: str) -> None:
-    """Raw, because httpx would tidy the path."""
-    status, text = raw(api, f"GET {path} HTTP/1.1\r\nHost: {api.url.removeprefix('http://')}\r\n\r\n")
-    assert status in (401, 404), text
-    assert "AAPL" not in text
-    ann = api.caller(*Scope, user="ann").token
-    head = f"Host: {api.url.removeprefix('http://')}\r\nAuthorization: Bearer {ann}\r\n\r\n"
-    status, text = raw(api, f"GET {path} HTTP/1.1\r\n{head}")
-    assert status in (200, 403, 404), text
-    assert "bob" not in json.dumps(text) or status == 403
-    assert QUOTE not in text
+    ):
+        status, text = raw(api, f"GET {path} HTTP/1.1\r\nHost: {api.url.removeprefix('http://')}\r\n\r\n")
+        assert status in (401, 404), text
+        assert "AAPL" not in text
+        ann = api.caller(*Scope, user="ann").token
+        head = f"Host: {api.url.removeprefix('http://')}\r\nAuthorization: Bearer {ann}\r\n\r\n"
+        status, text = raw(api, f"GET {path} HTTP/1.1\r\n{head}")
+        assert status in (200, 403, 404), text
+        assert "bob" not in json.dumps(text) or status == 403
+        assert QUOTE not in text
 
 
 def raw(api: RunningApi, request: str) -> tuple[int, str]:

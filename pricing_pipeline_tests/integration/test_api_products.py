@@ -143,21 +143,16 @@ def test_d6_what_is_missing_is_asked_for(api: RunningApi, core: Core, user: str 
     assert found == {(PRODUCT, "TOUR-2"), (WEEK, "TOUR-2")}
 
 
-@pytest.mark.parametrize(
-    ("params", "status", "words"),
-    [
+def test_d6_what_availability_refuses(caller: Caller) -> None:
+    for params, status, words in (
         ({"from": "2031-03-04", "to": "2031-03-03"}, 422, "upside down"),
         ({"from": "2031-03-04", "to": "2033-03-03"}, 422, "more than 366 days"),
         ({"pax": "0"}, 422, "greater than or equal to 1"),
         ({"currency": "eur"}, 422, "currency"),
         ({"as_of": "yesterday"}, 422, "write a time like"),
-    ],
-)
-def test_d6_what_availability_refuses(
-    caller: Caller, params: dict[str, str], status: int, words: str
-) -> None:
-    problem = caller.refusal("GET", f"products/{TOUR}/availability", params=params)
-    assert (problem["status"], words in problem["detail"]) == (status, True), problem
+    ):
+        problem = caller.refusal("GET", f"products/{TOUR}/availability", params=params)
+        assert (problem["status"], words in problem["detail"]) == (status, True), problem
 
 
 # By command

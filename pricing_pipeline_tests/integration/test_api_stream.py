@@ -252,23 +252,18 @@ def test_b27_a_stream_whose_pair_was_forgotten_is_told_that_it_missed_something(
         assert tell(price) == ("price", "AAPL", "2.00", True)
 
 
-@pytest.mark.parametrize(
-    ("params", "status", "words"),
-    [
+def test_b27_a_stream_that_cannot_be_is_refused(ann: Caller) -> None:
+    for params, status, words in (
         ({"pairs": "AAPL"}, 422, "data_type:symbol"),
         ({"pairs": f"{QUOTE}:"}, 422, "data_type:symbol"),
         ({"pairs": "nosuch:AAPL"}, 404, "active data type of prices is called 'nosuch'"),
         ({"pairs": "company_profile:AAPL"}, 404, "those of documents are not streamed"),
         ({"pairs": f"{QUOTE}:BTC/USD"}, 422, "no symbol of"),
         ({"pairs": ",".join(f"{QUOTE}:S{i}" for i in range(1001))}, 422, "1001"),
-    ],
-)
-def test_b27_a_stream_that_cannot_be_is_refused(
-    ann: Caller, params: dict[str, str], status: int, words: str
-) -> None:
-    problem = ann.refusal("GET", "stream", params=params)
-    assert problem["status"] == status
-    assert words in problem["detail"]
+    ):
+        problem = ann.refusal("GET", "stream", params=params)
+        assert problem["status"] == status
+        assert words in problem["detail"]
 
 
 def test_b27_streams_need_both_scopes_and_a_user(api: RunningApi) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import uuid4
 
-import pytest
-
 import pricing_pipeline
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -130,9 +128,8 @@ def test_b1_a_type_on_demand_needs_three_words(cli: CommandLine) -> None:
     assert (kind["asset_class"], kind["strategy"], kind["schedule"]) == ("equity", "on-demand", None)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "code", "words"),
-    [
+def test_b2_what_the_registry_refuses_is_said_in_one_sentence(cli: CommandLine) -> None:
+    for name, options, code, words in (
         ("fx_rate", {}, 1, "'fx_rate' is not added: a data type of this name is there already"),
         ("Fx", {}, 1, "small letters"),
         ("new", {"--ttl": "0"}, 1, "a TTL is a whole number of minutes, at least 1"),
@@ -146,16 +143,12 @@ def test_b1_a_type_on_demand_needs_three_words(cli: CommandLine) -> None:
         ("new", {"--schedule": "0 0 31 4,6 *"}, 2, "a day that never comes"),
         ("new", {"--schedule": "0 0 30 2 1"}, 2, "a day that never comes"),
         ("new", {"--history-from": "then"}, 2, "--history-from"),
-    ],
-)
-def test_b2_what_the_registry_refuses_is_said_in_one_sentence(
-    cli: CommandLine, name: str, options: dict[str, str], code: int, words: str
-) -> None:
-    given = {"--fetcher": "quote", "--ttl": "1"} | options
-    said = cli("type", "add", name, *(word for pair in given.items() for word in pair))
-    assert said.exit_code == code
-    assert words in said.error
-    assert [kind["data_type"] for kind in cli("type", "list", "--json").json["data_types"]] == NAMES
+    ):
+        given = {"--fetcher": "quote", "--ttl": "1"} | options
+        said = cli("type", "add", name, *(word for pair in given.items() for word in pair))
+        assert said.exit_code == code
+        assert words in said.error
+        assert [kind["data_type"] for kind in cli("type", "list", "--json").json["data_types"]] == NAMES
 
 
 # db upgrade

@@ -166,9 +166,8 @@ def test_g6_b5_a_symbol_in_small_letters_is_its_instrument_also_when_nothing_is_
     assert "everything from 2013-01-10 to 2013-02-28 is stored already" in said.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
+def test_what_makes_no_sense_is_refused_before_anything_starts(cli: CommandLine, core: Core) -> None:
+    for arguments, code, words in (
         (["--type", "nope", *WINTER], 1, "no active data type 'nope'"),
         (["--type", QUOTE, *WINTER], 1, "equity_quote keeps no history"),
         (["--type", DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "upside down"),
@@ -187,16 +186,12 @@ def test_g6_b5_a_symbol_in_small_letters_is_its_instrument_also_when_nothing_is_
         (["--type", DAILY, *WINTER, "EUR/USD"], 1, "no equity instrument is called EUR/USD"),
         (["--type", DAILY, "--from", "spring"], 2, "--from 'spring' is not a day"),
         (["--type", DAILY], 2, "'--from'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_before_anything_starts(
-    cli: CommandLine, core: Core, arguments: list[str], code: int, words: str
-) -> None:
-    said = cli("backfill", "start", *arguments, "--json")
-    assert said.exit_code == code
-    assert words in said.error
-    assert core.tasks() == []
-    assert core.rows("SELECT FROM pricing.backfills") == []
+    ):
+        said = cli("backfill", "start", *arguments, "--json")
+        assert said.exit_code == code
+        assert words in said.error
+        assert core.tasks() == []
+        assert core.rows("SELECT FROM pricing.backfills") == []
 
 
 def test_a_sandbox_that_does_not_run_is_said_at_once(cli: CommandLine, core: Core) -> None:

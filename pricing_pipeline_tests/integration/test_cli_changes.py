@@ -54,9 +54,8 @@ def test_a_provider_is_switched_off_and_on(cli: CommandLine, core: Core) -> None
     assert core.claim_one().symbols == ["AAPL"]
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
+def test_what_no_provider_can_have_is_refused(cli: CommandLine, core: Core) -> None:
+    for words, code, sentence in (
         ([TWELVEDATA], 2, "say what changes"),
         (["nobody", "--active"], 1, "no provider is called 'nobody'"),
         ([TWELVEDATA, "--delay-ms", "-1"], 1, "a delay between requests is 0 to 3,600,000 milliseconds"),
@@ -65,16 +64,12 @@ def test_a_provider_is_switched_off_and_on(cli: CommandLine, core: Core) -> None
         ([TWELVEDATA, "--quota", "0"], 1, "a quota is at least one byte"),
         ([TWELVEDATA, "--quota", "much"], 2, "Write it like 40GB"),
         ([TWELVEDATA, "--quota", "9" * 30], 1, "a number is larger than the database can hold"),
-    ],
-)
-def test_what_no_provider_can_have_is_refused(
-    cli: CommandLine, core: Core, words: list[str], code: int, sentence: str
-) -> None:
-    before = core.rows("SELECT * FROM pricing.data_collectors ORDER BY 1")
-    said = cli("provider", "change", *words)
-    assert said.exit_code == code
-    assert sentence in said.error
-    assert core.rows("SELECT * FROM pricing.data_collectors ORDER BY 1") == before
+    ):
+        before = core.rows("SELECT * FROM pricing.data_collectors ORDER BY 1")
+        said = cli("provider", "change", *words)
+        assert said.exit_code == code
+        assert sentence in said.error
+        assert core.rows("SELECT * FROM pricing.data_collectors ORDER BY 1") == before
 
 
 @pytest.mark.parametrize(
@@ -140,9 +135,8 @@ def test_the_bounds_count_for_the_next_answer(cli: CommandLine, core: Core) -> N
     assert [tuple(row) for row in quarantined] == [("AAPL", "bounds")]
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
+def test_what_no_instrument_can_be_is_refused(cli: CommandLine, core: Core) -> None:
+    for words, code, sentence in (
         (["AAPL"], 2, "say what changes"),
         (["NOPE", "--currency", "USD"], 1, "no instrument is called NOPE. Nothing has changed."),
         (["AAPL", "--asset-class", "fx", "--scale", "2"], 1, "no fx instrument is called AAPL"),
@@ -161,17 +155,13 @@ def test_the_bounds_count_for_the_next_answer(cli: CommandLine, core: Core) -> N
         (["AAPL", "--type", QUOTE, "--lowest", "3", "--highest", "2"], 1, "the lowest price is not above"),
         (["AAPL", "--type", QUOTE, "--lowest", "3", "--as-type"], 2, "leave out those that you give"),
         (["AAPL", "--type", QUOTE, "--trust-jumps-until", "soon"], 2, "'soon' is not a time"),
-    ],
-)
-def test_what_no_instrument_can_be_is_refused(
-    cli: CommandLine, core: Core, words: list[str], code: int, sentence: str
-) -> None:
-    before = core.rows("SELECT * FROM pricing.instruments ORDER BY 1, 2")
-    said = cli("instrument", "change", *words)
-    assert said.exit_code == code
-    assert sentence in said.error
-    assert core.rows("SELECT * FROM pricing.instruments ORDER BY 1, 2") == before
-    assert core.rows("SELECT FROM pricing.plausibility_bounds") == []
+    ):
+        before = core.rows("SELECT * FROM pricing.instruments ORDER BY 1, 2")
+        said = cli("instrument", "change", *words)
+        assert said.exit_code == code
+        assert sentence in said.error
+        assert core.rows("SELECT * FROM pricing.instruments ORDER BY 1, 2") == before
+        assert core.rows("SELECT FROM pricing.plausibility_bounds") == []
 
 
 def test_a_symbol_of_several_classes_is_changed_in_the_one_that_is_named(
@@ -252,9 +242,8 @@ def test_the_size_of_a_call_for_a_span_is_changed_and_shown(cli: CommandLine, co
     assert row.days is None
 
 
-@pytest.mark.parametrize(
-    ("option", "size", "code", "sentence"),
-    [
+def test_a_size_that_no_call_can_have_is_refused(cli: CommandLine, core: Core) -> None:
+    for option, size, code, sentence in (
         ("--batch-from", "quote=101", 1, "batch_from is at most batch_size"),
         ("--batch-from", "quote=0", 1, "at least one symbol shares a call"),
         ("--batch-from", "quote=any", 2, "--batch-from quote 'any' is not a whole number"),
@@ -274,16 +263,12 @@ def test_the_size_of_a_call_for_a_span_is_changed_and_shown(cli: CommandLine, co
         ),
         ("--window-days", "daily_bars=0", 1, "a call asks for at least one day"),
         ("--window-days", "nav=30", 1, "twelvedata cannot be asked for 'nav'"),
-    ],
-)
-def test_a_size_that_no_call_can_have_is_refused(
-    cli: CommandLine, core: Core, option: str, size: str, code: int, sentence: str
-) -> None:
-    before = core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2")
-    said = cli("provider", "change", TWELVEDATA, option, size)
-    assert said.exit_code == code
-    assert sentence in said.error
-    assert core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2") == before
+    ):
+        before = core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2")
+        said = cli("provider", "change", TWELVEDATA, option, size)
+        assert said.exit_code == code
+        assert sentence in said.error
+        assert core.rows("SELECT * FROM pricing.provider_capabilities ORDER BY 1, 2") == before
 
 
 @pytest.mark.parametrize(
@@ -414,9 +399,8 @@ def test_a_data_type_is_changed(cli: CommandLine, core: Core) -> None:
     assert cli("type", "change", QUOTE, "--schedule", "none", "--json").json["after"]["schedule"] is None
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
+def test_what_no_data_type_can_have_is_refused(cli: CommandLine, core: Core) -> None:
+    for words, code, sentence in (
         ([QUOTE], 2, "say what changes"),
         (["nothing", "--owner", "a@b.de"], 1, "no data type is called 'nothing'"),
         ([DAILY, "--thin-after", "30"], 1, "only types of quotes are thinned"),
@@ -426,17 +410,13 @@ def test_a_data_type_is_changed(cli: CommandLine, core: Core) -> None:
         ([QUOTE, "--owner", "me"], 1, "an owner is"),
         ([QUOTE, "--lowest", "5", "--highest", "4"], 1, "the lowest price is not above the highest"),
         ([QUOTE, "--owner", "a@b.de", "--highest", "-1"], 1, "the highest price is above 0"),
-    ],
-)
-def test_what_no_data_type_can_have_is_refused(
-    cli: CommandLine, core: Core, words: list[str], code: int, sentence: str
-) -> None:
-    before = core.rows("SELECT * FROM pricing.data_type_registry ORDER BY 1")
-    said = cli("type", "change", *words)
-    assert said.exit_code == code
-    assert sentence in said.error
-    assert core.rows("SELECT * FROM pricing.data_type_registry ORDER BY 1") == before
-    assert core.rows("SELECT * FROM pricing.plausibility_bounds") == []
+    ):
+        before = core.rows("SELECT * FROM pricing.data_type_registry ORDER BY 1")
+        said = cli("type", "change", *words)
+        assert said.exit_code == code
+        assert sentence in said.error
+        assert core.rows("SELECT * FROM pricing.data_type_registry ORDER BY 1") == before
+        assert core.rows("SELECT * FROM pricing.plausibility_bounds") == []
 
 
 def test_prices_of_a_whole_type_are_bounded(cli: CommandLine, core: Core) -> None:

@@ -96,9 +96,8 @@ def test_instruments_are_added_from_a_table_all_or_none(cli: CommandLine, core: 
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'NVDA'") == 1
 
 
-@pytest.mark.parametrize(
-    ("table", "code", "sentence"),
-    [
+def test_a_table_that_makes_no_sense_is_refused_in_words(cli: CommandLine, core: Core) -> None:
+    for table, code, sentence in (
         ("ticker\nA\n", 2, "the column 'ticker', which means nothing here"),
         ("asset_class\nequity\n", 2, "no column 'symbol'"),
         ("symbol\nTSLA\n", 2, "line 2 of - has no asset_class"),
@@ -119,15 +118,11 @@ def test_instruments_are_added_from_a_table_all_or_none(cli: CommandLine, core: 
             1,
             "a currency has three to five capital letters",
         ),
-    ],
-)
-def test_a_table_that_makes_no_sense_is_refused_in_words(
-    cli: CommandLine, core: Core, table: str, code: int, sentence: str
-) -> None:
-    said = cli("instrument", "add", "--csv", "-", stdin=table)
-    assert said.exit_code == code
-    assert sentence in said.error
-    assert core.rows("SELECT FROM pricing.instruments WHERE symbol = 'TSLA'") == []
+    ):
+        said = cli("instrument", "add", "--csv", "-", stdin=table)
+        assert said.exit_code == code
+        assert sentence in said.error
+        assert core.rows("SELECT FROM pricing.instruments WHERE symbol = 'TSLA'") == []
 
 
 def test_a_backfill_is_shown_with_what_it_waits_for(cli: CommandLine, core: Core) -> None:

@@ -108,9 +108,8 @@ def test_e4_tasks_are_cancelled_by_their_ids(cli: CommandLine, core: Core) -> No
     assert (again.exit_code, again.stdout) == (0, f"task {ids[0]}: nothing to do: it has finished already.\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
+def test_what_makes_no_sense_is_said_in_one_sentence(cli: CommandLine) -> None:
+    for arguments, code, words in (
         (["show", "4711"], 1, "there is no task 4711"),
         (["show", "AAPL"], 2, "valid int"),
         (["retry"], 2, "give --all-failed; not both"),
@@ -125,14 +124,10 @@ def test_e4_tasks_are_cancelled_by_their_ids(cli: CommandLine, core: Core) -> No
         ),
         (["cancel"], 2, "Missing argument 'ID'"),
         (["cancel", "0"], 2, "Input should be greater than or equal to 1"),
-    ],
-)
-def test_what_makes_no_sense_is_said_in_one_sentence(
-    cli: CommandLine, arguments: list[str], code: int, words: str
-) -> None:
-    said = cli("task", *arguments)
-    assert said.exit_code == code
-    assert words in said.error
+    ):
+        said = cli("task", *arguments)
+        assert said.exit_code == code
+        assert words in said.error
 
 
 def test_a_task_nobody_knows_is_told_and_the_exit_code_says_so(cli: CommandLine, core: Core) -> None:

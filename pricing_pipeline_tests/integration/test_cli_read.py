@@ -224,9 +224,8 @@ def test_history_is_drawn(cli: CommandLine, core: Core) -> None:
     assert any("█" in line for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
+def test_what_makes_no_sense_is_said_in_one_sentence(cli: CommandLine) -> None:
+    for arguments, code, words in (
         (["AAPL", "--type", DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "upside down"),
         (["AAPL", "--type", DAILY, "--from", "2990-01"], 1, "2990-01-01 has not come yet"),
         (["AAPL", "--type", "nope"], 1, "no active data type 'nope'; there are: equity_daily, "),
@@ -237,14 +236,10 @@ def test_history_is_drawn(cli: CommandLine, core: Core) -> None:
         (["AAPL", "--type", DAILY, "--to", "2013-13"], 2, "--to '2013-13' is not a day"),
         (["AAPL", "--type", DAILY, "--plot", "--json"], 2, "--plot"),
         (["AAPL"], 2, "'--type'"),
-    ],
-)
-def test_what_makes_no_sense_is_said_in_one_sentence(
-    cli: CommandLine, arguments: list[str], code: int, words: str
-) -> None:
-    said = cli("price", "history", *arguments)
-    assert said.exit_code == code
-    assert words in said.error
+    ):
+        said = cli("price", "history", *arguments)
+        assert said.exit_code == code
+        assert words in said.error
 
 
 def test_nothing_stored_is_no_error_and_names_the_command_that_fetches(cli: CommandLine) -> None:
@@ -316,18 +311,13 @@ def test_a10_a_missing_document_is_asked_for(cli: CommandLine, core: Core, profi
     assert "on its way" in cli("document", "show", "AAPL", "--type", profiles).stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
+def test_what_document_cannot_read(cli: CommandLine, profiles: str) -> None:
+    for arguments, code, words in (
         (["AAPL", "--type", QUOTE], 1, "Types of documents are: company_earnings, company_profile"),
         (["AAPL", "--type", "nonsense"], 1, "no active data type"),
         (["WHO", "--type", "company_profile"], 1, "no equity instrument is called WHO"),
         (["AAPL", "--type", "company_profile", "--as-of", "noon"], 2, "is not a time"),
-    ],
-)
-def test_what_document_cannot_read(
-    cli: CommandLine, profiles: str, arguments: list[str], code: int, words: str
-) -> None:
-    said = cli("document", "show", *arguments)
-    assert said.exit_code == code
-    assert words in " ".join(said.stderr.split())
+    ):
+        said = cli("document", "show", *arguments)
+        assert said.exit_code == code
+        assert words in " ".join(said.stderr.split())

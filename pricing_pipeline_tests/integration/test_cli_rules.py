@@ -26,22 +26,17 @@ def test_ttls_are_changed_one_at_a_time_or_both(cli: CommandLine, core: Core) ->
     assert tuple(row) == (15, 720)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
+def test_what_is_no_ttl_or_no_type_is_refused(cli: CommandLine, core: Core) -> None:
+    for words, code, sentence in (
         (["set-ttl", QUOTE, "--ttl", "0"], 1, "a TTL is a whole number of minutes, at least 1"),
         (["set-ttl", QUOTE], 2, "give --ttl, --background-ttl, or both"),
         (["set-ttl", "nope", "--ttl", "5"], 1, "no data type is called 'nope'"),
         (["retire", "nope"], 1, "no data type is called 'nope'"),
         (["show", "nope"], 1, "no data type is called 'nope'"),
-    ],
-)
-def test_what_is_no_ttl_or_no_type_is_refused(
-    cli: CommandLine, core: Core, words: list[str], code: int, sentence: str
-) -> None:
-    said = cli("type", *words)
-    assert said.exit_code == code
-    assert sentence in said.error
+    ):
+        said = cli("type", *words)
+        assert said.exit_code == code
+        assert sentence in said.error
 
 
 def test_b3_symbols_have_a_ttl_of_their_own_until_they_go_by_their_types(
@@ -148,26 +143,21 @@ def test_a_limit_is_set_and_removed(cli: CommandLine, core: Core) -> None:
     assert allowance.units_limit is not None
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
+def test_what_is_no_limit_is_refused_in_words(cli: CommandLine, core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.provider_keys (provider, key_name) VALUES ('twelvedata', 'default') ON CONFLICT DO NOTHING"
+    )
+    for words, code, sentence in (
         ([TWELVEDATA, "minute", "0"], 1, "a limit is a whole number of units, at least 1"),
         ([TWELVEDATA, "minute", "8", "--key", "nobody"], 1, "the provider has no key of this name"),
         ([TWELVEDATA, "hour", "8", "--key", "default"], 1, "the provider has no limit of this name"),
         ([TWELVEDATA, "hour", "8", "--seconds", "0"], 1, "the window of a limit is longer than 0 seconds"),
         (["nobody", "minute", "8"], 1, "no provider is called 'nobody'"),
         ([TWELVEDATA, "minute", "8", "--seconds", "60", "--day", "UTC"], 2, "give either --seconds or --day"),
-    ],
-)
-def test_what_is_no_limit_is_refused_in_words(
-    cli: CommandLine, core: Core, words: list[str], code: int, sentence: str
-) -> None:
-    core.rows(
-        "INSERT INTO pricing.provider_keys (provider, key_name) VALUES ('twelvedata', 'default') ON CONFLICT DO NOTHING"
-    )
-    said = cli("limit", "set", *words)
-    assert said.exit_code == code
-    assert sentence in said.error
+    ):
+        said = cli("limit", "set", *words)
+        assert said.exit_code == code
+        assert sentence in said.error
 
 
 def test_providers_are_listed_and_shown(cli: CommandLine, core: Core) -> None:

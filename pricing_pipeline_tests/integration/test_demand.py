@@ -154,10 +154,18 @@ def test_b5_an_unknown_or_retired_type_is_refused_by_name(
     assert core.rows("SELECT FROM pricing.active_subscriptions") == []
 
 
-@pytest.mark.parametrize("symbol", ["", "'; DROP TABLE x", "A B", "Ä", "A" * 41, "-A", "A\n"])
-def test_b5_a_symbol_no_provider_could_know_is_refused(core: Core, symbol: str) -> None:
-    with pytest.raises(DBAPIError, match=r"is no symbol|at most 40 characters"):
-        core.heartbeat("ann", (QUOTE, symbol))
+def test_b5_a_symbol_no_provider_could_know_is_refused(core: Core) -> None:
+    for symbol in (
+        "",
+        "'; DROP TABLE x",
+        "A B",
+        "Ä",
+        "A" * 41,
+        "-A",
+        "A\n",
+    ):
+        with pytest.raises(DBAPIError, match=r"is no symbol|at most 40 characters"):
+            core.heartbeat("ann", (QUOTE, symbol))
 
 
 def test_b5_users_see_to_their_own_subscriptions_only(core: Core) -> None:

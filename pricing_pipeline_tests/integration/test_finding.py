@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 
-import pytest
 from sqlalchemy import text
 
 from pricing_pipeline.domain.answers import FailureKind
@@ -133,9 +132,10 @@ def test_each_provider_with_a_search_is_asked_by_name_or_by_the_route_of_a_type(
     assert found("S", "--limit", "1")[1] == ["equity S"]
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
+def test_what_cannot_be_searched_or_added_is_refused(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    for words, code, sentence in (
         (["vod", "--provider", "yahoo"], 1, "yahoo has no search; twelvedata, fmp, mfapi have one"),
         (["vod", "--provider", "nobody"], 1, "no provider is called 'nobody'"),
         (["vod", "--type", "nothing"], 1, "no data type is called 'nothing'"),
@@ -148,15 +148,11 @@ def test_each_provider_with_a_search_is_asked_by_name_or_by_the_route_of_a_type(
         (["vod", "--add", "1,9", "--json"], 1, "9 is no number of this search, which has found 2"),
         ([" "], 2, "name what to search for"),
         (["x" * 101], 2, "in at most 100 characters"),
-    ],
-)
-def test_what_cannot_be_searched_or_added_is_refused(
-    cli: CommandLine, core: Core, sandbox: RunningSandbox, words: list[str], code: int, sentence: str
-) -> None:
-    before = core.one("SELECT count(*) FROM pricing.instruments")
-    said = cli("instrument", "find", *words, sandbox_url=sandbox.url)
-    assert (said.exit_code, sentence in said.error) == (code, True), said
-    assert core.one("SELECT count(*) FROM pricing.instruments") == before
+    ):
+        before = core.one("SELECT count(*) FROM pricing.instruments")
+        said = cli("instrument", "find", *words, sandbox_url=sandbox.url)
+        assert (said.exit_code, sentence in said.error) == (code, True), said
+        assert core.one("SELECT count(*) FROM pricing.instruments") == before
 
 
 def test_nothing_found_is_said(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:

@@ -151,28 +151,29 @@ def fallen(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any
     return {what: (was, after.get(what)) for what, was in before.items() if after.get(what, -1) < was}
 
 
-@pytest.mark.parametrize("table", LEDGERS)
-def test_b10_a_worker_only_reads_a_ledger(used: Core, worker: Session, table: str) -> None:
-    (column,) = worker.execute(
-        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 LIMIT 1",
-        [f"pricing.{table}"],
-    ).fetchone() or ("",)
-    worker.execute(f"SELECT * FROM pricing.{table}")
+def test_b10_a_worker_only_reads_ledgers(used: Core, worker: Session) -> None:
     before = used.rows(FINGERPRINT)
-    for statement in (
-        f"INSERT INTO pricing.{table} DEFAULT VALUES",
-        f"INSERT INTO pricing.{table} SELECT * FROM pricing.{table} ON CONFLICT DO NOTHING",
-        f"UPDATE pricing.{table} SET {column} = {column}",
-        f"DELETE FROM pricing.{table}",
-        f"TRUNCATE pricing.{table} CASCADE",
-        f"MERGE INTO pricing.{table} t USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE",
-        f"COPY pricing.{table} FROM STDIN",
-        f"SELECT * FROM pricing.{table} FOR UPDATE",
-        f"CREATE RULE mine AS ON INSERT TO pricing.{table} DO INSTEAD NOTHING",
-        f"CREATE TRIGGER mine BEFORE INSERT ON pricing.{table} EXECUTE FUNCTION suppress_redundant_updates_trigger()",
-    ):
-        with pytest.raises(errors.InsufficientPrivilege):
-            worker.execute(statement)
+    for table in LEDGERS:
+        (column,) = worker.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 LIMIT 1",
+            [f"pricing.{table}"],
+        ).fetchone() or ("",)
+        worker.execute(f"SELECT * FROM pricing.{table}")
+        for statement in (
+            f"INSERT INTO pricing.{table} DEFAULT VALUES",
+            f"INSERT INTO pricing.{table} SELECT * FROM pricing.{table} ON CONFLICT DO NOTHING",
+            f"UPDATE pricing.{table} SET {column} = {column}",
+            f"DELETE FROM pricing.{table}",
+            f"TRUNCATE pricing.{table} CASCADE",
+            f"MERGE INTO pricing.{table} t USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE",
+            f"COPY pricing.{table} FROM STDIN",
+            f"SELECT * FROM pricing.{table} FOR UPDATE",
+            f"CREATE RULE mine AS ON INSERT TO pricing.{table} DO INSTEAD NOTHING",
+            f"CREATE TRIGGER mine BEFORE INSERT ON pricing.{table}"
+            " EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege):
+                worker.execute(statement)
     assert used.rows(FINGERPRINT) == before
 
 
@@ -197,27 +198,27 @@ def test_b12_an_answer_takes_bytes_that_an_answer_can_take(
     assert worker.execute("SELECT pricing.settle_call(%s, 'ok', 200, 0)", [open_call]).fetchone() == (True,)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "SELECT pricing.count_units('twelvedata', pricing.clock() + interval '1 day')",
-        "SELECT pricing.count_units('twelvedata', '2000-01-01')",
-        "SELECT pricing.move_calls(pricing.clock(), interval '1 hour')",
-        "SELECT pricing.move_providers(pricing.clock(), interval '-1 hour')",
-        "SELECT pricing.move_times(pricing.clock(), interval '1 hour')",
-        "SELECT pricing.note_step(pricing.clock(), '2100-01-01', interval '70 years')",
-        "SELECT pricing.note_duty('prune', NULL, NULL, '2000-01-01')",
-        "SELECT pricing.note_duty('follow_clock', '2000-01-01', NULL, '2100-01-01')",
-        "SELECT pricing.learn_size(c, '2000-01-01') FROM pricing.collector_call_log c WHERE c.wire_bytes > 0",
-        "SELECT pricing.open_breaker('twelvedata', 'x')",
-        "SELECT pricing.lose_probe('twelvedata', 1)",
-        "SELECT pricing.heed_units_left('twelvedata', 'default', 1, '2100-01-01')",
-    ],
-)
-def test_b10_what_is_given_a_time_is_not_for_a_worker(used: Core, worker: Session, statement: str) -> None:
+GIVEN_A_TIME = [
+    "SELECT pricing.count_units('twelvedata', pricing.clock() + interval '1 day')",
+    "SELECT pricing.count_units('twelvedata', '2000-01-01')",
+    "SELECT pricing.move_calls(pricing.clock(), interval '1 hour')",
+    "SELECT pricing.move_providers(pricing.clock(), interval '-1 hour')",
+    "SELECT pricing.move_times(pricing.clock(), interval '1 hour')",
+    "SELECT pricing.note_step(pricing.clock(), '2100-01-01', interval '70 years')",
+    "SELECT pricing.note_duty('prune', NULL, NULL, '2000-01-01')",
+    "SELECT pricing.note_duty('follow_clock', '2000-01-01', NULL, '2100-01-01')",
+    "SELECT pricing.learn_size(c, '2000-01-01') FROM pricing.collector_call_log c WHERE c.wire_bytes > 0",
+    "SELECT pricing.open_breaker('twelvedata', 'x')",
+    "SELECT pricing.lose_probe('twelvedata', 1)",
+    "SELECT pricing.heed_units_left('twelvedata', 'default', 1, '2100-01-01')",
+]
+
+
+def test_b10_what_is_given_a_time_is_not_for_a_worker(used: Core, worker: Session) -> None:
     before = used.rows(FINGERPRINT)
-    with pytest.raises(errors.InsufficientPrivilege):
-        worker.execute(statement)
+    for statement in GIVEN_A_TIME:
+        with pytest.raises(errors.InsufficientPrivilege):
+            worker.execute(statement)
     assert used.rows(FINGERPRINT) == before
 
 

@@ -55,9 +55,8 @@ def test_e2_a_type_of_ones_own_lives_from_add_to_remove(core: Core, cli: Command
     assert "no operation type is called 'sheet_row'" in cli("operation-type", "show", "sheet_row").error
 
 
-@pytest.mark.parametrize(
-    ("command", "sentence"),
-    [
+def test_e2_a_command_that_cannot_be_done_says_why(core: Core, cli: CommandLine) -> None:
+    for command, sentence in (
         (["add", "webhook"], "an operation type 'webhook' is there already"),
         (["add", "9lives"], "an operation type's name has 1 to 48 small letters"),
         (["add", "post", "--field", "price"], "--field 'price' is not a field. Write it like price=string"),
@@ -72,14 +71,10 @@ def test_e2_a_type_of_ones_own_lives_from_add_to_remove(core: Core, cli: Command
         (["change", "webhook", "--field", "to=url"], "webhook is built in: its fields stay"),
         (["remove", "webhook"], "webhook is not removed: it is built in"),
         (["remove", "log"], "log is not removed: it is built in"),
-    ],
-)
-def test_e2_a_command_that_cannot_be_done_says_why(
-    core: Core, cli: CommandLine, command: list[str], sentence: str
-) -> None:
-    before = core.rows("SELECT t.* FROM pricing.operation_types t ORDER BY 1")
-    assert sentence in cli("operation-type", *command).error
-    assert core.rows("SELECT t.* FROM pricing.operation_types t ORDER BY 1") == before
+    ):
+        before = core.rows("SELECT t.* FROM pricing.operation_types t ORDER BY 1")
+        assert sentence in cli("operation-type", *command).error
+        assert core.rows("SELECT t.* FROM pricing.operation_types t ORDER BY 1") == before
 
 
 def test_e2_the_limits_of_built_in_types_can_be_changed(core: Core, cli: CommandLine) -> None:

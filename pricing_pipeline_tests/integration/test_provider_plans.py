@@ -251,21 +251,16 @@ def test_a6_a_key_of_the_environment_is_told_of(core: Core, cli: CommandLine) ->
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_a6_what_is_no_plan_is_refused(core: Core, cli: CommandLine) -> None:
+    for words, sentence in (
         ((TWELVEDATA,), "has several plans. Say one of: --plan free (Basic, the free plan), --plan custom"),
         ((TWELVEDATA, "--plan", "gold"), "has no plan 'gold'. Say one of: --plan free"),
         ((TWELVEDATA, "--plan", "custom"), "needs --minute UNITS"),
         (("nobody", "--plan", "free"), "no provider is called 'nobody'"),
-    ],
-)
-def test_a6_what_is_no_plan_is_refused(
-    core: Core, cli: CommandLine, words: tuple[str, ...], sentence: str
-) -> None:
-    before = settings(core)
-    assert sentence in use(cli, *words, stdin=KEY).error
-    assert settings(core) == before
+    ):
+        before = settings(core)
+        assert sentence in use(cli, *words, stdin=KEY).error
+        assert settings(core) == before
 
 
 def test_a6_with_the_sandbox_no_key_is_asked_for(core: Core, cli: CommandLine) -> None:

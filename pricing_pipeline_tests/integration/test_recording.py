@@ -364,22 +364,19 @@ def test_a_folder_that_cannot_be_written_is_told_before_anybody_is_asked(
     assert service.calls() == []
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_a6_what_cannot_be_asked_is_refused_before_any_call(
+    cli: CommandLine, core: Core, service: RunningSandbox, folder: Path
+) -> None:
+    for words, sentence in (
         (("nobody", "AAPL", "--type", QUOTE), "no provider is called 'nobody'"),
         ((TWELVEDATA, "AAPL", "--type", "no_type"), "there is no data type 'no_type'"),
         ((TWELVEDATA, "118632", "--type", "mf_nav"), "twelvedata cannot be asked for mf_nav"),
         (("yahoo", "AAPL", "IBM", "--type", DAILY), "takes 1 symbol, and 2 are named"),
         (("mfapi", "1", "2", "--type", "mf_nav"), "takes 1 symbol, and 2 are named"),
         (("yahoo", "../x", "--type", QUOTE), "yahoo has no symbols spelled like '../x'"),
-    ],
-)
-def test_a6_what_cannot_be_asked_is_refused_before_any_call(
-    cli: CommandLine, core: Core, service: RunningSandbox, folder: Path, words: tuple[str, ...], sentence: str
-) -> None:
-    assert sentence in record(cli, folder, *words).error
-    assert (core.one(CALLS), service.calls(), folder.exists()) == (0, [], False)
+    ):
+        assert sentence in record(cli, folder, *words).error
+        assert (core.one(CALLS), service.calls(), folder.exists()) == (0, [], False)
 
 
 def test_a6_without_a_key_nobody_is_asked(cli: CommandLine, service: RunningSandbox, folder: Path) -> None:

@@ -211,9 +211,10 @@ def test_show_tells_each_spelling_and_who_has_given_it(core: Core, cli: CommandL
     assert core.rows("TABLE pricing.provider_symbols") == []
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
+def test_what_is_no_spelling_is_refused(core: Core, cli: CommandLine) -> None:
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in ("AAPL", "BRK.B", "IBM")))
+    cli("instrument", "spell", "IBM", "--at", "yahoo", "--as", "I-B-M")
+    for words, code, sentence in (
         (["BRK.B", "--at", "yahoo"], 2, "give the spelling with --as, or take it back with --undo"),
         (["BRK.B", "--at", "yahoo", "--as", "X", "--undo"], 2, "give the spelling with --as"),
         (["BRK.B", "--at", "nobody", "--as", "X"], 1, "no provider is called 'nobody'"),
@@ -222,16 +223,10 @@ def test_show_tells_each_spelling_and_who_has_given_it(core: Core, cli: CommandL
         (["BRK.B", "--at", "yahoo", "--as", "AAPL"], 1, "yahoo is asked for AAPL as AAPL"),
         (["BRK.B", "--at", "yahoo", "--as", "I-B-M"], 1, "another symbol of this class is spelled so"),
         (["BRK.B", "--at", "yahoo", "--undo"], 1, "nobody has given a spelling of BRK.B (equity) at yahoo"),
-    ],
-)
-def test_what_is_no_spelling_is_refused(
-    core: Core, cli: CommandLine, words: list[str], code: int, sentence: str
-) -> None:
-    core.heartbeat("ann", *((QUOTE, symbol) for symbol in ("AAPL", "BRK.B", "IBM")))
-    cli("instrument", "spell", "IBM", "--at", "yahoo", "--as", "I-B-M")
-    said = cli("instrument", "spell", *words)
-    assert (said.exit_code, sentence in " ".join(said.error.split())) == (code, True), said.error
-    assert core.one("SELECT symbol FROM pricing.provider_symbols") == "IBM"
+    ):
+        said = cli("instrument", "spell", *words)
+        assert (said.exit_code, sentence in " ".join(said.error.split())) == (code, True), said.error
+        assert core.one("SELECT symbol FROM pricing.provider_symbols") == "IBM"
 
 
 def test_a_spelling_is_not_taken_back_while_another_symbol_has_it(core: Core, cli: CommandLine) -> None:

@@ -37,9 +37,8 @@ def watched(core: Core) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("data_type", "symbol", "meant"),
-    [
+def test_b5_a_symbol_that_cannot_be_one_of_its_type_is_refused_in_words(core: Core) -> None:
+    for data_type, symbol, meant in (
         (FX, "AAPL", None),
         (FX, "EURUSD", "EUR/USD"),
         (FX, "eur-usd", "EUR/USD"),
@@ -52,21 +51,17 @@ def watched(core: Core) -> list[tuple[str, str]]:
         (NAV, "AAPL", None),
         (NAV, "INF-118632", "118632"),
         (QUOTE, "BRK/B", "BRK.B"),
-    ],
-)
-def test_b5_a_symbol_that_cannot_be_one_of_its_type_is_refused_in_words(
-    core: Core, data_type: str, symbol: str, meant: str | None
-) -> None:
-    for ask in (core.heartbeat, core.hold):
-        with pytest.raises(DBAPIError) as refused:
-            ask("ann", (data_type, symbol))
-        said = reason(refused.value)
-        assert f"{symbol} is no symbol of {data_type}: that is" in said
-        assert ("Did you mean" in said) is (meant is not None)
-        assert meant is None or f"Did you mean {meant}?" in said
-        assert "symbol_fits" not in said
-    asked = "SELECT count(*) FROM pricing.active_subscriptions"
-    assert core.one(asked) == 0
+    ):
+        for ask in (core.heartbeat, core.hold):
+            with pytest.raises(DBAPIError) as refused:
+                ask("ann", (data_type, symbol))
+            said = reason(refused.value)
+            assert f"{symbol} is no symbol of {data_type}: that is" in said
+            assert ("Did you mean" in said) is (meant is not None)
+            assert meant is None or f"Did you mean {meant}?" in said
+            assert "symbol_fits" not in said
+        asked = "SELECT count(*) FROM pricing.active_subscriptions"
+        assert core.one(asked) == 0
 
 
 @pytest.mark.parametrize(
@@ -319,23 +314,20 @@ def test_no_rule_outlives_its_constraint(core: Core) -> None:
     assert RULES.keys() - names == {"symbol_fits_class", "spelling_is_free"}, "these two are functions'"
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_no_name_of_a_constraint_reaches_a_person(core: Core) -> None:
+    for statement in (
         "UPDATE pricing.user_caps SET pairs_per_user = 0",
         "UPDATE pricing.data_type_registry SET thin_to_minutes = 7",
         "UPDATE pricing.instruments SET scale = 99",
         "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', '?')",
         "UPDATE pricing.provider_routing SET provider = 'nobody'",
-    ],
-)
-def test_no_name_of_a_constraint_reaches_a_person(core: Core, statement: str) -> None:
-    with pytest.raises(DBAPIError) as refused:
-        core.rows(statement)
-    constraint = refused.value.orig.diag.constraint_name  # type: ignore[union-attr]
-    assert constraint
-    assert constraint not in reason(refused.value)
-    assert "violates" not in reason(refused.value)
+    ):
+        with pytest.raises(DBAPIError) as refused:
+            core.rows(statement)
+        constraint = refused.value.orig.diag.constraint_name  # type: ignore[union-attr]
+        assert constraint
+        assert constraint not in reason(refused.value)
+        assert "violates" not in reason(refused.value)
 
 
 @pytest.mark.parametrize("function", ["heartbeat", "hold", "unsubscribe"])
