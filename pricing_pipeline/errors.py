@@ -45,6 +45,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     └── ProviderError            one call to a provider went wrong
         ├── Throttled            the provider says: too fast (carries retry_after)
         ├── Unfinished           it may not make all its requests (carries retry_after)
+        │   └── WorkerStopped    its worker was told to stop between two of them
         ├── KeyRefused           the provider does not accept the key
         ├── PlanRestricted       the key's plan does not include this
         ├── RequestRefused       the provider calls the request itself invalid

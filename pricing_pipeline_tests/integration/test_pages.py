@@ -207,7 +207,7 @@ def test_b11_a_worker_lost_between_two_requests_costs_nothing(
     audit(core, acknowledged=3)
 
 
-def test_b11_a_worker_that_stops_while_a_page_waits_gives_its_tasks_back(
+def test_d2_a_worker_that_stops_while_a_page_waits_gives_its_tasks_back(
     core: Core, clock: Clock, paged: PagedServer
 ) -> None:
     limit(core, "minute", 2, 60)
