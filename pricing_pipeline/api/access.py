@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import Refused
-from pricing_pipeline.db.engine import KeptSessions
+from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.keys import api_tokens
@@ -247,13 +247,13 @@ async def _engine(request: Request) -> Engine:
     return engine
 
 
-async def _sessions(request: Request) -> KeptSessions:
-    sessions: KeptSessions = request.app.state.sessions
+async def _sessions(request: Request) -> LoopSessions:
+    sessions: LoopSessions = request.app.state.sessions
     return sessions
 
 
 Database = Annotated[Engine, Depends(_engine)]
-Sessions = Annotated[KeptSessions, Depends(_sessions)]
+Sessions = Annotated[LoopSessions, Depends(_sessions)]
 Reader = Annotated[Caller, Depends(allowed(Scope.READ))]
 Watcher = Annotated[Caller, Depends(allowed(Scope.WATCH))]
 Operator = Annotated[Caller, Depends(allowed(Scope.OPERATE))]

@@ -39,7 +39,7 @@ from pricing_pipeline.api.page import routes as page
 from pricing_pipeline.api.price_reads import PriceReads
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
 from pricing_pipeline.api.stream_hub import StreamHub
-from pricing_pipeline.db.engine import KeptSessions
+from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.settings import Settings
 
 AT_ONCE = 8
@@ -104,7 +104,7 @@ def make_app(
     )
     app.state.engine = engine
     app.state.settings = settings
-    app.state.sessions = KeptSessions(engine)
+    app.state.sessions = LoopSessions(engine, AT_ONCE)
     app.state.tokens = Tokens(engine)
     app.state.streams = StreamHub(engine, app.state.tokens)
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)

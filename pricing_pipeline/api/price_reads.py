@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
-from anyio import to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pricing_pipeline.api import prices
 from pricing_pipeline.api.access import LONGEST_USER, caller_with
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOLS
-from pricing_pipeline.db.engine import KeptSessions
+from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.domain.scopes import Scope as TokenScope
 from pricing_pipeline.keys.api_tokens import ApiToken
 
@@ -27,7 +26,7 @@ class PriceReads:
     Whatever is unusual about a request is left to `app`: it alone refuses parameters.
     """
 
-    def __init__(self, app: ASGIApp, *, sessions: KeptSessions, shares: Shares) -> None:
+    def __init__(self, app: ASGIApp, *, sessions: LoopSessions, shares: Shares) -> None:
         self._app, self._sessions, self._shares = app, sessions, shares
         (self._route,) = [
             route for route in prices.router.routes if getattr(route, "endpoint", None) is prices.read_prices
@@ -43,8 +42,8 @@ class PriceReads:
         token: ApiToken = scope["state"]["token"]
         async with self._shares.of(token.token_id).threads:
             caller = caller_with(token, TokenScope.READ, parameters.get("user"))
-            response = await to_thread.run_sync(
-                prices.stored, self._sessions, caller, parameters["symbols"], parameters.get("data_type")
+            response = await prices.stored(
+                self._sessions, caller, parameters["symbols"], parameters.get("data_type")
             )
         await response(scope, receive, send)
 

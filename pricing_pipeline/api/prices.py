@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
+from anyio import to_thread
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection
+from sqlalchemy import Engine
 
 from pricing_pipeline.api.access import Caller, Database, Reader, Sessions
 from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.parameters import LONGEST_NAME, Symbols, each_of, type_of_prices
-from pricing_pipeline.db.engine import KeptSessions
+from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import data_type_registry
@@ -102,12 +103,14 @@ class Reasons(BaseModel):
 
 
 @router.get("/prices", response_model=Prices)
-def read_prices(sessions: Sessions, caller: Reader, symbols: Symbols, data_type: DataType = None) -> Response:
+async def read_prices(
+    sessions: Sessions, caller: Reader, symbols: Symbols, data_type: DataType = None
+) -> Response:
     """The stored prices of symbols, at once. Missing and stale prices are queued, so a later request has them.
 
     A price that is not fresh says why. An unknown symbol is listed as missing.
     """
-    return stored(sessions, caller, symbols, data_type)
+    return await stored(sessions, caller, symbols, data_type)
 
 
 @router.get("/why")
@@ -136,16 +139,16 @@ def explain(database: Database, caller: Reader, symbols: Symbols, data_type: Dat
     )
 
 
-def stored(sessions: KeptSessions, caller: Caller, symbols: str, data_type: str | None) -> Response:
+async def stored(sessions: LoopSessions, caller: Caller, symbols: str, data_type: str | None) -> Response:
     """The stored prices of symbols, as `read_prices` answers them. Raises Refused and UnknownDataType."""
     wanted = each_of(symbols)
-    user = caller.user_or_none
-
-    def read(connection: Connection) -> str | None:
-        answer = price_reader.read_as_json(connection, wanted, data_type, user)
-        if answer is None:
-            type_of_prices(connection, data_type or "")  # which it is not, and says why
-        return answer
-
+    answer = await price_reader.read_as_json(sessions, wanted, data_type, caller.user_or_none)
+    if answer is None:
+        await to_thread.run_sync(_refuse_type, sessions.engine, data_type or "")
     # The database writes the answer: a model of each price would take longer than all the rest.
-    return Response(sessions.run(read), media_type="application/json")
+    return Response(answer, media_type="application/json")
+
+
+def _refuse_type(engine: Engine, data_type: str) -> None:
+    with engine.connect() as connection:
+        type_of_prices(connection, data_type)  # which it is not, and says why

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 from weakref import finalize
 
 import psycopg
@@ -17,8 +17,6 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from pricing_pipeline.db.notices import HeardWarnings
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.errors import DatabaseError, ReadReplica, SettingsError
-
-T = TypeVar("T")
 
 _CURSOR = "pricing_pipeline.cursor"
 
@@ -117,44 +115,6 @@ class KeptSession:
             self._connection.close()
 
 
-class KeptSessions:
-    """Sessions of a server that reads hundreds of times a second, each statement its own transaction.
-
-    The engine's pool would ask each session before each use whether it still lives, which takes as long as a read.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = autocommitting(engine)
-        self._free: list[Connection] = []
-
-    def run(self, work: Callable[[Connection], T]) -> T:
-        """Do what only reads, or may be done twice: work that finds its session lost is done again in a new one."""
-        try:
-            connection = self._free.pop()
-        except IndexError:
-            return self._run(self._engine.connect(), work)
-        try:
-            return self._run(connection, work)
-        except DatabaseError:
-            self.close()  # the server has ended them all
-            return self._run(self._engine.connect(), work)
-
-    def _run(self, connection: Connection, work: Callable[[Connection], T]) -> T:
-        try:
-            result = work(connection)
-        except BaseException:
-            connection.close()
-            raise
-        # The one used last is taken first: a session plans each statement once, so few busy ones are faster.
-        self._free.append(connection)
-        return result
-
-    def close(self) -> None:
-        """Give the sessions that nobody uses back to the pool."""
-        while self._free:
-            self._free.pop().close()
-
-
 def autocommitting(engine: Engine) -> Engine:
     """The same engine, with each statement in its own transaction: one round trip, not three."""
     return engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -180,7 +140,7 @@ def driver_rows(
             return driver.execute(statement, parameters, binary=True).fetchall()
         return _cursor(connection, driver).execute(statement, parameters).fetchall()
     except psycopg.Error as error:
-        _raise_as_sqlalchemys(connection, driver, statement, error)
+        raise_as_sqlalchemys(connection, driver, statement, error)
 
 
 def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
@@ -198,7 +158,7 @@ def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
         )
         raise DBAPIError.instance(statement, None, conflict, psycopg.Error) from error
     except psycopg.Error as error:
-        _raise_as_sqlalchemys(connection, driver, statement, error)
+        raise_as_sqlalchemys(connection, driver, statement, error)
 
 
 def _cursor(connection: Connection, driver: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
@@ -217,9 +177,10 @@ def _driver(connection: Connection) -> psycopg.Connection[Any]:
     return driver
 
 
-def _raise_as_sqlalchemys(
+def raise_as_sqlalchemys(
     connection: Connection, driver: psycopg.Connection[Any], statement: str, error: psycopg.Error
 ) -> NoReturn:
+    """Raise an error of the driver as the one that SQLAlchemy, or our engine, raises for it."""
     is_disconnect = driver.closed or connection.dialect.is_disconnect(error, connection.connection, None)  # type: ignore[arg-type]
     if is_disconnect:
         connection.invalidate(error)

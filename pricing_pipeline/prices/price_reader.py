@@ -14,7 +14,8 @@ from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import driver_rows
-from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.db.loop_sessions import LoopSessions
+from pricing_pipeline.db.query_loader import driver_query, named, query
 from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.windows import Window, last_of, span
@@ -99,17 +100,15 @@ def read(connection: Connection, symbol: str, data_type: str | None = None) -> R
     return Reading(latest(connection, symbol, data_type=data_type), request(connection, [symbol], data_type))
 
 
-def read_as_json(
-    connection: Connection, symbols: Sequence[str], data_type: str | None = None, user_id: str | None = None
+async def read_as_json(
+    sessions: LoopSessions, symbols: Sequence[str], data_type: str | None, user_id: str | None
 ) -> str | None:
     """The latest prices of symbols, pairs without one, and why what is not fresh is old, as `/v1/prices` answers them.
 
     What is missing or stale is asked for, for a user within the user's caps; with None as for one viewer. It is one
     statement, which writes nothing where all is fresh. None if `data_type` is no active type of prices.
     """
-    parameters = {"symbols": list(symbols), "data_type": data_type, "user_id": user_id}
-    ((answer,),) = driver_rows(connection, driver_query("prices.read"), parameters)
-    return None if answer is None else str(answer)
+    return await sessions.ask(named("prices.read"), ",".join(symbols), data_type, user_id)
 
 
 def request(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> int:

@@ -132,13 +132,18 @@ def test_b7_health_and_new_tokens_find_a_session_however_busy_routes_are(
     """Sessions that stay with who reads prices, and as many slow routes and histories as there may be."""
     own = make_api_engine(engine.url.render_as_string(hide_password=False))
     with running_api(own, owner_engine) as api, ExitStack() as busy:
-        together = threading.Barrier(AT_ONCE)
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            for reading in [
-                pool.submit(api.app.state.sessions.run, lambda _: together.wait(PATIENCE))
-                for _ in range(AT_ONCE)
-            ]:
-                reading.result()
+        readers = [api.caller(Scope.READ) for _ in range(AT_ONCE // AT_ONCE_OF_ONE)]
+        with core.owner.begin() as lock, ThreadPoolExecutor(AT_ONCE) as pool:
+            lock.execute(text("LOCK TABLE pricing.latest_prices IN ACCESS EXCLUSIVE MODE"))
+            reading = [
+                pool.submit(reader.ask, "GET", "prices?symbols=AAPL")
+                for reader in readers
+                for _ in range(AT_ONCE_OF_ONE)
+            ]
+            wait_until(lambda: _waiting_for_locks(core) == AT_ONCE)
+            lock.rollback()
+            for future in reading:
+                future.result()
         for _ in range(AT_ONCE + history.AT_ONCE):
             busy.enter_context(own.connect())
         began = time.monotonic()

@@ -61,8 +61,8 @@ WHERE l.symbol = ANY (CAST(:symbols AS text[])) AND (CAST(:data_type AS text) IS
 ORDER BY l.data_type, l.symbol;
 
 -- name: read
--- The whole of a read over HTTP, as JSON; NULL where the named data type is none of prices.
-SELECT pricing.read_prices(CAST(:symbols AS text[]), CAST(:data_type AS text), CAST(:user_id AS text));
+-- The whole of a read over HTTP, as JSON; NULL where the named data type is none of prices. Symbols are separated by commas.
+SELECT pricing.read_prices(string_to_array($1, ','), $2, $3);
 
 -- name: request
 -- A read asks for what is missing or stale of symbols, in every type of prices that applies; returns how many are queued.

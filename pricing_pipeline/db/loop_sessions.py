@@ -1,0 +1,108 @@
+"""Sessions that an event loop asks itself, for the one statement that a server sends hundreds of times a second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+from anyio import to_thread
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
+from psycopg.types.string import StrDumper
+from sqlalchemy import Connection, Engine
+
+from pricing_pipeline.db.engine import autocommitting, raise_as_sqlalchemys
+from pricing_pipeline.errors import DatabaseError
+
+
+class LoopSessions:
+    """Sessions of the engine's pool, kept, each statement its own transaction. At most `most` are asked at once.
+
+    They are asked through libpq: handing a statement to a thread, and the driver's cursor, take three times as long.
+    The pool would ask each session before each use whether it still lives, which takes as long as a read.
+    """
+
+    def __init__(self, engine: Engine, most: int) -> None:
+        self.engine = autocommitting(engine)
+        self._turns = asyncio.Semaphore(most)
+        self._free: list[Connection] = []
+
+    async def ask(self, statement: str, *parameters: str | None) -> str | None:
+        """The only value that a statement returns; its parameters are $1, $2 and so on, all of them text.
+
+        It only reads, or may be done twice: one that finds its session lost is sent again in a new one. Raises what
+        `driver_rows` raises.
+        """
+        async with self._turns:
+            if self._free:
+                try:
+                    return await self._ask(self._free.pop(), statement, parameters)
+                except DatabaseError:
+                    self.close()  # the server has ended them all
+            return await self._ask(await to_thread.run_sync(self.engine.connect), statement, parameters)
+
+    async def _ask(
+        self, connection: Connection, statement: str, parameters: tuple[str | None, ...]
+    ) -> str | None:
+        driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
+        try:
+            return await _value(driver, statement, parameters)
+        except psycopg.Error as error:
+            raise_as_sqlalchemys(connection, driver, statement, error)
+        finally:
+            if driver.pgconn.transaction_status == TransactionStatus.IDLE:
+                # The one used last is taken first: a session plans each statement once, so few busy ones are faster.
+                self._free.append(connection)
+            else:  # lost, or nobody waits for its answer any more
+                connection.invalidate()
+
+    def close(self) -> None:
+        """Give the sessions that nobody uses back to the pool."""
+        while self._free:
+            self._free.pop().close()
+
+
+async def _value(
+    driver: psycopg.Connection[Any], statement: str, parameters: tuple[str | None, ...]
+) -> str | None:
+    pgconn, encoding = driver.pgconn, driver.info.encoding
+    texts = StrDumper(str, driver)  # refuses what no text of the database can be
+    pgconn.send_query_params(
+        statement.encode(), [None if text is None else texts.dump(text) for text in parameters]
+    )
+    result = await _result(pgconn)
+    if result.status != ExecStatus.TUPLES_OK:
+        raise error_from_result(result, encoding)
+    value = result.get_value(0, 0)
+    return None if value is None else value.decode(encoding)
+
+
+async def _result(pgconn: PGconn) -> PGresult:
+    """The result of a statement that was sent, or the error that ended it."""
+    loop = asyncio.get_running_loop()
+    while pgconn.flush():
+        await _ready(loop.add_writer, loop.remove_writer, pgconn.socket)
+    last = None
+    while True:
+        while pgconn.is_busy():
+            await _ready(loop.add_reader, loop.remove_reader, pgconn.socket)
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        if result is None:
+            assert last is not None  # noqa: S101 - each statement has one
+            return last
+        last = result
+
+
+async def _ready(
+    watch: Callable[[int, Callable[[], None]], None], unwatch: Callable[[int], object], socket: int
+) -> None:
+    ready = asyncio.get_running_loop().create_future()
+    watch(socket, lambda: None if ready.done() else ready.set_result(None))
+    try:
+        await ready
+    finally:
+        unwatch(socket)
