@@ -30,6 +30,20 @@ END $$;
 COMMENT ON FUNCTION pricing.spelled_once(text[]) IS 'Symbols as their instruments are spelled, of any class, each once.';
 
 
+CREATE OR REPLACE FUNCTION pricing.shared_stops(data_types text[], symbols text[], providers text[]) RETURNS pricing.provider_stop[]
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT pricing.stop_of(o.provider)
+        FROM (SELECT coalesce(u.provider, (SELECT q.provider FROM pricing.api_call_queue_live q
+                                           WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (u.data_type, u.symbol, '-infinity', 'infinity'))) AS provider
+              FROM unnest(data_types, symbols, providers) AS u (data_type, symbol, provider)) o
+        WHERE o.provider IS NOT NULL GROUP BY o.provider HAVING count(*) > 1);
+END $$;
+COMMENT ON FUNCTION pricing.shared_stops(text[], text[], text[]) IS
+    'What stops each provider that several of these pairs have their price from, or wait for. So it is asked once, and not for each pair.';
+
+
 CREATE OR REPLACE FUNCTION pricing.prices_to_read(
     symbols text[], wanted_type text,
     OUT prices json, OUT missing json, OUT known text[], OUT stale_types text[], OUT stale_symbols text[], OUT unseen_types text[], OUT unseen_symbols text[])
@@ -58,20 +72,16 @@ BEGIN
         WHERE (wanted_type IS NULL OR r.data_type = wanted_type) AND r.contents = 'prices'
           AND (r.is_active OR l.fetched_at IS NOT NULL)
         ORDER BY 1, 2),
-    -- What stops a provider is asked once for many pairs, and only if there are any that are old.
-    stops AS (
-        SELECT ARRAY(
-            SELECT pricing.stop_of(o.provider)
-            FROM (SELECT coalesce(x.provider, (SELECT q.provider FROM pricing.api_call_queue_live q
-                                               WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity'))) AS provider
-                  FROM pairs x WHERE NOT x.fresh) o
-            WHERE o.provider IS NOT NULL GROUP BY o.provider HAVING count(*) > 1) AS known)
-    SELECT json_agg(json_build_object(
-               'data_type', x.data_type, 'symbol', x.symbol, 'price', (x.amount * ('1e-' || x.scale)::numeric)::text, 'currency', x.currency,
-               'observed_at', pricing.format_iso(x.observed_at), 'fetched_at', pricing.format_iso(x.fetched_at),
-               'age_seconds', round(extract(epoch FROM now_ - x.fetched_at), 3), 'fresh', x.fresh, 'paused', x.paused,
-               'provider', x.provider, 'provider_active', x.provider_active, 'frozen_since', pricing.format_iso(x.frozen_since),
-               'why', CASE WHEN NOT x.fresh THEN pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s)) END)) FILTER (WHERE x.fetched_at IS NOT NULL),
+    stops AS (SELECT pricing.shared_stops(array_agg(x.data_type), array_agg(x.symbol), array_agg(x.provider)) AS known
+              FROM pairs x WHERE NOT x.fresh)
+    -- A row becomes JSON in half the time that json_build_object takes.
+    SELECT (SELECT json_agg(p) FROM (
+               SELECT x.data_type, x.symbol, (x.amount * ('1e-' || x.scale)::numeric)::text AS price, x.currency,
+                      pricing.format_iso(x.observed_at) AS observed_at, pricing.format_iso(x.fetched_at) AS fetched_at,
+                      round(extract(epoch FROM now_ - x.fetched_at), 3) AS age_seconds, x.fresh, x.paused,
+                      x.provider, x.provider_active, pricing.format_iso(x.frozen_since) AS frozen_since,
+                      CASE WHEN NOT x.fresh THEN pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s)) END AS why
+               FROM pairs x WHERE x.fetched_at IS NOT NULL) p),
            json_agg(json_build_object('data_type', x.data_type, 'symbol', x.symbol, 'why', pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s))))
                FILTER (WHERE x.fetched_at IS NULL),
            array_agg(x.symbol),
@@ -100,7 +110,6 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     wanted text[] := pricing.spelled_once(symbols);
     answer record;
-    strangers json;
 BEGIN
     IF NOT EXISTS (SELECT FROM pricing.data_type_registry r
                    WHERE wanted_type IS NULL OR (r.data_type = wanted_type AND r.is_active AND r.contents = 'prices')) THEN
@@ -108,9 +117,12 @@ BEGIN
     END IF;
     answer := pricing.prices_to_read(wanted, wanted_type);
     IF answer.known IS NULL OR NOT wanted <@ answer.known THEN
-        SELECT json_agg(json_build_object('data_type', wanted_type, 'symbol', u.symbol, 'why', json_build_object(
-                   'state', 'unknown_symbol', 'since', NULL, 'next_at', NULL, 'sentence', pricing.describe_stranger(u.symbol, wanted_type))))
-        INTO strangers FROM unnest(wanted) AS u (symbol) WHERE answer.known IS NULL OR u.symbol <> ALL (answer.known);
+        SELECT json_agg(m.pair) INTO answer.missing FROM (
+            SELECT json_array_elements(answer.missing)
+            UNION ALL
+            SELECT json_build_object('data_type', wanted_type, 'symbol', u.symbol, 'why', json_build_object(
+                       'state', 'unknown_symbol', 'since', NULL, 'next_at', NULL, 'sentence', pricing.describe_stranger(u.symbol, wanted_type)))
+            FROM unnest(wanted) AS u (symbol) WHERE answer.known IS NULL OR u.symbol <> ALL (answer.known)) AS m (pair);
     END IF;
     -- Why a price is old was told before anything is asked for: what has failed is known to fail. A replica only answers.
     IF coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL AND NOT current_setting('transaction_read_only')::boolean THEN
@@ -121,10 +133,7 @@ BEGIN
             PERFORM pricing.serve_reads(answer.stale_types, answer.stale_symbols) WHERE answer.stale_types IS NOT NULL;
         END IF;
     END IF;
-    RETURN pg_catalog.format('{"prices":%s,"missing":%s}', coalesce(answer.prices, '[]'), coalesce((
-        SELECT json_agg(m.pair) FROM (
-            SELECT json_array_elements(answer.missing) UNION ALL SELECT json_array_elements(strangers)) AS m (pair)
-        ), '[]'));
+    RETURN pg_catalog.format('{"prices":%s,"missing":%s}', coalesce(answer.prices, '[]'), coalesce(answer.missing, '[]'));
 END $$;
 COMMENT ON FUNCTION pricing.read_prices(text[], text, text) IS
     'The whole of a read, as JSON: prices that are stored, pairs without one, and why what is not fresh is old. Asks for what is missing or stale: for a user within the user''s caps, for nobody (NULL) as a worker''s read does. NULL where the named data type is no active one of prices.';
