@@ -5,7 +5,8 @@ libraries with nothing else: `bare_sql` reads the columns of one table and check
 all. The peer of a history is the bare query of the same rows.
 
 A request is sent when its time has come, whether the one before is answered or not, and its time counts from when it
-should have been sent: a server that stalls cannot hide it.
+should have been sent: a server that stalls cannot hide it. How late the generator itself is counts in that time, too,
+and is told beside it.
 """
 
 from __future__ import annotations
@@ -58,11 +59,14 @@ TINY = Size(rounds=1, symbols=40, per_second=50, seconds=0.4, days=60, reads=2)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Milliseconds until the answer, of half of the requests and of all but one in a hundred; and of CPU of each."""
+    """Milliseconds until the answer, of half of the requests and of all but one in a hundred; how late the generator
+    was with as many; and what each took of the CPU, of the server and of the sessions of its database."""
 
     half: float
     most: float
+    late: float
     cpu: float
+    database_cpu: float
 
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:
@@ -88,21 +92,27 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
             }
             for _ in range(size.rounds):
                 for name, (place, path) in places.items():
-                    loads.setdefault(name, []).append(_load(place, path, token, size))
+                    loads.setdefault(name, []).append(_load(connection, place, path, token, size))
             arrow = _arrow_ms(ours.port, token, size.reads)
         bare = _bare_query_ms(connection, size.reads)
     return [*_load_rows(loads), *_history_rows(arrow, bare)]
 
 
 def _load_rows(loads: dict[str, list[Load]]) -> list[Row]:
-    units = {"p50_ms": "half", "p99_ms": "most", "cpu_ms": "cpu"}
+    units = {
+        "p50_ms": ("half", "ms"),
+        "p99_ms": ("most", "ms"),
+        "late_ms": ("late", "ms until 99 of 100 requests were sent"),
+        "cpu_ms": ("cpu", "ms of the server"),
+        "database_cpu_ms": ("database_cpu", "ms of PostgreSQL"),
+    }
     rows = []
     for subject, suffix in (("ours", ""), ("ours_all_types", "_all_types")):
-        for metric, field in units.items():
+        for metric, (field, unit) in units.items():
             figures = {name: median(getattr(load, field) for load in found) for name, found in loads.items()}
             peers = {name: figures[name] for name in ("bare_sql", "constant")}
-            unit = f"ms {'of the server, ' if field == 'cpu' else ''}for {SYMBOLS_READ} symbols"
-            rows.append(Row(f"{metric}{suffix}", unit, figures[subject], peers, lower_is_better=True))
+            what = f"{unit}, for {SYMBOLS_READ} symbols"
+            rows.append(Row(f"{metric}{suffix}", what, figures[subject], peers, lower_is_better=True))
     return rows
 
 
@@ -116,11 +126,6 @@ def _history_rows(arrow: float, bare: float) -> list[Row]:
 class _Place:
     port: int
     process: subprocess.Popen[bytes]
-
-    def cpu_seconds(self) -> float:
-        """What the process has used so far, of the user and of the system."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -161,14 +166,31 @@ def _wait(process: subprocess.Popen[bytes], url: str) -> None:
             time.sleep(0.05)
 
 
-def _load(place: _Place, path: str, token: str, size: Size) -> Load:
+def _load(connection: psycopg.Connection[Any], place: _Place, path: str, token: str, size: Size) -> Load:
     os.environ[TOKEN] = token
-    before = place.cpu_seconds()
     command = crew.module("api_load", place.port, path, size.symbols, size.per_second, size.seconds)
+    server, sessions = _cpu_ms(place.process.pid), _cpu_ms_of_sessions(connection)
     (answer,) = crew.run([command], "").answers
-    cpu = (place.cpu_seconds() - before) / answer["requests"]
-    times = answer["milliseconds"]
-    return Load(percentile(times, 0.5), percentile(times, 0.99), cpu * 1000)
+    server = _cpu_ms(place.process.pid) - server
+    of_sessions = sum(cpu - sessions.get(pid, 0) for pid, cpu in _cpu_ms_of_sessions(connection).items())
+    times, count = answer["milliseconds"], answer["requests"]
+    return Load(
+        half=percentile(times, 0.5),
+        most=percentile(times, 0.99),
+        late=percentile(answer["late"], 0.99),
+        cpu=server / count,
+        database_cpu=of_sessions / count,
+    )
+
+
+def _cpu_ms(pid: int) -> float:
+    """What a process has used so far, of the user and of the system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_ms_of_sessions(connection: psycopg.Connection[Any]) -> dict[int, float]:
+    return {pid: _cpu_ms(pid) for (pid,) in connection.execute(statement("api.sessions"))}
 
 
 def _arrow_ms(port: int, token: str, reads: int) -> float:

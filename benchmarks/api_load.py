@@ -1,16 +1,22 @@
 """The load generator of the question `api`: a worker that sends requests, each when its time has come.
 
-Apart from the question, so that it loads nothing but what it sends with: it is started anew for each load.
+Apart from the question, so that it loads nothing but what it sends with: it is started anew for each load. It shares
+the machine with what it measures, so it does as little as it can while it measures.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import sys
+import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
+
+import uvloop
 
 from benchmarks import crew
 
@@ -24,72 +30,115 @@ TOKEN = "BENCHMARK_TOKEN"  # noqa: S105 - a variable's name
 class _Connection(asyncio.Protocol):
     """A kept connection with one request under way at a time, read no further than is needed to know its end."""
 
-    def __init__(self) -> None:
-        self._answer: asyncio.Future[bytes] | None = None
+    def __init__(self, lost: Callable[[str], None]) -> None:
+        self._lost = lost
+        self._answered: Callable[[], None] = lambda: None
         self._seen = b""
-        self.transport: asyncio.Transport
+        self._end = 0
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of TCP
-        self.transport = transport
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._transport = transport
 
-    async def ask(self, request: bytes) -> None:
-        """Send a request and wait for its whole answer. Raises RuntimeError unless it is 200."""
-        self._seen = b""
-        self._answer = asyncio.get_running_loop().create_future()
-        self.transport.write(request)
-        head = await self._answer
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(f"the server answered {head[:2000]!r}")
+    def ask(self, request: bytes, answered: Callable[[], None]) -> None:
+        """Send a request; `answered` is called when its whole answer is there."""
+        self._seen, self._end, self._answered = b"", 0, answered
+        self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
         self._seen += data
-        head, _, body = self._seen.partition(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0] or -1)
-        if body and len(body) >= length >= 0 and self._answer is not None:
-            self._answer.set_result(head)
+        if not self._end:
+            head, is_whole, _ = self._seen.partition(b"\r\n\r\n")
+            if not is_whole:
+                return
+            if not head.startswith(b"HTTP/1.1 200"):
+                self._lost(f"the server answered {head[:2000]!r}")
+                return
+            length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
+            self._end = len(head) + 4 + length
+        if len(self._seen) >= self._end:
+            self._answered()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(RuntimeError(f"the server hung up: {error}"))
+        self._lost(f"the server hung up: {error}")
 
 
-async def _send(port: int, path: str, symbols: int, per_second: int, seconds: float) -> dict[str, Any]:
-    loop = asyncio.get_running_loop()
-    dice = random.Random(1)  # noqa: S311 - which symbols are read is no secret
-    free: asyncio.Queue[_Connection] = asyncio.Queue()
-    for _ in range(_CONNECTIONS):
-        _, connection = await loop.create_connection(_Connection, "127.0.0.1", port)
-        free.put_nowait(connection)
-    token = os.environ[TOKEN]
-    taken: list[float] = []
+class _Load:
+    """Requests, and how many milliseconds after they were due they were sent by this process, and answered."""
 
-    async def ask(due: float) -> None:
-        names = ",".join(f"R{number}" for number in dice.sample(range(symbols), SYMBOLS_READ))
-        head = (
-            f"GET {path}{names} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
-        )
-        connection = await free.get()
-        await connection.ask(head.encode())
-        free.put_nowait(connection)
-        taken.append((loop.time() - due) * 1000)
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._free: list[_Connection] = []
+        self._waiting: deque[tuple[bytes, float]] = deque()
+        self._over: asyncio.Future[None] = self._loop.create_future()
+        self.taken: list[float] = []
+        self.late: list[float] = []
 
-    # These open sessions and plan statements.
-    await asyncio.gather(*(ask(loop.time()) for _ in range(_FIRST)))
-    taken.clear()
-    count = int(per_second * seconds)
-    began = loop.time() + 0.05
-    async with asyncio.TaskGroup() as requests:
-        for number in range(count):
+    async def connect(self, port: int) -> None:
+        """Open the connections."""
+        for _ in range(_CONNECTIONS):
+            _, connection = await self._loop.create_connection(
+                lambda: _Connection(self._fail), "127.0.0.1", port
+            )
+            self._free.append(connection)
+
+    def _fail(self, why: str) -> None:
+        if not self._over.done():
+            self._over.set_exception(RuntimeError(why))
+
+    async def send(self, requests: list[bytes], per_second: float) -> None:
+        """Send requests at a pace, and wait for their answers. Raises RuntimeError unless each is 200."""
+        self.taken, self.late = [], []
+        self._over = self._loop.create_future()
+        began = time.monotonic() + 0.05
+        for number, request in enumerate(requests):
             due = began + number / per_second
-            if (early := due - loop.time()) > 0:
+            while (early := due - time.monotonic()) > 0:
                 await asyncio.sleep(early)
-            requests.create_task(ask(due))
-    return {"requests": _FIRST + count, "milliseconds": taken}
+            self.late.append(-early * 1000)
+            self._waiting.append((request, due))
+            self._send_next(len(requests))
+        await self._over
+
+    def _send_next(self, count: int) -> None:
+        if not (self._free and self._waiting):
+            return
+        connection, (request, due) = self._free.pop(), self._waiting.popleft()
+
+        def answered() -> None:
+            self.taken.append((time.monotonic() - due) * 1000)
+            self._free.append(connection)
+            self._send_next(count)
+            if len(self.taken) == count:
+                self._over.set_result(None)
+
+        connection.ask(request, answered)
+
+
+def _requests(port: int, path: str, symbols: int, count: int) -> list[bytes]:
+    dice = random.Random(1)  # noqa: S311 - which symbols are read is no secret
+    rest = f" HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {os.environ[TOKEN]}\r\n\r\n"
+    names = [f"R{number}" for number in range(symbols)]
+    return [f"GET {path}{','.join(dice.sample(names, SYMBOLS_READ))}{rest}".encode() for _ in range(count)]
+
+
+async def _send(first: list[bytes], counted: list[bytes], port: int, per_second: float) -> dict[str, Any]:
+    load = _Load()
+    await load.connect(port)
+    # These open sessions and plan statements.
+    await load.send(first, float("inf"))
+    await load.send(counted, per_second)
+    return {
+        "requests": len(first) + len(counted),
+        "milliseconds": load.taken,
+        "late": load.late,
+    }
 
 
 def _work(port: str, path: str, symbols: str, per_second: str, seconds: str) -> Callable[[], Any]:
-    return lambda: asyncio.run(_send(int(port), path, int(symbols), int(per_second), float(seconds)))
+    count = _FIRST + int(float(per_second) * float(seconds))
+    requests = _requests(int(port), path, int(symbols), count)
+    gc.disable()  # it would stop all requests at once, and nothing here needs it
+    return lambda: uvloop.run(_send(requests[:_FIRST], requests[_FIRST:], int(port), float(per_second)))
 
 
 if __name__ == "__main__":

@@ -22,3 +22,8 @@ ANALYZE;
 -- What a plain server would ask: the prices of some symbols in one data type.
 SELECT data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider FROM pricing.latest_prices
 WHERE symbol = ANY (%(symbols)s) AND data_type = %(data_type)s;
+
+-- name: sessions
+-- The processes of the other sessions of this database.
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid();

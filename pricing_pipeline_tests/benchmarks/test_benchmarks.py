@@ -34,7 +34,7 @@ METRICS = {
     "api": {
         **{
             f"{metric}{which}": {"bare_sql", "constant"}
-            for metric in ("p50_ms", "p99_ms", "cpu_ms")
+            for metric in ("p50_ms", "p99_ms", "late_ms", "cpu_ms", "database_cpu_ms")
             for which in ("", "_all_types")
         },
         "arrow_ms": {"bare_query"},
