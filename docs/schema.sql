@@ -3925,6 +3925,10 @@ GRANT EXECUTE ON FUNCTION pricing.share_basis(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.share_of(wanted_provider text, room bigint, wanted_type text, symbols text[], viewers integer[]) RETURNS text[] LANGUAGE sql SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.share_of(text,bigint,text,text[],integer[]) TO pricing_worker;
 
+-- What stops each provider that several of these pairs have their price from, or wait for. So it is asked once, and not for each pair.
+CREATE FUNCTION pricing.shared_stops(data_types text[], symbols text[], providers text[]) RETURNS pricing.provider_stop[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.shared_stops(text[],text[],text[]) TO pricing_reader, pricing_worker;
+
 -- Makes the newest of each symbol's values its latest price, where none that is newer is stored, and notes it for price alerts. Returns the symbols where it did.
 CREATE FUNCTION pricing.show_latest(given pricing.price_history[], confirmed_at timestamp with time zone) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.show_latest(pricing.price_history[],timestamp with time zone) TO pricing_worker;
