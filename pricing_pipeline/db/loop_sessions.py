@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
 from anyio import to_thread
 from psycopg.errors import error_from_result
+from psycopg.generators import execute  # internal: psycopg is pinned
 from psycopg.pq import ExecStatus, TransactionStatus
-from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.string import StrDumper
+from psycopg.waiting import wait_async
 from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.engine import autocommitting, raise_as_sqlalchemys
 from pricing_pipeline.errors import DatabaseError
+
+_LOOK_EVERY = 60.0
+"""Seconds between two looks at a socket that says nothing; what it says is heard at once."""
 
 
 class LoopSessions:
@@ -73,36 +76,8 @@ async def _value(
     pgconn.send_query_params(
         statement.encode(), [None if text is None else texts.dump(text) for text in parameters]
     )
-    result = await _result(pgconn)
+    *_, result = await wait_async(execute(pgconn), pgconn.socket, interval=_LOOK_EVERY)
     if result.status != ExecStatus.TUPLES_OK:
         raise error_from_result(result, encoding)
     value = result.get_value(0, 0)
     return None if value is None else value.decode(encoding)
-
-
-async def _result(pgconn: PGconn) -> PGresult:
-    """The result of a statement that was sent, or the error that ended it."""
-    loop = asyncio.get_running_loop()
-    while pgconn.flush():
-        await _ready(loop.add_writer, loop.remove_writer, pgconn.socket)
-    last = None
-    while True:
-        while pgconn.is_busy():
-            await _ready(loop.add_reader, loop.remove_reader, pgconn.socket)
-            pgconn.consume_input()
-        result = pgconn.get_result()
-        if result is None:
-            assert last is not None  # noqa: S101 - each statement has one
-            return last
-        last = result
-
-
-async def _ready(
-    watch: Callable[[int, Callable[[], None]], None], unwatch: Callable[[int], object], socket: int
-) -> None:
-    ready = asyncio.get_running_loop().create_future()
-    watch(socket, lambda: None if ready.done() else ready.set_result(None))
-    try:
-        await ready
-    finally:
-        unwatch(socket)
