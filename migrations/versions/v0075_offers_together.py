@@ -1,0 +1,14 @@
+"""Offers of many slots at once."""
+
+from pathlib import Path
+
+from alembic import op
+
+from pricing_pipeline.db.migrate import run_script
+
+revision = "0075"
+down_revision = "0074"
+
+
+def upgrade() -> None:
+    run_script(op.get_bind(), Path(__file__).with_name("0075_offers_together.sql").read_text())
