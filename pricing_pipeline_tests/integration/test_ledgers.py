@@ -59,6 +59,8 @@ OTHER_DEFINERS = {
     "history",
     "document",
     "availability",
+    "commodity",
+    "best_routes",
     "thin_history",
     "change_basis",
     "remove_instruments",
