@@ -82,7 +82,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         if not settings.sandbox:
             _say_who_is_asked(settings, worker, say)
         environment = _environment(settings, worker, dagster, sandbox_port)
-        _settle(settings, environment)
+        has_tables = _settle(settings, environment)
         if not _is_storage_ours(settings, environment):
             say(_STORAGE_OF_OTHERS)
         urls = {
@@ -99,11 +99,14 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         if demo:
             supervisor.start(_module("demo-viewer", "pricing_pipeline.sample.viewer", environment))
         supervisor.start(_api(environment, urls["api"], api_port))
-        supervisor.start(_code_server(environment))
+        if has_tables:
+            supervisor.start(_code_server(environment))
         supervisor.start(_daemon(environment))
         say("Starting Dagster; this takes about ten seconds")
         supervisor.wait_until_ready("dagster-daemon")
-        _settle(settings, environment)  # a storage that is new has tables from here on
+        if not has_tables:  # until now; a code server that finds none fails to load, and does not try again
+            _settle(settings, environment)
+            supervisor.start(_code_server(environment))
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
         supervisor.start(_notifier(settings.home.absolute(), environment))
         supervisor.wait_until_ready("dagster-webserver")
@@ -253,12 +256,16 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
     return environment
 
 
-def _settle(settings: Settings, environment: dict[str, str]) -> None:
-    """Refuse a Dagster storage that belongs to another home, and note that it belongs to this one."""
+def _settle(settings: Settings, environment: dict[str, str]) -> bool:
+    """Refuse a Dagster storage that belongs to another home, and note that it belongs to this one.
+
+    Returns whether it has tables: before, nothing can be noted.
+    """
     name = dagster_storage.name_of_home(
         settings.home, environment["PRICING_DATABASE_URL"], is_embedded=settings.database_url is None
     )
-    dagster_storage.settle(environment["PRICING_DAGSTER_URL"], name, is_owner=_has_embedded_storage(settings))
+    url = environment["PRICING_DAGSTER_URL"]
+    return dagster_storage.settle(url, name, is_owner=_has_embedded_storage(settings))
 
 
 def _is_storage_ours(settings: Settings, environment: dict[str, str]) -> bool:

@@ -53,16 +53,17 @@ def name_of_home(home: Path, pricing_url: str, *, is_embedded: bool) -> str:
     return f"{database} in {home.absolute()}" if is_embedded else database
 
 
-def settle(url: str, home: str, *, is_owner: bool) -> None:
+def settle(url: str, home: str, *, is_owner: bool) -> bool:
     """Note that a storage has the runs of the home with this name; the note of its owner replaces another one.
 
-    Does nothing before the storage has tables. Raises SettingsError if it has the runs of another home.
+    Returns whether the storage has tables; it does nothing before. Raises SettingsError if it has the runs of another
+    home.
     """
     engine = make_engine(url, pool_size=1)
     try:
         with engine.begin() as connection:
             if not inspect(connection).has_table(_KEYS_AND_VALUES):
-                return
+                return False
             settled = connection.execute(
                 query("dagster.settle"), {"home": home, "is_owner": is_owner}
             ).scalar_one()
@@ -74,6 +75,7 @@ def settle(url: str, home: str, *, is_owner: bool) -> None:
             "would execute the other's runs. Set PRICING_DAGSTER_URL to a database of this home's own. If the other "
             'home is gone for ever, docs/running.md, "Dagster\'s storage", says how this one takes its place.'
         )
+    return True
 
 
 def is_made_here(folder: Path, connection: Connection) -> bool:

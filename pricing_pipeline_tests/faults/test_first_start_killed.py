@@ -87,3 +87,17 @@ def test_c3_a_first_start_that_is_killed_at_any_step_leaves_a_home_that_starts()
         stack.start()
         stack.wait_until_up()
         assert stack.json("status")["watched"] == 13
+
+
+def test_c3_a_first_start_stands_still_at_no_slow_step() -> None:
+    """A code server that was faster than Dagster's tables failed to load, and nothing was ever fetched."""
+    with new_stack() as stack:
+        stack.start()
+        stack.wait_until("Dagster's database", lambda: STEPS["databases"][0](stack.home) or None)
+        url = EmbeddedServer(stack.home).url("dagster", "superuser")
+        with psycopg.connect(url) as holder:
+            holder.execute("SELECT pg_advisory_xact_lock(hashtextextended('pricing.migrate', 0))")
+            waiting = row("dagster", "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+            stack.wait_until("the daemon", lambda: waiting(stack.home) or None)
+            assert "code-server" not in stack.state()["processes"]
+        stack.wait_until_up()
