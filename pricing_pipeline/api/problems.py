@@ -57,19 +57,25 @@ class Refused(Exception):
 
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"description": description, "content": {_MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
-    for status, description in (
-        (401, "The token is missing, unknown or expired"),
-        (403, "The token does not allow this"),
-        (404, "Nothing has this path, name or id"),
-        (408, "The body takes too long to arrive"),
-        (411, "The body has no Content-Length"),
-        (413, "The body is too long"),
-        (421, "The header Host names another server"),
-        (422, "A parameter or a value of the body is refused"),
-        (429, "A cap or a limit is reached"),
-        (503, "The database, or Dagster, cannot do it now"),
-    )
+    400: {"description": "The request is longer than the server reads", "content": {"text/plain": {}}},
+    **{
+        status: {
+            "description": description,
+            "content": {_MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
+        }
+        for status, description in (
+            (401, "The token is missing, unknown or expired"),
+            (403, "The token does not allow this"),
+            (404, "Nothing has this path, name or id"),
+            (408, "The body takes too long to arrive"),
+            (411, "The body has no Content-Length"),
+            (413, "The body is too long"),
+            (421, "The header Host names another server"),
+            (422, "A parameter or a value of the body is refused"),
+            (429, "A cap or a limit is reached"),
+            (503, "The database, or Dagster, cannot do it now"),
+        )
+    },
 }
 """The problems that any route may have, for the OpenAPI document."""
 
