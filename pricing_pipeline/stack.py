@@ -99,14 +99,8 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         if demo:
             supervisor.start(_module("demo-viewer", "pricing_pipeline.sample.viewer", environment))
         supervisor.start(_api(environment, urls["api"], api_port))
-        if has_tables:
-            supervisor.start(_code_server(environment))
-        supervisor.start(_daemon(environment))
         say("Starting Dagster; this takes about ten seconds")
-        supervisor.wait_until_ready("dagster-daemon")
-        if not has_tables:  # until now; a code server that finds none fails to load, and does not try again
-            _settle(settings, environment)
-            supervisor.start(_code_server(environment))
+        _start_dagster(settings, supervisor, environment, has_tables=has_tables)
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
         supervisor.start(_notifier(settings.home.absolute(), environment))
         supervisor.wait_until_ready("dagster-webserver")
@@ -254,6 +248,22 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
     if sandbox_port is not None:
         environment["PRICING_SANDBOX_URL"] = f"http://{LOOPBACK}:{sandbox_port}"
     return environment
+
+
+def _start_dagster(
+    settings: Settings, supervisor: Supervisor, environment: dict[str, str], *, has_tables: bool
+) -> None:
+    """Start daemon and code server, and wait until the daemon has prepared Dagster's storage.
+
+    A code server that finds no tables fails to load, and does not try again, so in a new storage it starts after them.
+    """
+    if has_tables:
+        supervisor.start(_code_server(environment))
+    supervisor.start(_daemon(environment))
+    supervisor.wait_until_ready("dagster-daemon")
+    if not has_tables:
+        _settle(settings, environment)
+        supervisor.start(_code_server(environment))
 
 
 def _settle(settings: Settings, environment: dict[str, str]) -> bool:
