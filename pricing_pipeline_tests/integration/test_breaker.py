@@ -12,6 +12,7 @@ from pricing_pipeline.operations import alerts
 from pricing_pipeline.queue.limits import Allowance
 from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import is_thorough
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -21,7 +22,7 @@ DOWN = FailureKind.PROVIDER_DOWN
 @pytest.fixture(autouse=True)
 def lots_to_do(core: Core) -> None:
     core.lift_limits(batch_size=1)
-    core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(120)))
+    core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(400 if is_thorough() else 120)))
 
 
 def settle(core: Core, call: Call, kind: FailureKind | None) -> None:

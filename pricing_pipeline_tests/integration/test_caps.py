@@ -17,6 +17,7 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
+from pricing_pipeline_tests.support.examples import is_thorough
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -272,9 +273,9 @@ def listed(core: Core, count: int) -> list[str]:
 def test_b7_reads_are_capped(
     core: Core, owner_url: str, clock: Clock, per_user: int, per_minute: int
 ) -> None:
-    """Two thousand reads of a client with caps of 5 made four thousand tasks; a twentieth of them shows it as well."""
+    """Two thousand reads of a client with caps of 5 made four thousand tasks; a part of them shows it as well."""
     core.cap(per_user, per_minute)
-    symbols = listed(core, 100)
+    symbols = listed(core, 400 if is_thorough() else 100)
     notices = read_all(owner_url, symbols)
     assert any("asks for too many prices in a minute, so equity_" in one for one in notices)
     core.enqueue_due()
