@@ -3418,9 +3418,9 @@ GRANT EXECUTE ON FUNCTION pricing.note_views(text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.note_watched_calendars() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_watched_calendars() TO pricing_worker;
 
--- For whom slots are and what they cost, as it was believed at a time; NULL = as it is now.
-CREATE FUNCTION pricing.offers_as_of(wanted_slots bigint[], as_of timestamp with time zone) RETURNS TABLE(slot_key bigint, category_key bigint, minimum integer, maximum integer, remaining integer, is_primary boolean, final_price bigint, original_price bigint, discount bigint, currency text, scale smallint) LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.offers_as_of(bigint[],timestamp with time zone) TO pricing_reader, pricing_worker;
+-- For whom a slot is and what it costs, as it was believed at a time; NULL = as it is now.
+CREATE FUNCTION pricing.offers_as_of(wanted_slot bigint, as_of timestamp with time zone) RETURNS TABLE(category_key bigint, minimum integer, maximum integer, remaining integer, is_primary boolean, final_price bigint, original_price bigint, discount bigint, currency text, scale smallint) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.offers_as_of(bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe; while a viewer waits, may_probe_early lets the next probe through sooner. Does nothing if somebody else was quicker.
 CREATE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL::bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -3958,7 +3958,7 @@ CREATE FUNCTION pricing.slots_as_of(wanted_symbol text, first_day date, last_day
 GRANT EXECUTE ON FUNCTION pricing.slots_as_of(text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- The slots of a product on local days, a row for each category (one without, if a slot has none): exact prices, places, and whether so many people can be booked. With a currency, only what has prices in it.
-CREATE FUNCTION pricing.slots_to_read(wanted_symbol text, first_day date, last_day date, pax integer, only_currency text, only_sellable boolean, as_of timestamp with time zone) RETURNS TABLE(local_day date, option_id text, option_name text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, starts_at timestamp with time zone, ends_at timestamp with time zone, utc_offset interval, time_zone text, status text, remaining integer, capacity integer, sellable boolean, category_id text, category text, is_primary boolean, minimum integer, maximum integer, pax_remaining integer, final numeric, original numeric, discount numeric, currency text, provider text, recorded_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, enable_nestloop=off, jit=off;
+CREATE FUNCTION pricing.slots_to_read(wanted_symbol text, first_day date, last_day date, pax integer, only_currency text, only_sellable boolean, as_of timestamp with time zone) RETURNS TABLE(local_day date, option_id text, option_name text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, starts_at timestamp with time zone, ends_at timestamp with time zone, utc_offset interval, time_zone text, status text, remaining integer, capacity integer, sellable boolean, category_id text, category text, is_primary boolean, minimum integer, maximum integer, pax_remaining integer, final numeric, original numeric, discount numeric, currency text, provider text, recorded_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.slots_to_read(text,date,date,integer,text,boolean,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- A name as it stands in an address: Medical Supplies is medical-supplies.

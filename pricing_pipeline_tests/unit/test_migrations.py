@@ -40,7 +40,6 @@ RELEASED = {
     "0072_commodities.sql": "a3896ddde9dc2378",
     "0073_provider_declarations.sql": "c1166be2279fcdd2",
     "0074_uex.sql": "58da79a93cae9f4d",
-    "0075_offers_together.sql": "e692ca177054dff1",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

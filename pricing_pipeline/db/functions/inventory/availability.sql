@@ -69,28 +69,26 @@ COMMENT ON FUNCTION pricing.slots_as_of(text, date, date, timestamptz) IS
     'The slots of a product on local days, as they were believed at a time; NULL = as they are now.';
 
 
-CREATE OR REPLACE FUNCTION pricing.offers_as_of(wanted_slots bigint[], as_of timestamptz)
-RETURNS TABLE (slot_key bigint, category_key bigint, minimum integer, maximum integer, remaining integer, is_primary boolean,
+CREATE OR REPLACE FUNCTION pricing.offers_as_of(wanted_slot bigint, as_of timestamptz)
+RETURNS TABLE (category_key bigint, minimum integer, maximum integer, remaining integer, is_primary boolean,
                final_price bigint, original_price bigint, discount bigint, currency text, scale smallint)
 LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
-    SELECT a.slot_key, a.category_key, a.minimum, a.maximum, a.remaining, a.is_primary,
-           p.final_price, p.original_price, p.discount, p.currency, p.scale
-    FROM (SELECT c.slot_key, c.category_key, c.minimum, c.maximum, c.remaining, c.is_primary, c.is_offered FROM pricing.pax_availability c
-          WHERE c.slot_key = ANY (wanted_slots) AND (as_of IS NULL OR c.recorded_at <= as_of)
+    SELECT a.category_key, a.minimum, a.maximum, a.remaining, a.is_primary, p.final_price, p.original_price, p.discount, p.currency, p.scale
+    FROM (SELECT c.category_key, c.minimum, c.maximum, c.remaining, c.is_primary, c.is_offered FROM pricing.pax_availability c
+          WHERE c.slot_key = wanted_slot AND (as_of IS NULL OR c.recorded_at <= as_of)
           UNION ALL
-          SELECT r.slot_key, r.category_key, r.minimum, r.maximum, r.remaining, r.is_primary, r.is_offered
-          FROM pricing.pax_availability_revisions r
-          WHERE r.slot_key = ANY (wanted_slots) AND r.revised_at > as_of AND r.recorded_at <= as_of) a
-    LEFT JOIN (
-        SELECT c.slot_key, c.category_key, c.final_price, c.original_price, c.discount, c.currency, c.scale FROM pricing.slot_prices c
-        WHERE c.slot_key = ANY (wanted_slots) AND (as_of IS NULL OR c.recorded_at <= as_of)
+          SELECT r.category_key, r.minimum, r.maximum, r.remaining, r.is_primary, r.is_offered FROM pricing.pax_availability_revisions r
+          WHERE r.slot_key = wanted_slot AND r.revised_at > as_of AND r.recorded_at <= as_of) a
+    LEFT JOIN LATERAL (
+        SELECT c.final_price, c.original_price, c.discount, c.currency, c.scale FROM pricing.slot_prices c
+        WHERE c.slot_key = wanted_slot AND c.category_key = a.category_key AND (as_of IS NULL OR c.recorded_at <= as_of)
         UNION ALL
-        SELECT r.slot_key, r.category_key, r.final_price, r.original_price, r.discount, r.currency, r.scale FROM pricing.slot_price_revisions r
-        WHERE r.slot_key = ANY (wanted_slots) AND r.revised_at > as_of AND r.recorded_at <= as_of) p USING (slot_key, category_key)
+        SELECT r.final_price, r.original_price, r.discount, r.currency, r.scale FROM pricing.slot_price_revisions r
+        WHERE r.slot_key = wanted_slot AND r.category_key = a.category_key AND r.revised_at > as_of AND r.recorded_at <= as_of) p ON true
     WHERE a.is_offered
 $$;
-COMMENT ON FUNCTION pricing.offers_as_of(bigint[], timestamptz) IS
-    'For whom slots are and what they cost, as it was believed at a time; NULL = as it is now.';
+COMMENT ON FUNCTION pricing.offers_as_of(bigint, timestamptz) IS
+    'For whom a slot is and what it costs, as it was believed at a time; NULL = as it is now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.categories_as_of(wanted_symbol text, as_of timestamptz)
@@ -141,13 +139,10 @@ RETURNS TABLE (local_day date, option_id text, option_name text, slot_id text, l
                capacity integer, sellable boolean, category_id text, category text, is_primary boolean, minimum integer, maximum integer,
                pax_remaining integer, final numeric, original numeric, discount numeric, currency text, provider text, recorded_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = ''
--- Planned once, by keys and hashed, however few rows there were then.
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mergejoin = off SET enable_nestloop = off SET jit = off AS $$
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := coalesce(as_of, pricing.clock());
-    -- Looked up together: one by one, the read of hundreds of slots takes half as long again.
-    keys bigint[] := ARRAY(SELECT s.slot_key FROM pricing.slots_as_of(wanted_symbol, first_day, last_day, as_of) s);
 BEGIN
     RETURN QUERY
     WITH categories AS MATERIALIZED (SELECT c.* FROM pricing.categories_as_of(wanted_symbol, as_of) c),
@@ -157,8 +152,8 @@ BEGIN
                o.currency, pricing.unit_of(o.scale) AS unit, c.category_id, c.name AS category, bool_or(o.is_primary) OVER slot AS has_primary,
                pricing.takes(pax, coalesce(c.pax_count, 1), o.minimum, o.maximum, o.remaining) AS does_take
         FROM pricing.slots_as_of(wanted_symbol, first_day, last_day, as_of) s
-        LEFT JOIN (SELECT x.* FROM pricing.offers_as_of(keys, as_of) x
-                   WHERE only_currency IS NULL OR x.currency = only_currency) o USING (slot_key)
+        LEFT JOIN LATERAL (SELECT x.* FROM pricing.offers_as_of(s.slot_key, as_of) x
+                           WHERE only_currency IS NULL OR x.currency = only_currency) o ON true
         LEFT JOIN categories c ON c.category_key = o.category_key
         WHERE only_currency IS NULL OR o.category_key IS NOT NULL
         WINDOW slot AS (PARTITION BY s.slot_key)),
