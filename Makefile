@@ -56,7 +56,7 @@ FAULTS := pricing_pipeline_tests/faults
 BENCHMARKS := pricing_pipeline_tests/benchmarks
 TESTS := --ignore=$(ACCEPTANCE) --ignore=$(FAULTS) --ignore=$(BENCHMARKS)
 
-# PRICING_TEST_EXAMPLES=all tries properties with twice as many examples, and the largest cases.
+# PRICING_TEST_EXAMPLES=all tries properties with four times as many examples, and the largest cases.
 test: install-test ## Run the tests of the code, with PostgreSQL, Dagster and the sandbox (ARGS="-k queue" picks tests)
 	$(PYTEST) $(TESTS) $(ARGS)
 

@@ -17,6 +17,7 @@ from pricing_pipeline.errors import InvalidAdjustment
 from pricing_pipeline.prices import actions, price_reader
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.told_actions import (
     MARCH,
     bar,
@@ -209,7 +210,7 @@ def test_f5_an_answer_that_does_not_reach_the_old_day_moves_no_split(core: Core)
     assert stored(core) == [split(5)]
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     answers=st.lists(
         st.tuples(st.sampled_from(["yahoo", "fmp"]), st.integers(2, 8)),

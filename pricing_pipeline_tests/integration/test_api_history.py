@@ -29,6 +29,7 @@ from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
+from pricing_pipeline_tests.support.examples import examples
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -133,7 +134,9 @@ def as_row(bar: Bar) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(rows=stored_rows(), adjust=st.sampled_from([None, *Adjust]))
 def test_f3_every_format_has_what_the_bars_have(
     api: RunningApi, core: Core, rows: list[dict[str, Any]], adjust: Adjust | None

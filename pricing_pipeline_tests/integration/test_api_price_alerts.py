@@ -16,6 +16,7 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.storing import next_call
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -221,7 +222,9 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(steps=STEPS)
 def test_b27_alerts_of_users_are_as_a_simple_model_says(
     shop: Caller, core: Core, steps: Sequence[tuple[str, tuple[str, Any, int]]]

@@ -23,6 +23,7 @@ from pricing_pipeline.prices import price_writer
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, in_zone
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 FIVE = ["AAPL", "GOOG", "IBM", "META", "MSFT"]
 DAY = timedelta(days=1)
@@ -223,7 +224,9 @@ def test_g6_what_another_backfill_waits_for_stays_when_one_is_cancelled(
     assert core.one("SELECT count(*) FROM pricing.api_call_queue_live") == 0
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     asked=st.lists(
         st.tuples(

@@ -26,6 +26,7 @@ from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.notifiers import notifier_process
 from pricing_pipeline_tests.support.operations import an_operation
 from pricing_pipeline_tests.support.pages import ROOT, blocks
@@ -198,7 +199,7 @@ PLACES = (
 )
 
 
-@settings(FEW, max_examples=60)
+@settings(FEW, max_examples=examples(60))
 @given(secret=SECRETS, place=st.sampled_from(PLACES), whole=st.booleans())
 def test_e8_a_document_that_is_refused_is_not_repeated(secret: str, place: str, whole: bool) -> None:
     text = document("https://127.0.0.1/", **{place: secret}) if whole else secret

@@ -20,6 +20,7 @@ from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
+from pricing_pipeline_tests.support.examples import examples
 
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 PROVIDERS = ("alpha", "beta")
@@ -363,7 +364,7 @@ def test_b10_a_claim_returns_a_call_if_one_task_alone_could_be_called(world: Con
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=60,
+            max_examples=examples(60),
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=[

@@ -12,6 +12,7 @@ from pricing_pipeline.queue.forecast import DayForecast
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.free_plan import charged, free_plan
 from pricing_pipeline_tests.support.stretching import ahead
 
@@ -109,7 +110,9 @@ def test_f2_a_provider_without_a_limit_of_a_day_has_no_such_forecast(core: Core)
     assert ahead(core).day is None
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     calls=st.lists(st.tuples(st.integers(1, 400), st.integers(1, 719)), max_size=6),
     minute=st.integers(720, 1439),

@@ -21,6 +21,7 @@ from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.told_actions import day
 from pricing_pipeline_tests.tools.audit import audit
 
@@ -198,7 +199,7 @@ def test_f6_a_level_ends_at_a_believed_value_and_at_another_level(core: Core) ->
     """Invariant: a level is a run of quarantined values near to each other; levels part the quarantined values."""
     core.rows("DELETE FROM pricing.quarantined_values")
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=examples(30), deadline=None)
     @given(st.lists(st.sampled_from("aAb."), min_size=1, max_size=12))
     def parts(marks: list[str]) -> None:
         core.rows("DELETE FROM pricing.quarantined_values")

@@ -16,6 +16,7 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import keep_looking
+from pricing_pipeline_tests.support.examples import examples
 
 MESSAGE = ("--field", "recipient=string", "--field", "title=string", "--field", "body=string")
 KINDS = {"string", "number", "boolean", "object", "array", "url"}
@@ -94,7 +95,9 @@ FIELDS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(fields=FIELDS | st.dictionaries(st.sampled_from(["a", "aB_9"]), st.sampled_from([*KINDS, "url?"])))
 def test_e2_a_raw_insert_cannot_store_nonsense_fields(core: Core, fields: object) -> None:
     def is_name(name: str) -> bool:

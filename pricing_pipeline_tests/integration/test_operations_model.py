@@ -21,6 +21,7 @@ from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 TYPES = {"post": 5, "mail": 3}
 """Operation types and their attempts."""
@@ -245,7 +246,7 @@ def test_e1_e3_e7_side_effects_are_as_a_plain_model_says(core: Core, clock: Cloc
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=60,
+            max_examples=examples(60),
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

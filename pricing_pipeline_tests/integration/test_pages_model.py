@@ -27,6 +27,7 @@ from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
 from pricing_pipeline_tests.fixtures.core import QUOTE
+from pricing_pipeline_tests.support.examples import examples
 
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 NEEDED = {"A": 1, "B": 2, "C": 5, "D": 8, "E": 40}
@@ -455,7 +456,7 @@ def test_a6_pages_keep_to_limits_and_none_stands_still(world: Connection[Any]) -
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=10,
+            max_examples=examples(10),
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=[

@@ -20,6 +20,7 @@ from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -132,7 +133,9 @@ TEXTS = st.sampled_from(("9.80", "10.00", "10.20", "10.40", "104.00", "0.01"))
 BARS = st.tuples(st.sampled_from(("10.00", "10.20")), *[st.none() | TEXTS] * 3)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(said=st.lists(BARS, min_size=1, max_size=6), is_latest=st.booleans())
 def test_b18_f5_whatever_comes_again_a_day_stays_consistent_and_no_belief_is_lost(
     core: Core, clock: Clock, said: list[tuple[Any, ...]], is_latest: bool

@@ -17,6 +17,7 @@ from pricing_pipeline.operations import price_alerts, price_watch
 from pricing_pipeline.operations.price_alerts import Wanted
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 SYMBOLS = ("AAPL", "IBM")
 CENTS = (5000, 9900, 10000, 10001, 10999, 11000, 12100)
@@ -262,5 +263,6 @@ def test_b27_prices_are_told_as_a_plain_model_says(core: Core, clock: Clock) -> 
         " secret_nonce, ciphertext) VALUES ('hook', 'webhook', pricing.clock(), 'one', '', '', '', '')"
     )
     run_state_machine_as_test(
-        machine(core, clock), settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
+        machine(core, clock),
+        settings=settings(max_examples=examples(60), stateful_step_count=40, deadline=None),
     )

@@ -24,6 +24,7 @@ from pricing_pipeline_tests.fixtures.core import (
     rows_read,
 )
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.storing import closes, next_call, versions
 from pricing_pipeline_tests.tools.audit import audit
 
@@ -118,7 +119,9 @@ def test_a9_any_price_comes_back_as_it_came(core: Core) -> None:
     call = next_call(core, QUOTE, "AAPL")
 
     @given(st.lists(spellings(), min_size=1, max_size=50, unique=True))
-    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     def comes_back(texts: list[str]) -> None:
         symbols = {f"S{number}": text for number, text in enumerate(texts)}
         core.rows("TRUNCATE pricing.latest_prices, pricing.price_history, pricing.price_revisions")

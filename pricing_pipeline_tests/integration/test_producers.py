@@ -14,6 +14,7 @@ from pricing_pipeline.demand import schedules
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -144,7 +145,9 @@ def test_b10_many_sessions_together_queue_no_more_than_fits(core: Core) -> None:
         max_size=8,
     ),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_b10_what_waits_and_what_is_used_fit_the_share_of_their_priority(
     core: Core, clock: Clock, used: int, steps: list[tuple[str, int]]
 ) -> None:

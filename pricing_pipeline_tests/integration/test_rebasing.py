@@ -19,6 +19,7 @@ from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core, a_call, windowed
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.yahoo_answers import NOW, chart, parse
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -249,7 +250,9 @@ spans = st.tuples(st.integers(0, 29), st.integers(0, 29)).map(lambda ends: (min(
 told = st.tuples(st.sampled_from([RAW, SPLITS]), spans | st.just((0, 29)))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(told, min_size=1, max_size=6))
 def test_f5_a_history_has_one_basis_at_any_time_and_ends_as_traded_if_its_source_does(
     core: Core, clock: Clock, answers: list[tuple[Adjustment, tuple[int, int]]]

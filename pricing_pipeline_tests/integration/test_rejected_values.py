@@ -25,6 +25,7 @@ from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point
 from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -108,7 +109,7 @@ def test_f6_a_rejected_quote_is_not_stored_on_the_short_way(core: Core) -> None:
 prices = st.sampled_from(("100", "101", "100.0", "330", "331", "330.00", "33000"))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     given_rows=st.lists(prices, min_size=1, max_size=12),
     rejected=st.sets(st.integers(0, 11)),

@@ -15,6 +15,7 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -269,7 +270,9 @@ def test_b10_a_plan_is_not_checked_beside_another_one(core: Core) -> None:
         max_size=14,
     ),
 )
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provider_can(
     core: Core, clock: Clock, routes: list[str], steps: list[tuple[str, str]]
 ) -> None:

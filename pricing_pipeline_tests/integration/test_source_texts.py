@@ -16,6 +16,7 @@ from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.storing import MARCH, bars_of, next_call
 
 SPELLED = (
@@ -47,7 +48,7 @@ def test_a9_every_way_into_history_keeps_the_spelling(core: Core) -> None:
     """Invariant: a spelling is kept, or is the stored digits; and never both."""
     day = [date(1990, 1, 1)]
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(st.lists(spellings(), min_size=1, max_size=8), st.booleans())
     def stored(values: list[tuple[Decimal, str]], is_latest: bool) -> None:
         core.rows("DELETE FROM pricing.price_history")

@@ -19,6 +19,7 @@ from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -152,7 +153,9 @@ def test_g6_of_many_unknown_symbols_some_are_named(core: Core) -> None:
         max_size=12,
     )
 )
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(
     core: Core, kinds: list[str]
 ) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -151,7 +152,9 @@ def test_a10_a_read_that_failed_for_good_is_told_so_and_not_repeated(core: Core,
         max_size=16,
     ),
 )
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_a10_no_read_is_forgotten(
     core: Core, clock: Clock, own_route: bool, steps: list[tuple[str, object]]
 ) -> None:

@@ -14,6 +14,7 @@ from pricing_pipeline.operations import alerts
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import refuse_known, refuse_new
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.working import start
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -112,7 +113,7 @@ def test_b21_symbols_that_vanish_one_by_one_are_no_fault(core: Core, clock: Cloc
     assert raised(core) == {"symbol_vanished": "P2"}
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     good=st.integers(0, 130),
     at_once=st.integers(0, 8),

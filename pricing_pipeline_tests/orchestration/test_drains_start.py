@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import RANGE_START, Stage, a_daemon, a_run, an_instance, move
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.examples import examples
 
 ROOT = Path(__file__).parents[2]
 DRAIN = {"pricing/drain": "true"}
@@ -134,7 +135,7 @@ def test_g3_b17_one_drain_is_on_its_way_whatever_happens(
         run_state_machine_as_test(
             Machine,
             settings=settings(
-                max_examples=10,
+                max_examples=examples(10),
                 stateful_step_count=15,
                 deadline=None,
                 suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

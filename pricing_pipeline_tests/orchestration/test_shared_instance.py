@@ -41,6 +41,7 @@ from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import OURS, Stage, a_daemon, a_run, an_instance
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 OF_THEIRS = {REPOSITORY_LABEL_TAG: "__repository__@theirs"}
@@ -426,7 +427,9 @@ def test_g7_a_storage_without_tables_is_nobodys_yet(dagster_url: str) -> None:
         settle(dagster_url, home, is_owner=False)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.lists(
         st.tuples(

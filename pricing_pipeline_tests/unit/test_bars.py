@@ -33,6 +33,7 @@ from pricing_pipeline.providers.values import (
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
 from pricing_pipeline.validation.knowledge import Known, Point
 from pricing_pipeline.validation.plausibility import judge
+from pricing_pipeline_tests.support.examples import examples
 
 PLAIN = ("2026-03-10", "1.50000", "2.50000", "1.40000", "2.00000", "1000")
 YEAR = Window(date(2026, 1, 1), date(2026, 12, 31))
@@ -291,7 +292,7 @@ def test_f5_one_stored_day_that_comes_otherwise_is_seen() -> None:
     st.integers(0, 12),
     st.integers(0, 8),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a9_amounts_of_columns_are_those_of_each_bar(
     price: tuple[int, list[int]], at_least: int, zeros: int
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.base import decode_rows
+from pricing_pipeline_tests.support.examples import examples
 
 ROW = '{"day":"2026-11-20","close":"12.50","volume":"7"}'
 OTHER = '{"day":"2026-11-21","close":"112.5","volume":"123456789012345678"}'
@@ -101,7 +102,7 @@ def test_b18_a_list_of_the_name_elsewhere_is_not_taken_for_it() -> None:
         max_size=3,
     ),
 )
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500), deadline=None)
 def test_b18_whatever_is_spoilt_nothing_is_read_that_a_decoder_would_not_find(
     rows: list[str], spoilt: list[tuple[int, str, int]]
 ) -> None:

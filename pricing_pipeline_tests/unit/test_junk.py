@@ -22,6 +22,7 @@ from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers import PROVIDERS, base
 from pricing_pipeline.providers.base import Schema, validate_rows
 from pricing_pipeline.quarantine import judgement
+from pricing_pipeline_tests.support.examples import examples
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 SPAN = Window(date(2020, 1, 1), date(2020, 12, 31))
@@ -39,7 +40,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(parts=rows, times=st.sampled_from((1, 7, 40)))
 def test_b18_every_good_row_is_read_and_every_other_counted(parts: list[Any], times: int) -> None:
     given_rows = parts * times

@@ -17,6 +17,7 @@ from markdown_it.token import Token
 
 import pricing_pipeline
 from pricing_pipeline.defs.markdown import escaped, with_picture
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.hostile_texts import hostile_texts
 
 PACKAGE = Path(pricing_pipeline.__file__).parent
@@ -83,7 +84,7 @@ def lines(text: str) -> str:
     return "\n".join(line.strip(" \t") for line in text.strip().split("\n"))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(TEXTS)
 def test_an_escaped_text_is_shown_as_it_is(text: str) -> None:
     assert shown(escaped(text)) == lines(text)

@@ -27,6 +27,7 @@ from pricing_pipeline.prices.quarantined_values import QuarantinedValue
 from pricing_pipeline.quarantine.opinions import Opinion
 from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import Standing
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.hostile_texts import hostile_texts
 
 NOW = datetime(2026, 11, 25, 3, 0, tzinfo=UTC)
@@ -128,14 +129,14 @@ class Shape(HTMLParser):
 PLAIN = Shape(sections(told("plain"), ui_url="http://ui.example", may_operate=True))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(ANY_TEXT.filter(str.strip))
 def test_b18_texts_of_others_change_no_element_of_the_page(text: str) -> None:
     shape = Shape(sections(told(text), ui_url="http://ui.example", may_operate=True))
     assert shape.elements == PLAIN.elements
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(ANY_TEXT)
 def test_b18_no_text_of_others_steers_a_reader_or_fills_the_page(text: str) -> None:
     html = sections(told(text), ui_url=None, may_operate=True)

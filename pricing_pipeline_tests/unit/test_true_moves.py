@@ -14,6 +14,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Rival, Traded, Verdict
 from pricing_pipeline.validation.plausibility import judge
+from pricing_pipeline_tests.support.examples import examples
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 USUAL = 1_000_000
@@ -139,7 +140,7 @@ FACTORS = st.one_of(st.floats(1.6, 400), st.floats(0.003, 0.6))
     is_stored=st.booleans(),
     seed=st.randoms(use_true_random=False),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_f6_of_a_wrong_stretch_each_day_is_quarantined_and_no_other(
     pattern: list[float], before: int, after: int, are_splits_told: bool, is_stored: bool, seed: object
 ) -> None:

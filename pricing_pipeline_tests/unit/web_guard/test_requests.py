@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from pricing_pipeline.processes import web_guard
 from pricing_pipeline.processes.web_guard import Guard
+from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.guarded import (
     ACT,
     FORM,
@@ -179,7 +180,7 @@ def _one_dagster() -> tuple[Dagster, ASGIApp]:
     return dagster, dagster.create_asgi_app()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     method=st.sampled_from(METHODS),
     path=st.sampled_from(PATHS),
