@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -18,7 +17,9 @@ FIRST, LAST = date(2020, 1, 1), date(2020, 12, 31)
 VOLUMES = (None, "0", "123456", "1000.50", "0.000000000000000001")
 
 
-def fill(core: Core, dice: random.Random, symbols: Sequence[str], data_type: str = "equity_daily") -> list[datetime]:
+def fill(
+    core: Core, dice: random.Random, symbols: Sequence[str], data_type: str = "equity_daily"
+) -> list[datetime]:
     """Random values and revisions of a year, splits and dividends; returns moments to read them as of."""
     base = datetime(2021, 1, 4, 12, tzinfo=UTC)
     moments = [base + timedelta(hours=hour) for hour in range(6)]
@@ -57,7 +58,8 @@ def fill(core: Core, dice: random.Random, symbols: Sequence[str], data_type: str
                 # One in ten of the values that were believed has left the history, as when its basis changes.
                 if until is None and (step == 0 or dice.random() > 0.1):
                     core.rows(
-                        f"INSERT INTO pricing.price_history ({columns}, fetched_at) VALUES ({values}, :since)", **row
+                        f"INSERT INTO pricing.price_history ({columns}, fetched_at) VALUES ({values}, :since)",
+                        **row,
                     )
                 else:
                     end = until or since + timedelta(minutes=30)
@@ -86,19 +88,39 @@ def fill(core: Core, dice: random.Random, symbols: Sequence[str], data_type: str
     return [*moments, *(moment + timedelta(minutes=45) for moment in moments)]
 
 
-def readings(core: Core, symbols: Sequence[str], moments: Sequence[datetime], data_type: str = "equity_daily") -> Any:
-    """Every read of these histories: now and as of each moment, as stored and on each basis, of the year and parts of it."""
+def reads_of(
+    dice: random.Random, symbols: Sequence[str], moments: Sequence[datetime], count: int
+) -> list[dict[str, Any]]:
+    """Random reads of these histories: as of a moment or now, as stored or on a basis, of the year or a part of it."""
     spans = ((FIRST, LAST), (date(2020, 2, 10), date(2020, 3, 20)), (date(2020, 11, 1), date(2021, 2, 1)))
-    with core.engine.connect() as connection:
-        return {
-            (symbol, span, as_of, adjust): price_reader.bars(
-                connection, symbol, data_type, *span, as_of=as_of, adjust=adjust
-            )
-            for symbol in symbols
-            for span in spans
-            for as_of in (None, *moments)
-            for adjust in (None, *Adjust)
+    return [
+        {
+            "symbol": dice.choice(symbols),
+            "span": dice.choice(spans),
+            "as_of": dice.choice((None, *moments)),
+            "adjust": dice.choice((None, *Adjust)),
         }
+        for _ in range(count)
+    ]
+
+
+def readings(core: Core, reads: Sequence[dict[str, Any]], data_type: str = "equity_daily") -> list[list[str]]:
+    """What these reads get, with every digit and all lineage."""
+    with core.engine.connect() as connection:
+        return [
+            list(
+                map(
+                    str,
+                    price_reader.bars(
+                        connection,
+                        *(read["symbol"], data_type, *read["span"]),
+                        as_of=read["as_of"],
+                        adjust=read["adjust"],
+                    ),
+                )
+            )
+            for read in reads
+        ]
 
 
 def export_all(core: Core, store: Store, data_type: str = "equity_daily") -> list[Exported]:
@@ -123,11 +145,3 @@ def keep(core: Core, months: int | None, data_type: str = "equity_daily") -> Non
         months=months,
         data_type=data_type,
     )
-
-
-@contextmanager
-def place_of_files(monkeypatch: Any, url: str) -> Iterator[None]:
-    """PRICING_EXPORT_URL for a while."""
-    with monkeypatch.context() as patch:
-        patch.setenv("PRICING_EXPORT_URL", url)
-        yield
