@@ -192,7 +192,7 @@ class Settings(BaseSettings):
     last_resort_allow_private: bool = False
     """Whether the last resort may be in a private network; a webhook may then use http."""
     export_url: Annotated[str | None, BeforeValidator(_export_url)] = None
-    """Where months of history are written as files: a folder, or `s3://bucket/prefix?region=...`. It holds no secret."""
+    """Where months of history are written as files: a folder, or `s3://bucket/prefix?region=...`, without a key."""
     code_socket: Path | None = None
     """Unix socket of the Dagster code server; set by `up` for its children."""
     max_drain_seconds: int = Field(600, ge=5, le=3600)

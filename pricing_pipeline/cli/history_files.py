@@ -98,7 +98,7 @@ def run(only_type: str | None, month: date | None, *, as_json: bool) -> None:
 
 
 def move(only_type: str | None, *, is_dry: bool, as_json: bool) -> None:
-    """Let months leave the database, or only tell which would. Raises UnknownDataType, and PricingError without a place."""
+    """Let months leave the database, or only tell which would. Raises what `run` raises."""
     settings = load_settings()
     done = []
     with open_engine(settings) as engine:

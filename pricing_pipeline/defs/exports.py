@@ -47,7 +47,7 @@ def export_assets(
                 group_name="history_files",
                 kinds={"parquet"},
                 description=f"The history of {name} outside the database: a Parquet file for each month, with "
-                "revisions and the provider and call of each value. A daily schedule writes the months that have changed.",
+                "revisions and the provider and call of each value. A schedule writes what has changed every day.",
                 metadata=code_links("prices/exporting.py", "db/functions/prices/exports.sql"),
                 partitions_def=partitions,
                 skippable=True,

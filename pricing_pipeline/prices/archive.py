@@ -1,13 +1,14 @@
 """Read values that have left the database from their files, with DuckDB.
 
-What they mean beside what is stored is decided in db/functions/prices/history.sql, which gets them as an argument: there
-is one rule for what was believed when, and for every adjustment.
+What they mean beside what is stored is decided in db/functions/prices/history.sql, which gets them as an argument: one
+rule says what was believed when, and how it is adjusted.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ def load(connection: Connection, wanted: Mapping[str, Any]) -> str | None:
         return None
     store = files.place(load_settings_as_guest())
     months = sorted({month for span in spans for month in months_of(Window(span.first_day, span.last_day))})
-    with _duckdb() as session:
+    with _duckdb(store) as session:
         session.register("filed", _rows(store, wanted["data_type"], months))
         starts = [span.first_day for span in spans]
         ends = [span.last_day + timedelta(days=1) for span in spans]
@@ -48,34 +49,38 @@ def load(connection: Connection, wanted: Mapping[str, Any]) -> str | None:
         return json.dumps([dict(zip(names, row, strict=True)) for row in found.fetchall()])
 
 
-def merged(store: Store, data_type: str, month: date, stored: Any) -> Any:
-    """What the file of a month has, and what the database has beside it: a reader of batches, by symbol and time."""
-    session = _duckdb()
-    session.register("filed", _rows(store, data_type, [month]))
-    session.register("arriving", stored)
-    session.execute(named("archive.take"))
-    return session.execute(named("archive.merged")).to_arrow_reader(ROWS_OF_A_GROUP)
+def merged(store: Store, data_type: str, month: date, stored: Any) -> Iterator[Any]:
+    """What the file of a month has, and what the database has beside it: batches of rows, by symbol and time."""
+    with _duckdb(store) as session:
+        session.register("filed", _rows(store, data_type, [month]))
+        session.register("arriving", stored)
+        session.execute(named("archive.take"))
+        yield from session.sql(named("archive.merged")).to_arrow_reader(ROWS_OF_A_GROUP)
 
 
 def _rows(store: Store, data_type: str, months: list[date]) -> Any:
     from pyarrow import dataset
 
-    with files.clear(store.root):
-        return dataset.dataset(
-            [store.path(data_type, month) for month in months],
-            schema=files.schema(),
-            filesystem=store.files,
-            format="parquet",
-        )
+    return dataset.dataset(
+        [store.path(data_type, month) for month in months],
+        schema=files.schema(),
+        filesystem=store.files,
+        format="parquet",
+    )
 
 
-def _duckdb() -> DuckDBPyConnection:
-    """A session that reads only what it is given."""
+@contextmanager
+def _duckdb(store: Store) -> Iterator[DuckDBPyConnection]:
+    """A session that reads only what it is given, which is in this store."""
     try:
         import duckdb
     except ImportError as error:
         raise PricingError(_NOT_INSTALLED) from error
 
-    session = duckdb.connect(config={"enable_external_access": "false", "threads": "2"})
-    session.execute(named("archive.use_utc"))
-    return session
+    options = {"enable_external_access": "false", "threads": "2"}
+    with files.clear(store.root), duckdb.connect(config=options) as session:
+        session.execute(named("archive.use_utc"))
+        try:
+            yield session
+        except duckdb.Error as error:  # what the store has said is in its text
+            raise OSError(str(error)) from error

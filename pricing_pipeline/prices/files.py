@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -64,12 +64,17 @@ class Store:
         rows = 0
         with clear(self.root):
             self._make_folder(path)
-            with self.files.open_output_stream(path) as stream:
-                counted = _Counted(stream)
-                with parquet.ParquetWriter(counted, schema(), compression="zstd") as writer:
-                    for table in tables:
-                        writer.write_table(table, row_group_size=ROWS_OF_A_GROUP)
-                        rows += table.num_rows
+            try:
+                with self.files.open_output_stream(path) as stream:
+                    counted = _Counted(stream)
+                    with parquet.ParquetWriter(counted, schema(), compression="zstd") as writer:
+                        for table in tables:
+                            writer.write_table(table, row_group_size=ROWS_OF_A_GROUP)
+                            rows += table.num_rows
+            except BaseException:
+                with suppress(OSError):
+                    self.files.delete_file(path)
+                raise
         return Written(path, rows, counted.size, counted.digest.hexdigest())
 
     def publish(self, written: Written, data_type: str, month: date) -> None:
@@ -169,7 +174,7 @@ def clear(where: str) -> Iterator[None]:
             f"a file of history is not where it was written, under {where}: {error}. PRICING_EXPORT_URL must name the "
             "place with all files; bring back those that are missing from a backup."
         ) from error
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a file that is no Parquet any more
         raise PricingError(
             f"the files of history under {where} cannot be read or written: {error}. Check PRICING_EXPORT_URL, that "
             "the folder or bucket exists, and what its key may do."

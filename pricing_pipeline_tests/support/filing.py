@@ -72,9 +72,9 @@ def fill(
         for _ in range(dice.randint(0, 4)):
             is_split = dice.random() < 0.5
             core.rows(
-                "INSERT INTO pricing.corporate_actions (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount,"
-                " scale, currency, provider, call_id, recorded_at) VALUES ('equity', :symbol, :ex_on, :kind, :new, :old,"
-                " :amount, :scale, :currency, 'fmp', 1, :since) ON CONFLICT DO NOTHING",
+                "INSERT INTO pricing.corporate_actions (asset_class, symbol, ex_on, kind, new_shares, old_shares,"
+                " amount, scale, currency, provider, call_id, recorded_at) VALUES ('equity', :symbol, :ex_on, :kind,"
+                " :new, :old, :amount, :scale, :currency, 'fmp', 1, :since) ON CONFLICT DO NOTHING",
                 symbol=symbol,
                 ex_on=FIRST + timedelta(days=dice.randrange(366)),
                 kind="split" if is_split else "dividend",

@@ -93,8 +93,7 @@ BEGIN
             WHERE (q.data_type, q.symbol) = (wanted_type, w.symbol) AND q.window_end <> 'infinity') coming
         CROSS JOIN LATERAL unnest(
             datemultirange(daterange(w.first_day, to_day, '[]')) - coalesce(h.covered, '{}'::datemultirange)
-            - coalesce(coming.days, '{}'::datemultirange)
-            - coalesce((SELECT m.days FROM pricing.moved_days m WHERE (m.data_type, m.symbol) = (wanted_type, w.symbol)), '{}')) AS gap
+            - coalesce(coming.days, '{}'::datemultirange)) AS gap
         WHERE w.first_day <= to_day),
     -- Each gap shrinks to the sessions at its ends that lack a final value; without any it is none. Where the calendar
     -- is not known, every day may be a session.

@@ -114,11 +114,10 @@ CREATE OR REPLACE FUNCTION pricing.move_month(wanted_type text, wanted_month dat
 -- With the owner's rights: no worker may delete prices but by the policy that only the owner sets.
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
-    since timestamptz := pricing.start_of(wanted_month);
+    start_at timestamptz := pricing.start_of(wanted_month);
     before timestamptz := pricing.start_of((wanted_month + interval '1 month')::date);
     found bigint;
     deleted bigint;
-    total bigint;
 BEGIN
     IF pg_catalog.current_setting('transaction_isolation') = 'read committed' THEN
         RAISE EXCEPTION 'what is deleted must be what was compared with the file'
@@ -132,28 +131,34 @@ BEGIN
         RAISE EXCEPTION '% values of % in % were compared with the file, and there are %', verified, wanted_type, wanted_month, found
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    INSERT INTO pricing.moved_days AS m (data_type, symbol, days, noted_days)
-    SELECT wanted_type, d.symbol, coalesce(range_agg(daterange(d.day, d.day, '[]')) FILTER (WHERE d.is_believed), '{}'),
-           range_agg(daterange(d.day, d.day, '[]'))
-    FROM (SELECT v.symbol, (v.observed_at AT TIME ZONE 'UTC')::date AS day, bool_or(v.revised_at = 'infinity') AS is_believed
-          FROM pricing.month_versions(wanted_type, wanted_month) v GROUP BY 1, 2) d
-    GROUP BY d.symbol
-    ON CONFLICT ON CONSTRAINT moved_days_pkey DO UPDATE
-        SET days = m.days + excluded.days, noted_days = m.noted_days + excluded.noted_days;
-    DELETE FROM pricing.price_revisions r WHERE r.data_type = wanted_type AND r.observed_at >= since AND r.observed_at < before;
-    GET DIAGNOSTICS total = ROW_COUNT;
+    WITH revised AS (
+        DELETE FROM pricing.price_revisions r WHERE r.data_type = wanted_type AND r.observed_at >= start_at AND r.observed_at < before
+        RETURNING r.symbol, r.observed_at, false AS is_believed),
     -- New values are judged by the newest ones that are stored, however old these are.
-    DELETE FROM pricing.price_history h USING (
+    kept AS (
         SELECT v.symbol, (SELECT x.observed_at FROM pricing.price_history x WHERE x.data_type = wanted_type AND x.symbol = v.symbol
-                          ORDER BY x.observed_at DESC OFFSET 29 LIMIT 1) AS kept_from
-        FROM (SELECT DISTINCT m.symbol FROM pricing.month_versions(wanted_type, wanted_month) m) v) k
-    WHERE h.data_type = wanted_type AND h.symbol = k.symbol AND h.observed_at >= since AND h.observed_at < before
-      AND h.observed_at < k.kept_from;
-    GET DIAGNOSTICS deleted = ROW_COUNT;
+                          ORDER BY x.observed_at DESC OFFSET 29 LIMIT 1) AS since
+        FROM (SELECT DISTINCT m.symbol FROM pricing.month_versions(wanted_type, wanted_month) m) v),
+    believed AS (
+        DELETE FROM pricing.price_history h USING kept k
+        WHERE h.data_type = wanted_type AND h.symbol = k.symbol AND h.observed_at >= start_at AND h.observed_at < before
+          AND h.observed_at < k.since
+        RETURNING h.symbol, h.observed_at, true AS is_believed),
+    gone AS MATERIALIZED (
+        SELECT g.symbol, (g.observed_at AT TIME ZONE 'UTC')::date AS day, bool_or(g.is_believed) AS is_believed, count(*) AS versions
+        FROM (SELECT * FROM revised UNION ALL SELECT * FROM believed) g GROUP BY 1, 2),
+    noted AS (
+        INSERT INTO pricing.moved_days AS m (data_type, symbol, days, noted_days)
+        SELECT wanted_type, g.symbol, coalesce(range_agg(daterange(g.day, g.day, '[]')) FILTER (WHERE g.is_believed), '{}'),
+               range_agg(daterange(g.day, g.day, '[]'))
+        FROM gone g GROUP BY g.symbol
+        ON CONFLICT ON CONSTRAINT moved_days_pkey DO UPDATE
+            SET days = m.days + excluded.days, noted_days = m.noted_days + excluded.noted_days)
+    SELECT coalesce(sum(g.versions), 0) INTO deleted FROM gone g;
     UPDATE pricing.exported_months e SET moved_at = pricing.clock(),
            mark = coalesce((SELECT m.mark FROM pricing.month_marks(wanted_type, wanted_month, wanted_month) m), '{}')
     WHERE (e.data_type, e.month) = (wanted_type, wanted_month);
-    RETURN total + deleted;
+    RETURN deleted;
 END $$;
 COMMENT ON FUNCTION pricing.move_month(text, date, bigint) IS
     'Deletes the values of a month that its file has, as the caller has found in the same transaction, but for the thirty newest of each pair. Returns how many it has deleted.';
