@@ -46,7 +46,8 @@ def draw(label: str, curves: dict[str, list[Point]]) -> str:
         return f"{_LEFT + across.part(x) * width:.1f},{_TOP + (1 - up.part(y)) * height:.1f}"
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        'font-family="sans-serif" font-size="12">',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
         f'<text x="{_LEFT}" y="20" font-size="14">Milliseconds by {escape(label)}</text>',
     ]

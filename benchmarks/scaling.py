@@ -47,7 +47,7 @@ QUICK = Size(
     types=10,
     subscriptions=(10_000, 100_000, 300_000),
     more_types=(50, 200),
-    rows=(100_000, 1_000_000, 5_000_000),
+    rows=(100_000, 1_000_000, 3_000_000),
 )
 TINY = Size(times=1, symbols=50, types=2, subscriptions=(100, 200), more_types=(3,), rows=(5_000, 10_000))
 
@@ -67,6 +67,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
 
 
 def _demand(server: BenchmarkServer, connection: Connection, size: Size) -> list[Row]:
+    connection.execute(statement("scaling.without_limits"))
     connection.execute(statement("scaling.types"), {"first": 0, "last": size.types - 1})
     connection.execute(statement("scaling.symbols"), {"first": 0, "last": size.symbols - 1})
     rows: list[Row] = []
@@ -77,6 +78,7 @@ def _demand(server: BenchmarkServer, connection: Connection, size: Size) -> list
             {"first": first, "last": number - 1, "symbols": size.symbols, "types": size.types},
         )
         first = number
+        connection.execute(statement("scaling.queue"), {"symbols": size.symbols})
         _settle(server, connection)
         rows += _points(connection, size, "subscriptions", number, _WORK_OF_DEMAND)
     return rows

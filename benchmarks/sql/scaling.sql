@@ -1,7 +1,7 @@
 -- name: types
 -- So many data types of quotes, each with its view and its part of the history.
-INSERT INTO pricing.data_type_registry (data_type, description, asset_class, fetcher, default_ttl_minutes, staleness_function)
-SELECT format('scaled_%%s', lpad(n::text, 3, '0')), 'Scaled', 'equity', 'quote', 60, 'is_stale'
+INSERT INTO pricing.data_type_registry (data_type, description, asset_class, fetcher, default_ttl_minutes)
+SELECT format('scaled_%%s', lpad(n::text, 3, '0')), 'Scaled', 'equity', 'quote', 1440
 FROM generate_series(CAST(%(first)s AS integer), CAST(%(last)s AS integer)) n;
 
 -- name: symbols
@@ -27,15 +27,24 @@ SELECT DISTINCT w.data_type, w.symbol, now() + interval '1 hour' FROM wanted w O
 
 -- name: heartbeat
 -- One viewer of ten pairs.
-SELECT pricing.heartbeat(array_fill(CAST('scaled_000' AS text), ARRAY[10]), ARRAY(SELECT 'S' || n FROM generate_series(0, 9) n));
+SELECT pricing.heartbeat('one', array_fill(CAST('scaled_000' AS text), ARRAY[10]), ARRAY(SELECT 'S' || n FROM generate_series(0, 9) n));
 
 -- name: check
 -- A staleness check of all types.
 SELECT pricing.enqueue_due();
 
+-- name: without_limits
+-- The provider takes whatever is asked, fifty symbols in a call.
+UPDATE pricing.provider_capabilities SET batch_size = 50 WHERE provider = 'twelvedata';
+DELETE FROM pricing.provider_limits WHERE provider = 'twelvedata';
+
+-- name: queue
+-- Tasks for symbols of one type.
+SELECT pricing.enqueue('scaled_000', array_agg('S' || n), array_agg(1)) FROM generate_series(0, CAST(%(symbols)s AS integer) - 1) n;
+
 -- name: claim
--- A claim of calls of one provider.
-SELECT count(*) FROM pricing.claim_calls('twelvedata', 'scaling', 1, ARRAY['default']);
+-- A claim of one call.
+SELECT count(*) FROM pricing.claim_calls('twelvedata', 'scaling', 1);
 
 -- name: definitions
 -- What the code location reads of the registry.
