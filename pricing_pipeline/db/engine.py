@@ -163,7 +163,7 @@ def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
 
 def driver_lines(
     connection: Connection, statement: str, parameters: Mapping[str, Any]
-) -> Iterator[bytes | memoryview]:
+) -> Iterator[bytes | bytearray | memoryview]:
     """Run a `COPY ... TO STDOUT` (parameters as `%(name)s`) with the driver, in the connection's transaction.
 
     Pieces come as they are sent; all of them must be taken. Raises what `driver_rows` raises.

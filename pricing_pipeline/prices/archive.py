@@ -77,8 +77,10 @@ def _duckdb(store: Store) -> Iterator[DuckDBPyConnection]:
     except ImportError as error:
         raise PricingError(_NOT_INSTALLED) from error
 
-    options = {"enable_external_access": "false", "threads": "2"}
-    with files.clear(store.root), duckdb.connect(config=options) as session:
+    with (
+        files.clear(store.root),
+        duckdb.connect(config={"enable_external_access": "false", "threads": "2"}) as session,
+    ):
         session.execute(named("archive.use_utc"))
         try:
             yield session

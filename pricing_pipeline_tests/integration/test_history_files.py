@@ -85,7 +85,7 @@ def is_there(store: Store, month: date) -> bytes | None:
 
 
 @pytest.mark.parametrize("seed", range(examples(4)))
-def test_every_read_is_the_same_after_months_have_left(core: Core, store: Store, seed: int) -> None:
+def test_f12_every_read_is_the_same_after_months_have_left(core: Core, store: Store, seed: int) -> None:
     """Random histories with revisions, splits and dividends, as of any time, on any basis: digit for digit."""
     dice = random.Random(seed)
     reads = reads_of(dice, SYMBOLS, fill(core, dice, SYMBOLS), 40)
@@ -101,7 +101,7 @@ def test_every_read_is_the_same_after_months_have_left(core: Core, store: Store,
         assert again == bars, read
 
 
-def test_an_unchanged_month_is_left_alone_and_a_changed_one_is_due_again(
+def test_f12_an_unchanged_month_is_left_alone_and_a_changed_one_is_due_again(
     core: Core, clock: Clock, store: Store
 ) -> None:
     put(core, *days(MARCH, 40))
@@ -130,7 +130,7 @@ def test_an_unchanged_month_is_left_alone_and_a_changed_one_is_due_again(
     assert list(unfinished.iterdir()) == []
 
 
-def test_a_file_has_every_digit_and_its_lineage_for_pandas_and_duckdb(
+def test_f12_a_file_has_every_digit_and_its_lineage_for_pandas_and_duckdb(
     core: Core, clock: Clock, store: Store
 ) -> None:
     put(core, (MARCH, 123456789012345678))
@@ -154,7 +154,7 @@ def test_a_file_has_every_digit_and_its_lineage_for_pandas_and_duckdb(
     assert found.fetchall() == [(DAILY, "2020-03", "10.500000000000000000")]
 
 
-def test_nothing_leaves_the_database_that_the_file_does_not_have(
+def test_f12_nothing_leaves_the_database_that_the_file_does_not_have(
     core: Core, clock: Clock, store: Store
 ) -> None:
     """Neither by default, nor from a file that is damaged, missing or older, nor what comes meanwhile."""
@@ -188,7 +188,7 @@ def test_nothing_leaves_the_database_that_the_file_does_not_have(
         core.call("SELECT pricing.move_month('equity_daily', '2020-03-01', 32)")
 
 
-def test_a_worker_moves_no_month_that_its_type_keeps(core: Core, store: Store) -> None:
+def test_f12_a_worker_moves_no_month_that_its_type_keeps(core: Core, store: Store) -> None:
     """The rights are the function's: only months that the owner's policy names, and only as they were compared."""
     put(core, *days(MARCH, 70))
     export_all(core, store)
@@ -211,7 +211,7 @@ def test_a_worker_moves_no_month_that_its_type_keeps(core: Core, store: Store) -
             connection.exec_driver_sql(statement)
 
 
-def test_a_correction_of_a_month_that_has_left_is_read_and_exported(
+def test_f12_a_correction_of_a_month_that_has_left_is_read_and_exported(
     core: Core, clock: Clock, store: Store
 ) -> None:
     """What is believed since is the new value; what was believed until then is the one in the file."""
@@ -235,7 +235,7 @@ def test_a_correction_of_a_month_that_has_left_is_read_and_exported(
     assert frame["revised_at"][0] == frame["recorded_at"][1]
 
 
-def test_what_rests_on_old_values_goes_on_after_they_have_left(core: Core, store: Store) -> None:
+def test_f12_what_rests_on_old_values_goes_on_after_they_have_left(core: Core, store: Store) -> None:
     """No gap opens, no day is asked for again, a pair keeps its newest values, and its first day stays known."""
     put(core, *(one for one in days(date(2020, 1, 1), 120) if one[0].day != 7))
     sessions = [day for day, _ in days(date(2020, 1, 1), 120)]
@@ -274,7 +274,7 @@ def test_what_rests_on_old_values_goes_on_after_they_have_left(core: Core, store
     assert [at.date() for at in newest] == [day for day in sessions if day.day != 7][-30:]
 
 
-def test_a_read_that_would_lack_values_fails(
+def test_f12_a_read_that_would_lack_values_fails(
     core: Core, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In SQL alone, without the place of the files, or without a file: a sentence, never a shorter history."""
@@ -295,7 +295,7 @@ def test_a_read_that_would_lack_values_fails(
         closes(core)
 
 
-def test_the_command_and_http_read_what_has_left(
+def test_f12_the_command_and_http_read_what_has_left(
     core: Core, store: Store, cli: CommandLine, request: pytest.FixtureRequest
 ) -> None:
     """`price history`, all four formats over HTTP, and frames give the same before and after."""
@@ -356,7 +356,7 @@ def parquet_rows(body: bytes) -> list[dict[str, Any]]:
         "https://bucket/prefix",
     ],
 )
-def test_a_place_with_a_key_in_it_is_refused_and_not_repeated(
+def test_f12_a_place_with_a_key_in_it_is_refused_and_not_repeated(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     """Settings are shown; a key is not."""
@@ -401,7 +401,7 @@ def bucket() -> Iterator[str]:
         process.wait()
 
 
-def test_a_bucket_does_as_a_folder_does(
+def test_f12_a_bucket_does_as_a_folder_does(
     core: Core, clock: Clock, bucket: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Export, move, correction and reads over an S3-compatible server; what fails names no key."""

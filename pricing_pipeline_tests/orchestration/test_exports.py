@@ -42,7 +42,7 @@ def run(stage: Stage, *data_types: str, **tags: str) -> dg.ExecuteInProcessResul
     )
 
 
-def test_without_a_place_there_are_no_assets_of_files(stage: Stage) -> None:
+def test_f12_without_a_place_there_are_no_assets_of_files(stage: Stage) -> None:
     """Who does not export sees nothing of it."""
     assert not [
         key for key in stage.repository.asset_graph.get_all_asset_keys() if key.path[0] == "exported_history"
@@ -50,7 +50,7 @@ def test_without_a_place_there_are_no_assets_of_files(stage: Stage) -> None:
     assert not stage.repository.has_schedule_def("export_history")
 
 
-def test_the_schedule_writes_what_is_due_and_moves_what_is_not_kept(
+def test_f12_the_schedule_writes_what_is_due_and_moves_what_is_not_kept(
     folder: Path, stage: Stage, core: Core
 ) -> None:
     """All types, all months, each reported with its rows; a second run has nothing to do."""
@@ -82,7 +82,7 @@ def test_the_schedule_writes_what_is_due_and_moves_what_is_not_kept(
     }
 
 
-def test_a_chosen_month_is_written_and_reported_whatever_it_has(
+def test_f12_a_chosen_month_is_written_and_reported_whatever_it_has(
     folder: Path, stage: Stage, core: Core
 ) -> None:
     """A backfill of months without values succeeds, too; and nothing moves when a person exports."""
