@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -300,11 +301,12 @@ def test_f12_the_command_and_http_read_what_has_left(
 ) -> None:
     """`price history`, all four formats over HTTP, and frames give the same before and after."""
     put(core, *days(MARCH, 70))
+    typed = partial(cli, export_url=store.root)
     reader = request.getfixturevalue("api").caller(Scope.READ)
     span = "from=2020-03-01&to=2020-05-31"
 
     def everything() -> list[Any]:
-        said = cli(
+        said = typed(
             "price",
             "history",
             "AAPL",
@@ -323,14 +325,14 @@ def test_f12_the_command_and_http_read_what_has_left(
         return [said.json, frame.to_csv(), *bodies[:2], pa_rows(bodies[2]), parquet_rows(bodies[3])]
 
     before = everything()
-    assert cli("type", "change", DAILY, "--keep-months", "3").exit_code == 0
-    assert [row["values"] for row in cli("export", "run", "--json").json["months"]] == [31, 30, 9]
-    (dry, *_) = cli("export", "move", "--dry-run", "--json").json["months"]
+    assert typed("type", "change", DAILY, "--keep-months", "3").exit_code == 0
+    assert [row["values"] for row in typed("export", "run", "--json").json["months"]] == [31, 30, 9]
+    (dry, *_) = typed("export", "move", "--dry-run", "--json").json["months"]
     assert (dry["month"], dry["values"], dry["rows_left_database"]) == ("2020-03", 31, None)
     assert core.one("SELECT count(*) FROM pricing.price_history") == 70
-    assert "31 rows have left the database" in cli("export", "move").stdout
+    assert "31 rows have left the database" in typed("export", "move").stdout
     assert core.one("SELECT count(*) FROM pricing.price_history") == 30
-    assert "2020-03" in cli("export", "list", "--type", DAILY).stdout
+    assert "2020-03" in typed("export", "list", "--type", DAILY).stdout
     assert everything() == before
 
 
