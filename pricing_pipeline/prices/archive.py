@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NOT_INSTALLED = (
     "old months of this history are in files, and reading them needs DuckDB, which is not installed. The extra archive "
-    "brings it: in the folder of the clone, .venv/bin/python -m pip install -e '.[archive]'"
+    "brings it: in the folder of the clone, .venv/bin/python -m pip install -e '.[archive,parquet]'"
 )
 
 
