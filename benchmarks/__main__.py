@@ -19,6 +19,7 @@ from benchmarks import (
     queue,
     refresh,
     report,
+    scaling,
     server,
     slots,
     staleness,
@@ -37,6 +38,7 @@ _QUESTIONS: dict[str, Any] = {
     "backfill": backfill,
     "api": api,
     "slots": slots,
+    "scaling": scaling,
 }
 
 

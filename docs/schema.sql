@@ -702,6 +702,7 @@ CREATE TABLE pricing.data_type_registry (
     contents text NOT NULL DEFAULT ''::text  -- What it consists of, by its fetcher; a trigger writes it.
     has_own_table boolean NOT NULL DEFAULT false  -- Whether table_name is a table or view that the user has made; a trigger writes it. Such a table is filled with what is fetched.
     days_ahead integer  -- For how many days of the product's calendar slots are asked for, 1 = today; only of the fetcher slots.
+    keep_months integer  -- Months of history, beside the current one, that stay in the database; older ones leave it once their file is verified. NULL = all stay.
     CONSTRAINT data_type_registry_pkey PRIMARY KEY (data_type)
     CONSTRAINT contents_are_known FOREIGN KEY (contents) REFERENCES pricing.contents(contents)
     CONSTRAINT fetcher_is_known FOREIGN KEY (fetcher) REFERENCES pricing.fetchers(fetcher)
@@ -710,6 +711,8 @@ CREATE TABLE pricing.data_type_registry (
     CONSTRAINT data_type_is_plain_name CHECK ((data_type ~ '^[a-z][a-z0-9_]{0,47}$'::text))
     CONSTRAINT days_ahead_are_at_most_two_years CHECK (((days_ahead >= 1) AND (days_ahead <= 731)))
     CONSTRAINT estimate_is_positive CHECK ((estimated_data_size_bytes > 0))
+    CONSTRAINT keep_months_is_sane CHECK (((keep_months >= 3) AND (keep_months <= 1200)))
+    CONSTRAINT months_are_thinned_before_they_leave CHECK ((thin_after_days < (keep_months * 28)))
     CONSTRAINT names_are_not_cut CHECK ((63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column), octet_length(timestamp_column), octet_length(staleness_function)])))
     CONSTRAINT only_prices_have_backfill CHECK (((contents = 'prices'::text) OR (history_from IS NULL)))
     CONSTRAINT only_quotes_are_thinned CHECK (((thin_after_days IS NULL) OR (fetcher = 'quote'::text)))
@@ -841,6 +844,23 @@ CREATE TABLE pricing.etl_warnings (
 CREATE INDEX etl_warnings_by_time ON pricing.etl_warnings USING btree (warned_at);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.etl_warnings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.etl_warnings TO pricing_reader;
+
+-- Months of history that are a file outside the database.
+CREATE TABLE pricing.exported_months (
+    data_type text NOT NULL  -- Whose history.
+    month date NOT NULL  -- First day of a UTC month of observed_at.
+    versions bigint NOT NULL  -- Values in the file: those that are believed, and those that were.
+    mark jsonb NOT NULL  -- What the database had of the month then, as pricing.month_marks tells it. Another one now = the export is due again.
+    file_bytes bigint NOT NULL  -- Size of the file.
+    sha256 text NOT NULL  -- Digest of the file.
+    exported_at timestamp with time zone NOT NULL  -- When the file was written last.
+    moved_at timestamp with time zone  -- Since when the values are in the file alone, but for the newest ones of each pair; NULL = all are in the database, too.
+    CONSTRAINT exported_months_pkey PRIMARY KEY (data_type, month)
+    CONSTRAINT data_type_is_registered FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
+    CONSTRAINT month_begins_on_its_first CHECK ((EXTRACT(day FROM month) = (1)::numeric))
+);
+GRANT SELECT ON TABLE pricing.exported_months TO pricing_reader;
+GRANT SELECT ON TABLE pricing.exported_months TO pricing_worker;
 
 -- What a provider can be asked for. The registry names one for each data type.
 CREATE TABLE pricing.fetchers (
@@ -989,6 +1009,18 @@ CREATE TABLE pricing.limit_counts (
 ) WITH (fillfactor=50);
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_reader;
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_worker;
+
+-- Pairs with values that have left the database for a file.
+CREATE TABLE pricing.moved_days (
+    data_type text NOT NULL  -- Whose values.
+    symbol text NOT NULL  -- Whose values.
+    days datemultirange NOT NULL  -- UTC days of which a value is believed that has left.
+    noted_days datemultirange NOT NULL  -- The same, and days of which only values that were believed earlier have left.
+    CONSTRAINT moved_days_pkey PRIMARY KEY (data_type, symbol)
+    CONSTRAINT data_type_is_registered FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
+);
+GRANT SELECT ON TABLE pricing.moved_days TO pricing_reader;
+GRANT SELECT ON TABLE pricing.moved_days TO pricing_worker;
 
 -- Signs of life of processes that tell people; one that has been silent for a day is forgotten.
 CREATE TABLE pricing.notifiers (
@@ -2182,12 +2214,12 @@ GRANT EXECUTE ON FUNCTION pricing.add_demand(text[],text[],timestamp with time z
 TRIGGER FUNCTION pricing.add_provider_state() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals.
-CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp with time zone,text) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp with time zone,text,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- What came after the days of each span (from_day included, until_day not): so many new shares for so many old ones, and the part of a price that dividends left. One row where nothing did.
-CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_dividends boolean, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, kept numeric) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp with time zone) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_dividends boolean, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, kept numeric) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Refuses (53400) what goes past a user's caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.
 CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2227,6 +2259,10 @@ GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, 
 
 -- Refuses a data type whose fetcher is unknown or does not fit its asset class, notes what it consists of, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.
 TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Of the values that have left the database those that were believed at a time (NULL = now), unless what is stored has taken their place by then.
+CREATE FUNCTION pricing.archived_as_of(wanted_type text, wanted_symbol text, since timestamp with time zone, before timestamp with time zone, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS SETOF pricing.price_revisions LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.archived_as_of(text,text,timestamp with time zone,timestamp with time zone,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Whether TTLs of any provider may be stretched: stretch_of says by how much.
 CREATE FUNCTION pricing.are_ttls_stretched() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2453,8 +2489,8 @@ CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql;
 GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
 
 -- The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with its basis. NULL = there is none.
-CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone, OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.close_before(text,text,date,timestamp with time zone) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.close_before(text,text,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Closes quarantined values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.
 CREATE FUNCTION pricing.close_believed(only_ids bigint[] DEFAULT NULL::bigint[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2663,6 +2699,10 @@ GRANT EXECUTE ON FUNCTION pricing.enter_streamed_pairs(text[],text[],bigint) TO 
 CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.expire_calls() TO pricing_worker;
 
+-- Months of a type that the database or a file has, with how many values are in the database, and whether a file is missing or old.
+CREATE FUNCTION pricing.exports(wanted_type text, first_month date, last_month date) RETURNS TABLE(month date, versions bigint, mark jsonb, is_due boolean, exported_at timestamp with time zone, moved_at timestamp with time zone) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.exports(text,date,date) TO pricing_reader, pricing_worker;
+
 -- A drain says that it is alive; not, if another session has locked its row.
 CREATE FUNCTION pricing.extend_drain(extended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid) TO pricing_worker;
@@ -2795,6 +2835,10 @@ GRANT EXECUTE ON FUNCTION pricing.has_answered(text) TO pricing_reader, pricing_
 -- Whether some pair of a data type may have to be asked for elsewhere than its first rule says.
 CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_worker;
+
+-- Whether a value of a pair of that day is believed that has left the database.
+CREATE FUNCTION pricing.has_moved(wanted_type text, wanted_symbol text, day date) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.has_moved(text,text,date) TO pricing_reader, pricing_worker;
 
 -- Whether a provider has a task that could be claimed now.
 CREATE FUNCTION pricing.has_pending_tasks(wanted_provider text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -3036,8 +3080,8 @@ CREATE FUNCTION pricing.leaving_bytes(wanted_provider text, now_ timestamp with 
 GRANT EXECUTE ON FUNCTION pricing.leaving_bytes(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- The part of a price that a dividend left: 1 less its cash by the last price before it, on one basis. NULL = none is known.
-CREATE FUNCTION pricing.left_by_dividend(wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamp with time zone) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.left_by_dividend(text,text,text,date,numeric,text,timestamp with time zone) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.left_by_dividend(wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.left_by_dividend(text,text,text,date,numeric,text,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole type a schedule leaves out the same.
 CREATE FUNCTION pricing.left_out(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3222,6 +3266,18 @@ GRANT EXECUTE ON FUNCTION pricing.missing_sessions(text,text,date,date) TO prici
 CREATE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, first_day date, last_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.missing_windows(text,date,date,text[]) TO pricing_reader, pricing_worker;
 
+-- What the database has of some months of a type: how many values and revisions, and the newest time of each. It reads all rows of these months.
+CREATE FUNCTION pricing.month_marks(wanted_type text, first_month date, last_month date) RETURNS TABLE(month date, versions bigint, mark jsonb) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.month_marks(text,date,date) TO pricing_reader, pricing_worker;
+
+-- All values of a month of a type that the database has: believed ones, until infinity, and revisions; by symbol and time.
+CREATE FUNCTION pricing.month_versions(wanted_type text, wanted_month date) RETURNS SETOF pricing.price_revisions LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.month_versions(text,date) TO pricing_reader, pricing_worker;
+
+-- Exported months that are older than their type keeps in the database; and what keeps one there for now: being_fetched, quarantined (values that a person has to decide on), or not_thinned.
+CREATE FUNCTION pricing.months_to_move(only_type text DEFAULT NULL::text) RETURNS TABLE(data_type text, month date, versions bigint, keeps text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.months_to_move(text) TO pricing_reader, pricing_worker;
+
 -- How many TTLs old a price may get at most before its pair is queued, because TTLs are stretched.
 CREATE FUNCTION pricing.most_stretched() RETURNS double precision LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.most_stretched() TO pricing_reader, pricing_worker;
@@ -3253,6 +3309,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_demand(timestamp with time zone,interval)
 -- Judges pairs that due_pairs has locked: the stale ones become due to be fetched, and are returned with their viewers, or wait while TTLs are stretched; the others are due again when they can next be stale.
 CREATE FUNCTION pricing.move_due(kind pricing.data_type_registry, now_ timestamp with time zone, pairs pricing.due_pair[], OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.move_due(pricing.data_type_registry,timestamp with time zone,pricing.due_pair[]) TO pricing_worker;
+
+-- Deletes the values of a month that its file has, as the caller has found in the same transaction, but for the thirty newest of each pair. Returns how many it has deleted.
+CREATE FUNCTION pricing.move_month(wanted_type text, wanted_month date, verified bigint) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.move_month(text,date,bigint) TO pricing_worker;
 
 -- The clock was set back: notifiers gave their last sign of life now at the latest.
 CREATE FUNCTION pricing.move_notifiers(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
@@ -3289,6 +3349,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_times(timestamp with time zone,interval) 
 -- A time that was stored before the clock was set back, on the clock as it is now. What does not lie more than a minute ahead stays.
 CREATE FUNCTION pricing.moved_back(at timestamp with time zone, now_ timestamp with time zone, step interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- Days with values of a pair that a read between two days needs, and that have left the database.
+CREATE FUNCTION pricing.moved_spans(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone, adjust text) RETURNS TABLE(first_day date, last_day date) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.moved_spans(text,text,date,date,timestamp with time zone,text) TO pricing_reader, pricing_worker;
 
 -- Makes options and categories known that only slots have named so far, and renames such categories.
 CREATE FUNCTION pricing.name_by_slots(from_provider text, from_call bigint, now_ timestamp with time zone, slots jsonb, offers jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
@@ -3341,6 +3405,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_dagster_ticks(jsonb) TO pricing_worker;
 -- Notes how a duty failed and until when it is to wait; not, if another session has its row locked.
 CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone, error text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_duty(text,timestamp with time zone,text,timestamp with time zone) TO pricing_worker;
+
+-- Notes that the file of a month has been written.
+CREATE FUNCTION pricing.note_export(wanted_type text, wanted_month date, in_file bigint, marked jsonb, bytes bigint, digest text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_export(text,date,bigint,jsonb,bigint,text) TO pricing_worker;
 
 -- The clock was set forward, or the pipeline was off: keeps what cannot be undone from being done for a while.
 CREATE FUNCTION pricing.note_gap(now_ timestamp with time zone, known timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3549,9 +3617,9 @@ GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader,
 CREATE FUNCTION pricing.price_of_kin(wanted_class text, besides_type text, wanted_symbol text, is_first boolean) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, scale smallint) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.price_of_kin(text,text,text,boolean) TO pricing_reader, pricing_worker;
 
--- Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now.
-CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
+-- Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now. Those that have left the database are brought in archived.
+CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Where a commodity is traded, as it is believed now (NULL) or was at a time: the version that people play first, then the cheapest and the dearest.
 CREATE FUNCTION pricing.prices_of_commodity(wanted_id bigint, as_of timestamp with time zone) RETURNS TABLE(symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3664,6 +3732,10 @@ GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.reached_at(leaving bigint[], used bigint, per_hour double precision, step bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[],bigint,double precision,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- Values of a pair from a file, as revisions; one that is believed has no end. NULL = NULL.
+CREATE FUNCTION pricing.read_archived(wanted_type text, wanted_symbol text, found jsonb) RETURNS pricing.price_revisions[] LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.read_archived(text,text,jsonb) TO pricing_reader, pricing_worker;
+
 -- The whole of a read, as JSON: prices that are stored, pairs without one, and why what is not fresh is old. Asks for what is missing or stale: for a user within the user's caps, for nobody (NULL) as a worker's read does. NULL where the named data type is no active one of prices.
 CREATE FUNCTION pricing.read_prices(symbols text[], wanted_type text, user_id text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.read_prices(text[],text,text) TO pricing_worker;
@@ -3754,6 +3826,10 @@ GRANT EXECUTE ON FUNCTION pricing.request_reads(text,text[],text[]) TO pricing_w
 -- What note_views does, as a request.
 CREATE FUNCTION pricing.request_views(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.request_views(text[],text[]) TO pricing_worker;
+
+-- Refuses to read days as if they had no values when these have left the database and the caller did not bring them.
+CREATE FUNCTION pricing.require_archived(wanted_type text, wanted_symbol text, first_day date, last_day date, archived pricing.price_revisions[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.require_archived(text,text,date,date,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Refuses a read replica, before anything half-works there.
 CREATE FUNCTION pricing.require_primary() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3991,6 +4067,10 @@ GRANT EXECUTE ON FUNCTION pricing.stale_since(text,text,timestamp with time zone
 -- Providers that may be called, where what people watch has been due for ten minutes, and nothing was completed in that time: how many tasks wait there, and since when.
 CREATE FUNCTION pricing.stalled_providers(started timestamp with time zone DEFAULT '-infinity'::timestamp with time zone) RETURNS TABLE(provider text, tasks bigint, since timestamp with time zone) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stalled_providers(timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Midnight UTC of a day.
+CREATE FUNCTION pricing.start_of(day date) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.start_of(date) TO pricing_reader, pricing_worker;
 
 -- Why a provider may not be asked now, whatever the work: provider_off, breaker_open, key_refused, throttled or rate_limited, with a sentence and when that ends; and how much of its quota is used.
 CREATE FUNCTION pricing.stop_of(wanted_provider text) RETURNS pricing.provider_stop LANGUAGE plpgsql STABLE SET search_path=pg_temp;

@@ -8,11 +8,13 @@ from dagster._core.definitions.definitions_load_context import (  # internal, he
     DefinitionsLoadType,
 )
 
+from pricing_pipeline.defs import exports
 from pricing_pipeline.defs.alerts_sensor import report_alerts
-from pricing_pipeline.defs.assets import latest_price_assets, price_history_assets, source_assets
+from pricing_pipeline.defs.assets import latest_price_assets, months, price_history_assets, source_assets
 from pricing_pipeline.defs.checks import check_schedule, price_checks
 from pricing_pipeline.defs.commodity_sync import commodity_lists, is_wanted, sync_schedule
 from pricing_pipeline.defs.drain_sensor import refresh_watched
+from pricing_pipeline.defs.exports import export_assets, export_schedule
 from pricing_pipeline.defs.failures_sensor import note_failures
 from pricing_pipeline.defs.freshness_sensor import report_freshness
 from pricing_pipeline.defs.jobs import refresh_job
@@ -53,6 +55,9 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         extend_calendars,
         end_silent_runs,
     ]
+    exported = [export_assets(snapshot, months(snapshot))] if exports.is_wanted() else []
+    if exported:
+        schedules.append(export_schedule(snapshot, months(snapshot)))
     lists = [commodity_lists()] if is_wanted(snapshot) else []
     if lists:
         schedules.append(sync_schedule())
@@ -64,6 +69,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
             *latest_price_assets(snapshot, unscheduled),
             *source_assets(snapshot),
             *lists,
+            *exported,
         ],
         jobs=[refresh_job(snapshot)],
         sensors=sensors,

@@ -87,6 +87,26 @@ def _folder(value: object) -> object:
     return path
 
 
+def _export_url(value: object) -> object:
+    """Check a place for files: an absolute folder, or a bucket. Messages never show it: it may contain a secret."""
+    if not isinstance(value, str):
+        return value
+    if "://" not in value:
+        return os.path.abspath(str(_folder(value)))
+    if not re.fullmatch(r"s3://[^\s/?#@]+(/[^\s?#]*)?(\?[^\s#]*)?", value):
+        raise ValueError(
+            "write a folder, or s3://bucket/prefix?region=eu-central-1, without a user: the store's key belongs into "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    named = {part.partition("=")[0] for part in value.partition("?")[2].split("&") if part}
+    if unknown := named - {"region", "endpoint_override", "scheme"}:
+        raise ValueError(
+            f"{len(unknown)} of its options are unknown. After the question mark may be region, endpoint_override and "
+            "scheme; the store's key belongs into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    return value
+
+
 class Settings(BaseSettings):
     """Everything that can be set. Each field is the variable `PRICING_<NAME>`."""
 
@@ -171,6 +191,8 @@ class Settings(BaseSettings):
     """Signs what the last resort gets, if it is a webhook."""
     last_resort_allow_private: bool = False
     """Whether the last resort may be in a private network; a webhook may then use http."""
+    export_url: Annotated[str | None, BeforeValidator(_export_url)] = None
+    """Where months of history are written as files: a folder, or `s3://bucket/prefix?region=...`, without a key."""
     code_socket: Path | None = None
     """Unix socket of the Dagster code server; set by `up` for its children."""
     max_drain_seconds: int = Field(600, ge=5, le=3600)

@@ -73,6 +73,7 @@ class TypeDetails(TypeSummary):
     staleness_function: str
     thin_after_days: int | None
     thin_to_minutes: int
+    keep_months: int | None
     created_at: datetime
     instruments: int
     lowest: Exact | None

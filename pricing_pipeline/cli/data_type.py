@@ -89,6 +89,9 @@ def show(name: str, *, as_json: bool) -> None:
             "thinned": f"to one for {duration(kind['thin_to_minutes'] * 60)} after {thinned} days"
             if thinned
             else "",
+            "kept": f"{kind['keep_months']} months in the database, older ones in files"
+            if kind["keep_months"]
+            else "",
             "bounds": bounds_words(**bounds),
             "owner": kind["owner"],
             "served by": ", ".join(route.provider for route in counting if route.symbol is None),
@@ -143,6 +146,7 @@ _SETTINGS = (
     "history_from",
     "thin_after_days",
     "thin_to_minutes",
+    "keep_months",
     "days_ahead",
 )
 

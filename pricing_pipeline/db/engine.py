@@ -161,6 +161,21 @@ def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
         raise_as_sqlalchemys(connection, driver, statement, error)
 
 
+def driver_lines(
+    connection: Connection, statement: str, parameters: Mapping[str, Any]
+) -> Iterator[bytes | bytearray | memoryview]:
+    """Run a `COPY ... TO STDOUT` (parameters as `%(name)s`) with the driver, in the connection's transaction.
+
+    Pieces come as they are sent; all of them must be taken. Raises what `driver_rows` raises.
+    """
+    driver = _driver(connection)
+    try:
+        with driver.cursor() as cursor, cursor.copy(statement, parameters) as copy:
+            yield from copy
+    except psycopg.Error as error:
+        raise_as_sqlalchemys(connection, driver, statement, error)
+
+
 def _cursor(connection: Connection, driver: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
     """The session's cursor for small results; it keeps the last one. A new cursor must learn to read each type."""
     kept: psycopg.Cursor[Any] | None = connection.info.get(_CURSOR)

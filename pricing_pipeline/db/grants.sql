@@ -79,6 +79,8 @@ BEGIN
             -- What the owner tells the pipeline.
             ('(data_type_registry|contents|fetchers|registry_state|user_caps|calendar_rules|alembic_version)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_plans|provider_declarations|provider_symbols|provider_routing|plausibility_bounds|provider_credentials|operation_types|recipients|api_tokens)', 'SELECT'),
+            -- Which values are in files alone; only functions with the owner's rights move any.
+            ('(exported_months|moved_days)', 'SELECT'),
             -- What decides how much may be asked, and from when the clock was set back: functions with the owner's rights write it.
             ('(collector_call_log|past_calls|api_data_usage|limit_counts|shown_limits|shown_batches|watched_calendars|size_estimates|ttl_stretches|provider_state|provider_keys|duties)', 'SELECT'),
             -- What is fetched, which no refresh deletes.

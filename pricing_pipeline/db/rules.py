@@ -97,6 +97,11 @@ RULES = {
     "strategy_is_known": "a data type is refreshed on-demand or scheduled",
     "symbol_fits_class": "a symbol looks as its data type's do",
     "symbol_is_sane": "a symbol has 1 to 40 letters, digits or . / : = ^ _ - and begins with a letter, a digit or ^",
+    "keep_months_is_sane": "3 to 1200 months are kept in the database beside the current one",
+    "months_are_thinned_before_they_leave": "what is thinned is thinned before it leaves the database: keep more "
+    "months, or thin earlier",
+    "month_begins_on_its_first": "a month is given by its first day",
+    "data_type_is_registered": "there is no such data type",
     "thin_after_is_positive": "history is thinned after at least one day",
     "thinning_divides_a_day": "thinned history has a value each so many minutes, which divide a day",
     "threshold_is_positive": "a threshold is above 0, at most 10^18, and has at most 12 decimals",

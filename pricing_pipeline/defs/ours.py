@@ -29,7 +29,12 @@ DRAIN_TAG = "pricing/drain"
 CUT_OFF = "the pipeline was stopped during this run; its tasks are taken up again"
 """Why a backfill failed that a stop interrupted: nobody need do anything."""
 
-REFRESH_JOB, CHECKS_JOB, SYNC_JOB = "refresh", "check_prices", "sync_commodities"
+REFRESH_JOB, CHECKS_JOB, SYNC_JOB, EXPORT_JOB = (
+    "refresh",
+    "check_prices",
+    "sync_commodities",
+    "export_history",
+)
 _HISTORY = "price_history"
 _STORED = {
     Contents.PRICES: _HISTORY,
@@ -54,6 +59,11 @@ def provider_key(provider: str) -> dg.AssetKey:
 
 def history_key(data_type: str) -> dg.AssetKey:
     return dg.AssetKey([_HISTORY, data_type])
+
+
+def export_key(data_type: str) -> dg.AssetKey:
+    """The asset of the files of a history."""
+    return dg.AssetKey(["exported_history", data_type])
 
 
 def stored_key(kind: DataType) -> dg.AssetKey:
@@ -106,7 +116,10 @@ class Ours:
 
     @property
     def _assets(self) -> frozenset[dg.AssetKey]:
-        return self.latest | self.histories | self.moved | frozenset([*self.records, COMMODITY_LISTS])
+        exports = frozenset(map(export_key, self.prices))
+        return (
+            self.latest | self.histories | self.moved | exports | frozenset([*self.records, COMMODITY_LISTS])
+        )
 
     @property
     def sources(self) -> frozenset[dg.AssetKey]:
@@ -123,7 +136,7 @@ class Ours:
         """Whether a run of our code location is of our assets and jobs."""
         chosen = {*(run.asset_selection or ())}
         chosen |= {check.asset_key for check in run.asset_check_selection or ()}
-        return run.job_name in (REFRESH_JOB, CHECKS_JOB, SYNC_JOB) or (
+        return run.job_name in (REFRESH_JOB, CHECKS_JOB, SYNC_JOB, EXPORT_JOB) or (
             bool(chosen) and chosen <= self._assets
         )
 
@@ -162,7 +175,9 @@ def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Ite
     everybodys = instance.get_backfills
 
     def backfills(*args: Any, **options: Any) -> Sequence[PartitionBackfill]:
-        keys = frozenset([*map(stored_key, our_types()), COMMODITY_LISTS])
+        kinds = list(our_types())
+        exports = (export_key(kind.data_type) for kind in kinds)
+        keys = frozenset([*map(stored_key, kinds), *exports, COMMODITY_LISTS])
         return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill, keys)]
 
     instance.get_backfills = backfills  # type: ignore[method-assign]

@@ -37,11 +37,15 @@ SECRETS_OF: Mapping[str, frozenset[str]] = {
 }
 """The secrets of each process. Its children, such as runs, have the same."""
 
+_READS_FILES = frozenset({"api", "code-server"})
+"""Processes that read or write files of history: they get the keys of the place where these are."""
+
 # Of the caller's variables that are no settings. A secret of the caller has no place in them.
 _PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TZDIR"  # programs, names, words and times
     r"|PYTHON\w+|LD_\w+|DYLD_\w+|MALLOC_\w+|(OMP|OPENBLAS)_NUM_THREADS"  # how Python and its libraries run
     r"|DAGSTER_GRPC_\w+|DAGSTER_\w+_SECONDS|FORWARDED_ALLOW_IPS"  # Dagster's limits; the UI behind a proxy
+    r"|AWS_\w+"  # the place of PRICING_EXPORT_URL
     r"|OPERATION_\w+"  # what handlers of the user's own need
 )
 
@@ -77,5 +81,7 @@ def given_to(process: str, environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if name not in withheld and (process == "notifier" or not name.startswith("OPERATION_"))
+        if name not in withheld
+        and (process == "notifier" or not name.startswith("OPERATION_"))
+        and (process in _READS_FILES or not name.startswith("AWS_"))
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -20,7 +20,7 @@ from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.windows import Window, last_of, span
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
-from pricing_pipeline.prices import frames
+from pricing_pipeline.prices import archive, frames
 from pricing_pipeline.registry import calendars
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def bars(
     and dividends known at `as_of`, with prices rounded to 10 decimals. Raises InvalidAdjustment if that is impossible,
     and InvalidRange if the days are in the wrong order or the time has no zone.
     """
-    parameters = _span(symbol, data_type, first_day, last_day, as_of)
+    parameters = _with_archived(connection, _span(symbol, data_type, first_day, last_day, as_of), adjust)
     if adjust is None:
         return [_bar(row) for row in connection.execute(query("prices.history"), parameters)]
     basis = _basis(adjust)
@@ -173,6 +173,14 @@ def bars(
         )
         for row in rows
     ]
+
+
+def _with_archived(
+    connection: Connection, parameters: dict[str, Any], adjust: Adjust | str | None
+) -> dict[str, Any]:
+    """The same parameters, and the values that have left the database."""
+    basis = None if adjust is None else _basis(adjust)
+    return parameters | {"archived": archive.load(connection, parameters | {"adjust": basis})}
 
 
 def _basis(adjust: Adjust | str) -> str:
@@ -201,7 +209,7 @@ def _refusals(symbol: str, data_type: str) -> Iterator[None]:
 
 def _span(
     symbol: str, data_type: str, first_day: date, last_day: date, as_of: datetime | None
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """The parameters of a query of history."""
     if first_day > last_day:
         raise InvalidRange(f"the range {first_day} to {last_day} is upside down. Give the earlier day first.")
@@ -243,7 +251,7 @@ def history(
     Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats. Raises what
     `bars` raises.
     """
-    parameters = _span(symbol, data_type, start, end, as_of)
+    parameters = _with_archived(connection, _span(symbol, data_type, start, end, as_of), adjust)
     if adjust is None:
         (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
         return frames.make_frame(*row)
@@ -277,13 +285,22 @@ def history_parts(
     parameters = _span(symbol, data_type, first_day, last_day, as_of)
     basis = None if adjust is None else _basis(adjust)
     name = "history.adjusted_columns" if in_digits or basis is not None else "history.columns"
-    parts = driver_rows(connection, driver_query("history.parts"), {**parameters, "rows": _ROWS_OF_A_PART})
-    for first, last in parts:
+    for first, last in _parts(connection, parameters):
         span = parameters | {"first_day": first, "last_day": last, "adjust": basis}
+        span = _with_archived(connection, span, adjust)
         with _refusals(symbol, data_type):
             (row,) = driver_rows(connection, driver_query(name), span, is_binary=True)
         if row[0] is not None:  # of what was believed, none may be left
             yield frames.Columns(*row)
+
+
+def _parts(connection: Connection, parameters: Mapping[str, Any]) -> Iterator[tuple[date, date]]:
+    """Spans of days: those that reach into files go by the calendar, the others by their number of rows."""
+    rest = dict(parameters)
+    for tile in connection.execute(query("exports.moved_tiles"), parameters):
+        yield tile.first_day, tile.last_day
+        rest["first_day"] = tile.last_day + timedelta(days=1)
+    yield from driver_rows(connection, driver_query("history.parts"), {**rest, "rows": _ROWS_OF_A_PART})
 
 
 _ROWS_OF_A_PART = 10_000

@@ -54,6 +54,12 @@ METRICS = {
         "changed_day_ms": {"upsert_everything"},
         "unchanged_day_ms": set(),
     },
+    "scaling": {
+        **{f"{name}@subscriptions=200": set() for name in ("heartbeat", "check", "claim")},
+        **{f"{name}@data_types=3": set() for name in ("definitions", "check")},
+        **{f"{name}@rows=10000": set() for name in ("year", "as_of", "month", "marks", "day_of_1000")},
+        **{f"{name}@rows=10000": {"by_month"} for name in ("year_in_one", "past_in_one", "month_leaves")},
+    },
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 

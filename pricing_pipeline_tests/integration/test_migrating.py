@@ -73,6 +73,8 @@ DELETE FROM pricing.provider_capabilities WHERE provider = 'uex';
 DELETE FROM pricing.provider_limits WHERE provider = 'uex';
 DELETE FROM pricing.provider_state WHERE provider = 'uex';
 DELETE FROM pricing.data_collectors WHERE provider = 'uex';
+ALTER TABLE pricing.data_type_registry DROP COLUMN keep_months;
+DROP TABLE pricing.exported_months, pricing.moved_days;
 UPDATE pricing.alembic_version SET version_num = '0073';
 """
 
@@ -111,6 +113,8 @@ def test_c4_uex_is_in_use_after_an_upgrade_only_where_all_providers_are(
     upgrade(owner_url)
     assert core.one("SELECT is_active FROM pricing.data_collectors WHERE provider = 'uex'") is in_use
     core.rows("UPDATE pricing.provider_limits SET units = 7 WHERE (provider, name) = ('uex', 'minute')")
+    core.rows("ALTER TABLE pricing.data_type_registry DROP COLUMN keep_months")
+    core.rows("DROP TABLE pricing.exported_months, pricing.moved_days")
     core.rows("UPDATE pricing.alembic_version SET version_num = '0073'")
     upgrade(owner_url)
     limit = "SELECT units FROM pricing.provider_limits WHERE (provider, name) = ('uex', 'minute')"

@@ -114,7 +114,11 @@ def _imported(folder: str) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("folder", "allowed"),
-    [("pricing_pipeline", RUNTIME), ("migrations", RUNTIME), ("pricing_pipeline_tests", DIRECT)],
+    [
+        ("pricing_pipeline", [*RUNTIME, *OPTIONAL["archive"]]),
+        ("migrations", RUNTIME),
+        ("pricing_pipeline_tests", DIRECT),
+    ],
 )
 def test_the_code_imports_direct_dependencies_only(folder: str, allowed: list[Requirement]) -> None:
     ours = {"pricing_pipeline", "pricing_pipeline_tests", *sys.stdlib_module_names}
@@ -133,7 +137,7 @@ def test_all_but_what_dagster_loads_works_without_the_extra() -> None:
         module
         for module, found in packages_distributions().items()
         if {canonicalize_name(name) for name in found}
-        & pinned([*OPTIONAL["dagster"], *OPTIONAL["parquet"]]).keys()
+        & pinned([*OPTIONAL["dagster"], *OPTIONAL["parquet"], *OPTIONAL["archive"]]).keys()
     )
     assert {"dagster", "psycopg2", "pyarrow"} <= set(extra)
     code = f"""

@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs/security.md"
 def test_what_is_named_like_a_secret_is_one() -> None:
     names = {f"PRICING_{name.upper()}" for name in Settings.model_fields}
     assert {name for name in names if re.search("URL|KEY|TOKEN|SECRET", name)} - {
+        "PRICING_EXPORT_URL",
         "PRICING_PAGE_URL",
         "PRICING_SANDBOX_URL",
         "PRICING_UI_URL",

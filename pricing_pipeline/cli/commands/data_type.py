@@ -170,6 +170,12 @@ def change(
     thin_to: Annotated[
         int | None, typer.Option(metavar="MINUTES", help="The length of such a span; it divides a day.")
     ] = None,
+    keep_months: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Months of history that stay in the database; older ones leave for files."
+        ),
+    ] = None,
     days_ahead: DaysAhead = None,
     lowest: Lowest = None,
     highest: Highest = None,
@@ -195,6 +201,7 @@ def change(
         history_from=(history_from, lambda text: day(text, "--history-from")),
         thin_after_days=(thin_after, lambda text: whole_number(text, "--thin-after")),
         thin_to_minutes=(thin_to, int),
+        keep_months=(keep_months, lambda text: whole_number(text, "--keep-months")),
         days_ahead=(days_ahead, int),
     )
     bounds = given_bounds(lowest, highest, trust_jumps_until)

@@ -36,7 +36,8 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
        string_agg(textsend(h.provider), '\x00') AS provider,
        string_agg(int8send(h.call_id), '') AS call_id,
        string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality
-FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz)) h;
+FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz),
+                          pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb))) h;
 
 -- name: adjusted_columns
 -- The same on another basis than it may be stored on: prices are decimals, so there is no scale.
@@ -53,4 +54,5 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
        string_agg(textsend(h.provider), '\x00') AS provider,
        string_agg(int8send(h.call_id), '') AS call_id,
        string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality
-FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust) h;
+FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust,
+                             pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb))) h;

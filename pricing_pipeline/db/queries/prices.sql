@@ -75,12 +75,14 @@ WHERE i.symbol = ANY (CAST(:symbols AS text[])) AND r.is_active AND r.contents =
 -- Values of one symbol between two days, both included, oldest first, as stored: now, or as believed at a time.
 SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, adjustment, provider, call_id, recorded_at,
        quality
-FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz));
+FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz),
+                          pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)));
 
 -- name: adjusted
 -- The same on another basis than it may be stored on.
 SELECT observed_at, open, high, low, close, volume, currency, adjustment, provider, call_id, recorded_at, quality
-FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust);
+FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust,
+                             pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)));
 
 -- name: is_known
 -- True when a symbol is an instrument of any class.

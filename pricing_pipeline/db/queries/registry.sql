@@ -54,7 +54,7 @@ FROM pricing.data_type_registry WHERE NOT is_active ORDER BY data_type;
 -- Everything about one data type, active or retired, with how many instruments are of its class.
 SELECT r.data_type, r.description, r.is_active, r.fetcher, r.contents, r.asset_class, r.default_ttl_minutes AS ttl_minutes, r.background_ttl_minutes,
        r.refresh_strategy AS strategy, r.refresh_schedule AS schedule, r.schedule_timezone AS timezone, r.history_from,
-       r.staleness_function, r.thin_after_days, r.thin_to_minutes, r.owner, r.days_ahead, r.has_own_table, r.created_at,
+       r.staleness_function, r.thin_after_days, r.thin_to_minutes, r.keep_months, r.owner, r.days_ahead, r.has_own_table, r.created_at,
        (SELECT count(*) FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.is_active) AS instruments
 FROM pricing.data_type_registry r WHERE r.data_type = :data_type;
 
@@ -63,7 +63,7 @@ FROM pricing.data_type_registry r WHERE r.data_type = :data_type;
 UPDATE pricing.data_type_registry r
 SET description = n.description, owner = n.owner, staleness_function = n.staleness_function, refresh_strategy = n.refresh_strategy,
     refresh_schedule = n.refresh_schedule, schedule_timezone = n.schedule_timezone, history_from = n.history_from,
-    thin_after_days = n.thin_after_days, thin_to_minutes = n.thin_to_minutes, days_ahead = n.days_ahead
+    thin_after_days = n.thin_after_days, thin_to_minutes = n.thin_to_minutes, keep_months = n.keep_months, days_ahead = n.days_ahead
 FROM pricing.data_type_registry o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
 WHERE r.data_type = :data_type AND o.data_type = r.data_type;
 

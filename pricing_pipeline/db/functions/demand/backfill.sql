@@ -62,6 +62,7 @@ LANGUAGE sql STABLE AS $$
       AND NOT EXISTS (SELECT FROM pricing.price_history v
                       WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol
                         AND v.observed_at = s.session::timestamp AT TIME ZONE 'UTC' AND v.fetched_at >= s.closes_at)
+      AND NOT pricing.has_moved(wanted_type, wanted_symbol, s.session)
 $$;
 COMMENT ON FUNCTION pricing.sessions_to_ask(text, text, text, date, date, timestamptz) IS
     'Sessions between two days that had ended at a time, and of which a pair has no final value.';
@@ -155,7 +156,10 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                     WHEN EXISTS (SELECT FROM pricing.price_history h
                                  WHERE h.data_type = wanted_type AND h.symbol = u.symbol
                                    AND h.observed_at >= from_day::timestamp AT TIME ZONE 'UTC'
-                                   AND h.observed_at < (to_day + 1)::timestamp AT TIME ZONE 'UTC') THEN 'stored'
+                                   AND h.observed_at < (to_day + 1)::timestamp AT TIME ZONE 'UTC')
+                      OR EXISTS (SELECT FROM pricing.moved_days m
+                                 WHERE (m.data_type, m.symbol) = (wanted_type, u.symbol)
+                                   AND m.days && daterange(from_day, to_day, '[]')) THEN 'stored'
                     WHEN pricing.listed_from(wanted_type, u.symbol) > to_day THEN 'not_listed'
                     WHEN EXISTS (SELECT FROM pricing.history_coverage c
                                  WHERE (c.data_type, c.symbol) = (wanted_type, u.symbol)

@@ -7,8 +7,10 @@ BEGIN
         (SELECT i.listed_on FROM pricing.data_type_registry r
          JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol) WHERE r.data_type = wanted_type),
         -- The provider was asked for the fortnight before its first value, and had nothing.
-        (SELECT f.day FROM (SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date AS day FROM pricing.price_history h
-                            WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol) f
+        (SELECT f.day FROM (SELECT least((SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date FROM pricing.price_history h
+                                   WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol),
+                                  (SELECT lower(m.days) FROM pricing.moved_days m
+                                   WHERE (m.data_type, m.symbol) = (wanted_type, wanted_symbol))) AS day) f
          JOIN pricing.history_coverage c ON (c.data_type, c.symbol) = (wanted_type, wanted_symbol)
          WHERE c.covered @> daterange(f.day - 14, f.day)
            AND NOT EXISTS (SELECT FROM pricing.quarantined_values q
@@ -79,7 +81,8 @@ BEGIN
         SELECT e.* FROM expected e
         WHERE NOT EXISTS (SELECT FROM pricing.price_history h
                           WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
-                            AND h.observed_at = e.session::timestamp AT TIME ZONE 'UTC')),
+                            AND h.observed_at = e.session::timestamp AT TIME ZONE 'UTC')
+          AND NOT pricing.has_moved(wanted_type, wanted_symbol, e.session)),
     live AS MATERIALIZED (
         SELECT q.window_start, q.window_end FROM pricing.api_call_queue_live q
         WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol),

@@ -1,7 +1,27 @@
 -- Reading history: as it is or was believed, and as traded or adjusted. Nothing here writes.
 
+CREATE OR REPLACE FUNCTION pricing.archived_as_of(
+    wanted_type text, wanted_symbol text, since timestamptz, before timestamptz, as_of timestamptz, archived pricing.price_revisions[])
+RETURNS SETOF pricing.price_revisions
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    -- Since the database has a value of the same time, what the file has of it is no longer believed, or is that very value.
+    SELECT a.* FROM unnest(archived) a
+    WHERE a.observed_at >= since AND a.observed_at < before
+      AND CASE WHEN as_of IS NULL THEN a.revised_at = 'infinity' ELSE a.recorded_at <= as_of AND a.revised_at > as_of END
+      AND NOT EXISTS (SELECT FROM pricing.price_history h
+                      WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at = a.observed_at
+                        AND (as_of IS NULL OR h.fetched_at <= as_of))
+      AND NOT EXISTS (SELECT FROM pricing.price_revisions r
+                      WHERE r.data_type = wanted_type AND r.symbol = wanted_symbol AND r.observed_at = a.observed_at
+                        AND (as_of IS NULL OR r.recorded_at <= as_of))
+$$;
+COMMENT ON FUNCTION pricing.archived_as_of(text, text, timestamptz, timestamptz, timestamptz, pricing.price_revisions[]) IS
+    'Of the values that have left the database those that were believed at a time (NULL = now), unless what is stored has taken their place by then.';
+
+
 CREATE OR REPLACE FUNCTION pricing.prices_as_of(
-    wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL)
+    wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL,
+    archived pricing.price_revisions[] DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint,
                currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamptz, quality text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -10,7 +30,8 @@ DECLARE
     since timestamptz := first_day::timestamp AT TIME ZONE 'UTC';
     before timestamptz := (last_day + 1)::timestamp AT TIME ZONE 'UTC';
 BEGIN
-    IF as_of IS NULL THEN
+    PERFORM pricing.require_archived(wanted_type, wanted_symbol, first_day, last_day, archived);
+    IF as_of IS NULL AND coalesce(cardinality(archived), 0) = 0 THEN
         RETURN QUERY
         SELECT h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale, h.currency, h.volume, h.adjustment,
                h.provider, h.call_id, h.fetched_at, h.quality
@@ -25,17 +46,21 @@ BEGIN
            h.provider, h.call_id, h.fetched_at, h.quality
     FROM pricing.price_history h
     WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at >= since AND h.observed_at < before
-      AND h.fetched_at <= as_of
+      AND (as_of IS NULL OR h.fetched_at <= as_of)
     UNION ALL
     SELECT r.observed_at, r.amount, r.open_amount, r.high_amount, r.low_amount, r.scale, r.currency, r.volume, r.adjustment,
            r.provider, r.call_id, r.recorded_at, r.quality
     FROM pricing.price_revisions r
     WHERE r.data_type = wanted_type AND r.symbol = wanted_symbol AND r.observed_at >= since AND r.observed_at < before
       AND r.recorded_at <= as_of AND r.revised_at > as_of
+    UNION ALL
+    SELECT a.observed_at, a.amount, a.open_amount, a.high_amount, a.low_amount, a.scale, a.currency, a.volume, a.adjustment,
+           a.provider, a.call_id, a.recorded_at, a.quality
+    FROM pricing.archived_as_of(wanted_type, wanted_symbol, since, before, as_of, archived) a
     ORDER BY 1;
 END $$;
-COMMENT ON FUNCTION pricing.prices_as_of(text, text, date, date, timestamptz) IS
-    'Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now.';
+COMMENT ON FUNCTION pricing.prices_as_of(text, text, date, date, timestamptz, pricing.price_revisions[]) IS
+    'Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now. Those that have left the database are brought in archived.';
 
 
 CREATE OR REPLACE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamptz DEFAULT NULL)
@@ -58,7 +83,7 @@ COMMENT ON FUNCTION pricing.actions_as_of(text, text, timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.close_before(
-    wanted_type text, wanted_symbol text, day date, as_of timestamptz,
+    wanted_type text, wanted_symbol text, day date, as_of timestamptz, archived pricing.price_revisions[],
     OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
@@ -66,6 +91,7 @@ DECLARE
     before timestamptz := day::timestamp AT TIME ZONE 'UTC';
     since timestamptz := before - interval '14 days';
 BEGIN
+    PERFORM pricing.require_archived(wanted_type, wanted_symbol, day - 14, day - 1, archived);
     SELECT b.amount, b.scale, b.currency, b.adjustment, b.recorded_at INTO amount, scale, currency, adjustment, recorded_at FROM (
         (SELECT h.observed_at, h.amount, h.scale, h.currency, h.adjustment, h.fetched_at AS recorded_at
          FROM pricing.price_history h
@@ -76,21 +102,26 @@ BEGIN
         (SELECT r.observed_at, r.amount, r.scale, r.currency, r.adjustment, r.recorded_at FROM pricing.price_revisions r
          WHERE r.data_type = wanted_type AND r.symbol = wanted_symbol
            AND r.observed_at >= since AND r.observed_at < before AND r.recorded_at <= as_of AND r.revised_at > as_of
-         ORDER BY r.observed_at DESC LIMIT 1)) b
+         ORDER BY r.observed_at DESC LIMIT 1)
+        UNION ALL
+        (SELECT a.observed_at, a.amount, a.scale, a.currency, a.adjustment, a.recorded_at
+         FROM pricing.archived_as_of(wanted_type, wanted_symbol, since, before, as_of, archived) a
+         ORDER BY a.observed_at DESC LIMIT 1)) b
     ORDER BY b.observed_at DESC LIMIT 1;
 END $$;
-COMMENT ON FUNCTION pricing.close_before(text, text, date, timestamptz) IS
+COMMENT ON FUNCTION pricing.close_before(text, text, date, timestamptz, pricing.price_revisions[]) IS
     'The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with its basis. NULL = there is none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.left_by_dividend(
-    wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamptz)
+    wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamptz,
+    archived pricing.price_revisions[])
 RETURNS numeric
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
 DECLARE
     -- What a dividend took off is told by the price before it. One of another year would tell something else.
-    last_close record := pricing.close_before(wanted_type, wanted_symbol, ex_on, as_of);
+    last_close record := pricing.close_before(wanted_type, wanted_symbol, ex_on, as_of, archived);
     later record;
 BEGIN
     IF last_close.amount IS NULL THEN
@@ -115,12 +146,12 @@ BEGIN
     END IF;
     RETURN 1 - cash * ('1e' || last_close.scale)::numeric / last_close.amount;
 END $$;
-COMMENT ON FUNCTION pricing.left_by_dividend(text, text, text, date, numeric, text, timestamptz) IS
+COMMENT ON FUNCTION pricing.left_by_dividend(text, text, text, date, numeric, text, timestamptz, pricing.price_revisions[]) IS
     'The part of a price that a dividend left: 1 less its cash by the last price before it, on one basis. NULL = none is known.';
 
 
 CREATE OR REPLACE FUNCTION pricing.adjustment_steps(
-    wanted_type text, wanted_symbol text, with_dividends boolean, as_of timestamptz DEFAULT NULL)
+    wanted_type text, wanted_symbol text, with_dividends boolean, as_of timestamptz, archived pricing.price_revisions[])
 RETURNS TABLE (from_day date, until_day date, new_shares numeric, old_shares numeric, kept numeric)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
@@ -148,18 +179,19 @@ BEGIN
         ELSE
             kept := coalesce(round(kept * pricing.left_by_dividend(
                 wanted_type, wanted_class, wanted_symbol, happened.ex_on, happened.amount * ('1e-' || happened.scale)::numeric,
-                happened.currency, as_of), 20), kept);
+                happened.currency, as_of, archived), 20), kept);
         END IF;
     END LOOP;
     from_day := '-infinity';
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION pricing.adjustment_steps(text, text, boolean, timestamptz) IS
+COMMENT ON FUNCTION pricing.adjustment_steps(text, text, boolean, timestamptz, pricing.price_revisions[]) IS
     'What came after the days of each span (from_day included, until_day not): so many new shares for so many old ones, and the part of a price that dividends left. One row where nothing did.';
 
 
 CREATE OR REPLACE FUNCTION pricing.adjusted_prices(
-    wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL, adjust text DEFAULT NULL)
+    wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL, adjust text DEFAULT NULL,
+    archived pricing.price_revisions[] DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text,
                adjustment text, provider text, call_id bigint, recorded_at timestamptz, quality text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -174,20 +206,20 @@ BEGIN
         -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
         SELECT h.observed_at, h.open_amount * one.unit, h.high_amount * one.unit, h.low_amount * one.unit, h.amount * one.unit,
                h.volume, h.currency, h.adjustment, h.provider, h.call_id, h.recorded_at, h.quality
-        FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of) h
+        FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of, archived) h
         CROSS JOIN LATERAL (SELECT ('1e-' || h.scale)::numeric AS unit) one
         ORDER BY h.observed_at;
         RETURN;
     END IF;
     RETURN QUERY
     WITH steps AS MATERIALIZED (
-        SELECT s.* FROM pricing.adjustment_steps(wanted_type, wanted_symbol, adjust = 'total', as_of) s),
+        SELECT s.* FROM pricing.adjustment_steps(wanted_type, wanted_symbol, adjust = 'total', as_of, archived) s),
     stored AS (
         SELECT h.*, ('1e-' || h.scale)::numeric AS unit, (h.observed_at AT TIME ZONE 'UTC')::date AS day,
                -- Prices that were divided by the splits until they were recorded are as if traded on that day.
                CASE h.adjustment WHEN 'raw' THEN (h.observed_at AT TIME ZONE 'UTC')::date
                     ELSE greatest((h.observed_at AT TIME ZONE 'UTC')::date, (h.recorded_at AT TIME ZONE 'UTC')::date) END AS basis_day
-        FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of) h),
+        FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of, archived) h),
     factored AS (
         SELECT h.*,
                basis.old_shares * CASE adjust WHEN 'raw' THEN own.new_shares ELSE 1 END AS shares_up,
@@ -207,5 +239,5 @@ BEGIN
           FROM factored x) f
     ORDER BY f.observed_at;
 END $$;
-COMMENT ON FUNCTION pricing.adjusted_prices(text, text, date, date, timestamptz, text) IS
+COMMENT ON FUNCTION pricing.adjusted_prices(text, text, date, date, timestamptz, text, pricing.price_revisions[]) IS
     'Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals.';

@@ -1,0 +1,56 @@
+-- name: use_utc
+-- Times are written in UTC in this transaction, and its session may wait for a file that is being written.
+SELECT set_config('TimeZone', 'UTC', true), set_config('idle_in_transaction_session_timeout', '10min', true),
+       set_config('statement_timeout', '1h', true);
+
+-- name: types
+-- Every type of prices that has a history, retired ones too.
+SELECT data_type FROM pricing.data_type_registry WHERE contents = 'prices' ORDER BY 1;
+
+-- name: months
+-- Months of a type that the database or a file has.
+SELECT month, versions, mark::text AS mark, is_due, exported_at, moved_at
+FROM pricing.exports(:data_type, CAST(:first_month AS date), CAST(:last_month AS date));
+
+-- name: file
+-- What is known of the file of a month.
+SELECT versions, file_bytes, sha256, moved_at FROM pricing.exported_months WHERE data_type = :data_type AND month = :month;
+
+-- name: copy_month
+-- All values of a month, by symbol and time, as lines of CSV: prices as decimals, with the decimals that they are stored with.
+COPY (SELECT v.symbol, v.observed_at, v.open_amount * unit.one, v.high_amount * unit.one, v.low_amount * unit.one, v.amount * unit.one,
+             v.scale, v.volume, scale(v.volume), v.currency, v.adjustment, v.quality, v.source_text, v.provider, v.call_id,
+             v.recorded_at, nullif(v.revised_at, 'infinity'), v.revised_by
+      FROM pricing.month_versions(:data_type, CAST(:month AS date)) v
+      CROSS JOIN LATERAL (SELECT ('1e-' || v.scale)::numeric AS one) unit
+      ORDER BY v.symbol COLLATE "C", v.observed_at, v.revised_at) TO STDOUT (FORMAT csv)
+
+-- name: note
+-- Note that the file of a month has been written.
+SELECT pricing.note_export(:data_type, CAST(:month AS date), :versions, CAST(:mark AS jsonb), :file_bytes, :sha256);
+
+-- name: to_move
+-- Exported months that are older than their type keeps in the database, and what keeps them there for now.
+SELECT data_type, month, versions, keeps FROM pricing.months_to_move(:data_type);
+
+-- name: move
+-- Delete the values of a month that its file has; returns how many.
+SELECT pricing.move_month(:data_type, CAST(:month AS date), :verified);
+
+-- name: moved_spans
+-- Days with values of a pair that a read needs, and that have left the database.
+SELECT first_day, last_day
+FROM pricing.moved_spans(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), CAST(:adjust AS text));
+
+-- name: moved_tiles
+-- Spans of days, until the last one that has left the database: five years of daily values, or a month of quotes.
+SELECT greatest(t.day::date, CAST(:first_day AS date)) AS first_day,
+       least((t.day + step.length)::date - 1, CAST(:last_day AS date)) AS last_day
+FROM pricing.data_type_registry r
+CROSS JOIN LATERAL (SELECT CASE r.fetcher WHEN 'quote' THEN interval '1 month' ELSE interval '60 months' END AS length) step
+CROSS JOIN LATERAL (
+    SELECT max(s.last_day) AS until, min(s.first_day) AS since
+    FROM pricing.moved_spans(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), NULL) s) moved
+CROSS JOIN LATERAL generate_series(date_trunc('month', least(moved.since, moved.until)::timestamp), moved.until::timestamp, step.length) AS t (day)
+WHERE r.data_type = :data_type
+ORDER BY 1;

@@ -1,0 +1,170 @@
+"""Months of history as files: an asset for each type of prices, where PRICING_EXPORT_URL names a place for them.
+
+A run that people start writes the months that they choose. The schedule's run writes those that are due, of all types,
+and then lets months leave the database that their types do not keep in it.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+import dagster as dg
+from sqlalchemy import Engine
+
+from pricing_pipeline.defs.code_links import code_links
+from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
+from pricing_pipeline.defs.ours import EXPORT_JOB, export_key, history_key
+from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.defs.tables import Metadata
+from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.prices import exporting, files
+from pricing_pipeline.prices.exporting import Exported
+from pricing_pipeline.prices.files import Store
+from pricing_pipeline.settings import load_settings_as_guest
+
+_DUE_TAG = "pricing/export"
+"""The tag of the schedule's runs: they look at all months, whatever partition they name."""
+
+
+def is_wanted() -> bool:
+    """Whether there is a place for files."""
+    return load_settings_as_guest().export_url is not None
+
+
+def export_assets(
+    snapshot: RegistrySnapshot, partitions: dg.TimeWindowPartitionsDefinition
+) -> dg.AssetsDefinition:
+    """The files of all types of prices as one multi-asset."""
+    names = {export_key(name): name for name in _names(snapshot)}
+
+    @dg.multi_asset(
+        name="export_history",
+        specs=[
+            dg.AssetSpec(
+                key,
+                deps=[history_key(name)],
+                group_name="history_files",
+                kinds={"parquet"},
+                description=f"The history of {name} outside the database: a Parquet file for each month, with "
+                "revisions and the provider and call of each value. A schedule writes what has changed every day.",
+                metadata=code_links("prices/exporting.py", "db/functions/prices/exports.sql"),
+                partitions_def=partitions,
+                skippable=True,
+            )
+            for key, name in names.items()
+        ],
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        can_subset=True,
+    )
+    def export_history(
+        context: dg.AssetExecutionContext, database: PricingDatabase
+    ) -> Iterator[dg.MaterializeResult[None]]:
+        run = _Run(context, database.engine)
+        chosen = (
+            () if _DUE_TAG in context.run.tags else [date.fromisoformat(k) for k in context.partition_keys]
+        )
+        for key in sorted(context.selected_asset_keys):
+            run.export(names[key], chosen)
+            if not chosen:
+                run.move(names[key])
+        run.end()
+        # Everything is reported already; yielding an asset here would report it twice.
+        yield from ()
+
+    return export_history
+
+
+def export_schedule(
+    snapshot: RegistrySnapshot, partitions: dg.TimeWindowPartitionsDefinition
+) -> dg.ScheduleDefinition:
+    """The schedule that writes files once a day."""
+    job = dg.define_asset_job(
+        EXPORT_JOB,
+        selection=dg.AssetSelection.assets(*map(export_key, _names(snapshot))),
+        description="Launched by hand, it writes the files of the chosen months. The schedule writes all that are due.",
+        tags=NO_RUN_RETRIES,
+        executor_def=dg.in_process_executor,
+    )
+
+    @dg.schedule(
+        name=EXPORT_JOB,
+        job=job,
+        cron_schedule="37 2 * * *",
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description="Writes the months of history that have changed to files, and lets old ones leave the database "
+        "whose types do not keep them.",
+    )
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+        return dg.RunRequest(partition_key=partitions.get_last_partition_key(), tags={_DUE_TAG: "due"})
+
+    return schedule
+
+
+def _names(snapshot: RegistrySnapshot) -> list[str]:
+    return [kind.data_type for kind in snapshot.data_types if kind.contents is Contents.PRICES]
+
+
+class _Run:
+    """Exports and moves month by month. One that fails does not stop the others; the run fails at its end."""
+
+    def __init__(self, context: dg.AssetExecutionContext, engine: Engine) -> None:
+        self._context = context
+        self._engine = engine
+        self._store: Store = files.place(load_settings_as_guest())
+        self._failures: list[str] = []
+        self._store.drop_abandoned()
+
+    def export(self, data_type: str, chosen: Sequence[date]) -> None:
+        """Write the chosen months of a type, or all that are due."""
+        months = chosen
+        if not chosen:
+            with self._engine.connect() as connection:
+                months = [m.month for m in exporting.months(connection, data_type) if m.is_due]
+        for month in months:
+            try:
+                self._report(data_type, month, exporting.export(self._engine, self._store, data_type, month))
+            except PricingError as error:
+                self._fail(data_type, month, error)
+
+    def move(self, data_type: str) -> None:
+        """Let the months of a type leave the database that it does not keep."""
+        with self._engine.connect() as connection:
+            months = exporting.movable(connection, data_type)
+        for month in months:
+            if month.keeps is not None:
+                self._context.log.info(f"{data_type} {month.month:%Y-%m} stays for now: {month.keeps}")
+                continue
+            try:
+                left = exporting.move(self._engine, self._store, data_type, month.month)
+            except PricingError as error:
+                self._fail(data_type, month.month, error)
+                continue
+            metadata: Metadata = {"rows_left_database": dg.MetadataValue.int(left)}
+            event = dg.AssetObservation(
+                export_key(data_type), partition=month.month.isoformat(), metadata=metadata
+            )
+            self._context.log_event(event)
+
+    def end(self) -> None:
+        """Fail if anything has failed."""
+        if self._failures:
+            raise dg.Failure(" ".join(self._failures), allow_retries=False)
+
+    def _report(self, data_type: str, month: date, exported: Exported | None) -> None:
+        metadata: Metadata = {"dagster/partition_row_count": dg.MetadataValue.int(0)}
+        if exported is not None:
+            metadata = {
+                "dagster/partition_row_count": dg.MetadataValue.int(exported.versions),
+                "dagster/uri": dg.MetadataValue.path(self._store.path(data_type, month)),
+                "file_bytes": dg.MetadataValue.int(exported.file_bytes),
+                "sha256": dg.MetadataValue.text(exported.sha256),
+                "is_new": dg.MetadataValue.bool(exported.is_new),
+            }
+        event = dg.AssetMaterialization(export_key(data_type), partition=month.isoformat(), metadata=metadata)
+        self._context.log_event(event)
+
+    def _fail(self, data_type: str, month: date, error: PricingError) -> None:
+        self._failures.append(f"{data_type} {month:%Y-%m}: {error}")
+        self._context.log.error(self._failures[-1])

@@ -1,0 +1,88 @@
+"""Read values that have left the database from their files, with DuckDB.
+
+What they mean beside what is stored is decided in db/functions/prices/history.sql, which gets them as an argument: one
+rule says what was believed when, and how it is adjusted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import named, query
+from pricing_pipeline.domain.windows import Window, months_of
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.prices import files
+from pricing_pipeline.prices.files import ROWS_OF_A_GROUP, Store
+from pricing_pipeline.settings import load_settings_as_guest
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_NOT_INSTALLED = (
+    "old months of this history are in files, and reading them needs DuckDB, which is not installed. The extra archive "
+    "brings it: in the folder of the clone, .venv/bin/python -m pip install -e '.[archive,parquet]'"
+)
+
+
+def load(connection: Connection, wanted: Mapping[str, Any]) -> str | None:
+    """The values of a read that have left the database, as JSON for `pricing.read_archived`; None where none has.
+
+    Raises PricingError where they cannot be read: the result would lack them.
+    """
+    spans = connection.execute(query("exports.moved_spans"), wanted).all()
+    if not spans:
+        return None
+    store = files.place(load_settings_as_guest())
+    months = sorted({month for span in spans for month in months_of(Window(span.first_day, span.last_day))})
+    with _duckdb(store) as session:
+        session.register("filed", _rows(store, wanted["data_type"], months))
+        starts = [span.first_day for span in spans]
+        ends = [span.last_day + timedelta(days=1) for span in spans]
+        found = session.execute(named("archive.of_symbol"), [wanted["symbol"], starts, ends])
+        names = [column[0] for column in found.description]
+        return json.dumps([dict(zip(names, row, strict=True)) for row in found.fetchall()])
+
+
+def merged(store: Store, data_type: str, month: date, stored: Any) -> Iterator[Any]:
+    """What the file of a month has, and what the database has beside it: batches of rows, by symbol and time."""
+    with _duckdb(store) as session:
+        session.register("filed", _rows(store, data_type, [month]))
+        session.register("arriving", stored)
+        session.execute(named("archive.take"))
+        yield from session.sql(named("archive.merged")).to_arrow_reader(ROWS_OF_A_GROUP)
+
+
+def _rows(store: Store, data_type: str, months: list[date]) -> Any:
+    from pyarrow import dataset
+
+    return dataset.dataset(
+        [store.path(data_type, month) for month in months],
+        schema=files.schema(),
+        filesystem=store.files,
+        format="parquet",
+    )
+
+
+@contextmanager
+def _duckdb(store: Store) -> Iterator[DuckDBPyConnection]:
+    """A session that reads only what it is given, which is in this store."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise PricingError(_NOT_INSTALLED) from error
+
+    with (
+        files.clear(store.root),
+        duckdb.connect(config={"enable_external_access": "false", "threads": "2"}) as session,
+    ):
+        session.execute(named("archive.use_utc"))
+        try:
+            yield session
+        except duckdb.Error as error:  # what the store has said is in its text
+            raise OSError(str(error)) from error

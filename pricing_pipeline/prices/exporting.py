@@ -1,0 +1,224 @@
+"""Write months of history to files, and let old months leave the database for them.
+
+files.py knows the files. Which months are due, and which may leave, is decided in db/functions/prices/exports.sql.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Engine
+
+from pricing_pipeline.db.engine import driver_lines
+from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.prices import archive
+from pricing_pipeline.prices.files import ROWS_OF_A_GROUP, Store, schema
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+_READ_AT_ONCE = 4 * 1024 * 1024
+_EARLIEST, _LATEST = date(1, 1, 1), date(9999, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """A UTC month of a type, by its first day, and how its file stands."""
+
+    data_type: str
+    month: date
+    versions: int
+    """Values in the database: believed ones, and revisions."""
+    mark: str
+    is_due: bool
+    """The file is missing, or the month has changed since it was written."""
+    exported_at: datetime | None
+    moved_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export has done with a month."""
+
+    month: Month
+    versions: int
+    """Values in the file."""
+    file_bytes: int
+    sha256: str
+    is_new: bool
+    """False where the file had the same bytes already, and was left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Movable:
+    """A month that is older than its type keeps in the database; `keeps` says why it stays for now, if it does."""
+
+    data_type: str
+    month: date
+    versions: int
+    keeps: str | None
+
+
+def types(connection: Connection) -> list[str]:
+    """Every type of prices, retired ones too."""
+    return list(connection.execute(query("exports.types")).scalars())
+
+
+def months(connection: Connection, data_type: str, wanted: Sequence[date] = ()) -> list[Month]:
+    """Months of a type that the database or a file has; with `wanted` only those between the first and last of them."""
+    first, last = (min(wanted), max(wanted)) if wanted else (_EARLIEST, _LATEST)
+    rows = connection.execute(
+        query("exports.months"), {"data_type": data_type, "first_month": first, "last_month": last}
+    )
+    return [Month(data_type, **row._mapping) for row in rows]
+
+
+def export(engine: Engine, store: Store, data_type: str, month: date) -> Exported | None:
+    """Write the file of a month, as the database has it at one moment; None where there is nothing to write.
+
+    A month that has left the database keeps what its file has, and what has come since is added. If the bytes are those
+    of the file that is there, that file is left alone.
+    """
+    with _snapshot(engine) as connection:
+        found = months(connection, data_type, [month])
+        if not found or (found[0].versions == 0 and found[0].exported_at is None):
+            return None
+        about = found[0]
+        stored = _stored(connection, data_type, month)
+        tables = archive.merged(store, data_type, month, stored) if about.moved_at else stored
+        written = store.write(_groups(tables))
+        before = connection.execute(query("exports.file"), {"data_type": data_type, "month": month}).first()
+        is_new = before is None or before.sha256 != written.sha256 or not store.has(data_type, month)
+        if is_new:
+            store.publish(written, data_type, month)
+        else:
+            store.drop(written)
+        noted = {"mark": about.mark, "versions": written.rows, "file_bytes": written.file_bytes}
+        connection.execute(
+            query("exports.note"),
+            {"data_type": data_type, "month": month, **noted, "sha256": written.sha256},
+        )
+        connection.commit()
+    return Exported(about, written.rows, written.file_bytes, written.sha256, is_new)
+
+
+def movable(connection: Connection, data_type: str | None = None) -> list[Movable]:
+    """Exported months that are older than their types keep in the database, oldest first by type."""
+    rows = connection.execute(query("exports.to_move"), {"data_type": data_type})
+    return [Movable(**row._mapping) for row in rows]
+
+
+def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
+    """Let a month leave the database, after each of its values has been found in its file; returns how many rows left.
+
+    Values that come in the meantime stay. Raises PricingError, with nothing changed, where the file differs.
+    """
+    with _snapshot(engine) as connection:
+        verified = _compare(
+            _groups(_stored(connection, data_type, month)), store.groups(data_type, month), data_type, month
+        )
+        left = connection.execute(
+            query("exports.move"), {"data_type": data_type, "month": month, "verified": verified}
+        ).scalar_one()
+        connection.commit()
+    return int(left)
+
+
+def _compare(stored: Iterable[Table], filed: Iterable[Table], data_type: str, month: date) -> int:
+    """How many rows there are. Raises PricingError unless both have the same ones, in the same order."""
+    compared, others = 0, iter(filed)
+    for table in stored:
+        if (other := next(others, None)) is None or not table.equals(other):
+            raise _differs(data_type, month)
+        compared += table.num_rows
+    if next(others, None) is not None:
+        raise _differs(data_type, month)
+    return compared
+
+
+def _differs(data_type: str, month: date) -> PricingError:
+    return PricingError(
+        f"the file of {data_type} for {month:%Y-%m} does not have what the database has, so nothing leaves the "
+        f"database. Write it again: pricing-pipeline export run --type {data_type} --month {month:%Y-%m}"
+    )
+
+
+def _snapshot(engine: Engine) -> Any:
+    """A transaction that sees one moment throughout."""
+    return _Snapshot(engine)
+
+
+class _Snapshot:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine.execution_options(isolation_level="REPEATABLE READ")
+
+    def __enter__(self) -> Connection:
+        self._connection = self._engine.connect()
+        self._connection.execute(query("exports.use_utc"))
+        return self._connection
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
+def _stored(connection: Connection, data_type: str, month: date) -> Any:
+    """What the database has of a month: a reader of batches."""
+    columns = schema()
+    from pyarrow import csv
+
+    parameters = {"data_type": data_type, "month": month}
+    lines = driver_lines(connection, driver_query("exports.copy_month"), parameters)
+    source = io.BufferedReader(_Lines(lines), _READ_AT_ONCE)
+    return csv.open_csv(
+        source,
+        csv.ReadOptions(column_names=columns.names, block_size=_READ_AT_ONCE, use_threads=False),
+        csv.ParseOptions(newlines_in_values=True),
+        csv.ConvertOptions(
+            column_types=columns, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )
+
+
+class _Lines(io.RawIOBase):
+    """Pieces of text as a file."""
+
+    def __init__(self, pieces: Iterator[Any]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        taken = min(len(buffer), len(self._rest))
+        buffer[:taken], self._rest = self._rest[:taken], self._rest[taken:]
+        return taken
+
+
+def _groups(batches: Iterable[Any]) -> Iterator[Table]:
+    """The rows of some batches in tables of one length, the last one of what is left."""
+    import pyarrow as pa
+
+    columns = schema()
+    kept: list[Any] = []
+    rows = 0
+    for batch in batches:
+        kept.append(pa.Table.from_batches([batch]).cast(columns))
+        rows += batch.num_rows
+        while rows >= ROWS_OF_A_GROUP:
+            table = pa.concat_tables(kept)
+            yield table.slice(0, ROWS_OF_A_GROUP).combine_chunks()
+            kept = [table.slice(ROWS_OF_A_GROUP)]
+            rows -= ROWS_OF_A_GROUP
+    if rows:
+        yield pa.concat_tables(kept).combine_chunks()
