@@ -11,6 +11,7 @@ transaction, and Dagster's revision, which says that nothing is missing, is writ
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import dagster as dg
@@ -76,6 +77,7 @@ def upgrade(url: str) -> None:
     """Bring tables of an older Dagster up to date."""
     storage = {"postgres": {"postgres_url": url, "should_autocreate_tables": False}}
     with TemporaryDirectory() as folder:
+        (Path(folder) / "dagster.yaml").touch()  # Dagster warns of one that is missing
         ref = InstanceRef.from_dir(folder, overrides={"storage": storage, "telemetry": {"enabled": False}})
         with dg.DagsterInstance.from_ref(ref) as instance:
             instance.upgrade()
