@@ -86,7 +86,8 @@ def upgrade(url: str) -> None:
 def make_tables(url: str, *, noted: bool = False) -> None:
     """Make the missing tables of Dagster at `url`, unless an older Dagster made them: its upgrade does the rest then.
 
-    With `noted`, new tables have the note that they were made for the pipeline, whichever home opens them. It is safe to repeat, to interrupt anywhere, and to run from several processes at once.
+    With `noted`, new tables have the note that they were made for the pipeline, whichever home opens them.
+    It is safe to repeat, to interrupt anywhere, and to run from several processes at once.
     """
     engine = create_engine(url, poolclass=NullPool)
     if _make(engine, noted=noted):

@@ -1,16 +1,18 @@
 """deploy/: what is written for containers holds together, and its processes really work.
 
-No container engine runs here. Each service is started as a plain process with exactly the command and the environment of
-its container; hosts and ports become those of this machine, and a real PostgreSQL and PgBouncer stand where those services
-would.
+No container engine runs here. Each service is started as a plain process with exactly the command and the environment
+of its container. Hosts and ports become those of this machine, and a real PostgreSQL and PgBouncer take the place of
+theirs.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +41,7 @@ from pricing_pipeline_tests.support.given_postgres import GivenPostgres, given_b
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.plain_processes import PlainProcesses
 
+BIN = Path(sys.executable).parent
 PGBOUNCER = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
 VALUES = {
     "POSTGRES_PASSWORD": "a1" * 12,
@@ -83,6 +86,76 @@ def test_nothing_secret_gets_into_an_image() -> None:
     }
     assert copied == named
     assert not SECRETS & {word.split("=")[0] for each in instructions() for word in each.text.split()}
+
+
+def test_what_lints_dockerfiles_finds_nothing() -> None:
+    lint = BIN / "hadolint"
+    if not lint.exists():
+        pytest.skip("hadolint has no wheel for this machine")
+    done = subprocess.run([lint, DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_compose_file_follows_the_specification() -> None:
+    """By the schema of the compose specification, which the checker brings along."""
+    done = subprocess.run(
+        [BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_what_kubernetes_gets_says_what_compose_says(services: dict[str, Any]) -> None:
+    """The same commands, without root, and secrets by reference alone."""
+    manifests = [
+        content
+        for path in sorted((DEPLOY / "helm/manifests").iterdir())
+        for content in yaml.safe_load_all(path.read_text())
+    ]
+    pods = [content["spec"]["template"]["spec"] for content in manifests if "template" in content["spec"]]
+    containers = [each for pod in pods for each in [*pod.get("initContainers", ()), *pod["containers"]]]
+    commands = {" ".join(each["args"]) for each in containers}
+    of_compose = {
+        " ".join(services[name]["command"]) for name in ("migrate", "migrate-dagster", "api", "notifier")
+    }
+    assert commands == of_compose
+    assert all(pod["securityContext"]["runAsNonRoot"] for pod in pods)
+    for container in containers:
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        plain = {each["name"] for each in container["env"] if "value" in each}
+        assert not plain & SECRETS
+    values = yaml.safe_load((DEPLOY / "helm/values.yaml").read_text())
+    (deployment,) = values["dagster-user-deployments"]["deployments"]
+    assert set(deployment["codeServerArgs"]) < set(services["code-server"]["command"])
+    assert not SECRETS & {each["name"] for each in deployment["env"]}
+
+
+def test_systemd_reads_the_units_of_each_process(services: dict[str, Any], tmp_path: Path) -> None:
+    """Each runs the command of its container. The programs of another machine are replaced before systemd looks."""
+    checker = shutil.which("systemd-analyze")
+    units = sorted(path for path in (DEPLOY / "systemd").glob("pricing-*") if "watchdog" not in path.name)
+    for unit in units:
+        text = unit.read_text()
+        name = unit.stem.removeprefix("pricing-")
+        if unit.suffix == ".service" and name in services and name != "migrate":
+            program, *arguments = services[name]["command"]
+            (started,) = [line for line in text.splitlines() if line.startswith("ExecStart=")]
+            given = started.split()
+            assert given[0].endswith(f"/{program}"), name
+            assert len(given) == 1 + len(arguments), name
+        (tmp_path / unit.name).write_text(re.sub(r"/opt/pricing-pipeline/\S+", "/bin/true", text))
+    if checker is None:
+        pytest.skip("systemd-analyze is not installed")
+    done = subprocess.run(
+        [checker, "verify", "--man=no", *sorted(tmp_path.iterdir())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line for line in done.stderr.splitlines() if "pricing-" in line]
+    assert (done.returncode, said) == (0, []), done.stderr
 
 
 def test_each_container_knows_only_the_secrets_that_its_process_needs(services: dict[str, Any]) -> None:
@@ -219,8 +292,9 @@ def wait_for_health(containers: Containers, processes: PlainProcesses, name: str
 
 def is_priced(processes: PlainProcesses, api: httpx.Client) -> bool:
     processes.require_running()
-    answer = api.get("/v1/price/equity_quote/AAPL")
-    return answer.status_code == 200 and answer.json()["price"] is not None
+    answer = api.get("/v1/prices", params={"symbols": "AAPL", "data_type": "equity_quote"})
+    assert answer.status_code == 200, answer.text
+    return bool(answer.json()["prices"])
 
 
 def seconds_of(period: str) -> float:

@@ -141,7 +141,7 @@ def stock(
 
 
 def test_g7_stock_processes_of_dagster_do_all_of_the_work(stock: Stock) -> None:
-    """G7: a first price, a new data type, freshness, checks, a backfill by hand: with nothing of ours around Dagster."""
+    """A first price, a new data type, freshness, checks, a backfill by hand: with nothing of ours around Dagster."""
     engine = make_engine(stock.prices, pool_size=1)
     with engine.begin() as connection:
         viewers.heartbeat(connection, "ann", [(QUOTE, "AAPL")])

@@ -1,7 +1,7 @@
 """deploy/Dockerfile and deploy/compose.yaml as data, and their services as plain processes.
 
-No container engine is needed: a service is its command in the image's environment, with hosts, ports and folders mapped to
-this machine.
+No container engine is needed: a service is its command in the image's environment, with hosts, ports and folders mapped
+to this machine.
 """
 
 from __future__ import annotations
@@ -137,7 +137,13 @@ class Containers:
         inside = {**self._image.environment, **self._services[name].get("environment", {})}
         own = {key: self._map(str(value)) for key, value in inside.items()}
         own["PATH"] = own["PATH"].replace("$PATH", os.environ["PATH"])
-        return {**own, "PYTHONPATH": str(self._image.app), "HOME": str(self._image.home)}
+        # tini is the first process of a container, and not of this machine.
+        return {
+            **own,
+            "PYTHONPATH": str(self._image.app),
+            "HOME": str(self._image.home),
+            "TINI_SUBREAPER": "",
+        }
 
     def command(self, name: str) -> list[str]:
         return [*self._image.entrypoint, *map(self._map, self._services[name]["command"])]

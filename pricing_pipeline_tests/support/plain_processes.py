@@ -1,4 +1,4 @@
-"""Processes of a deployment without `up`: started as given, stopped by SIGTERM as a container runtime or systemd does."""
+"""Processes of a deployment without `up`, stopped by SIGTERM as a container runtime or systemd does."""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ def upgrade(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring the database to the current schema. An empty one gets the providers. Safe to repeat, and to run twice at once.
+    """Bring the database to the current schema. Safe to repeat, and to run twice at once.
+
+    An empty database gets the providers.
 
     \b
     Example: pricing-pipeline db upgrade
