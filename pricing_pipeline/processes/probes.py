@@ -1,8 +1,8 @@
 """Check whether a server that we started answers: over HTTP, over gRPC, or at all.
 
 `python -m pricing_pipeline.processes.probes TARGET` does it for the health check of a container, and says no by its
-exit code. TARGET is a URL (asked with PRICING_UI_TOKEN, if it is set), `grpc://HOST:PORT` of a code server, or a folder in
-which each file must have changed within the last two minutes.
+exit code. TARGET is a URL (asked with PRICING_UI_TOKEN, if it is set), `grpc://HOST:PORT` of a code server, or a folder
+in which each file must have changed within the last two minutes.
 
 Nothing here starts a thread, because the supervisor starts processes and so must have only one. gRPC's own client
 starts threads, so it is not used.
