@@ -132,6 +132,8 @@ class Settings(BaseSettings):
     """Further names by which the Dagster UI is called, `name,name:port`."""
     ui_url: Annotated[str | None, BeforeValidator(_web_address)] = None
     """Where people open the Dagster UI, for links in messages; they have none when unset."""
+    webserver_url: Annotated[str | None, BeforeValidator(_web_address)] = None
+    """Where the API and commands reach Dagster's webserver; when unset, where `up` serves the UI."""
     page_url: Annotated[str | None, BeforeValidator(_web_address)] = None
     """Where people open the operations page, for links in Dagster; when unset, where `up` serves it."""
     api_port: int = Field(8000, ge=0, le=65535)

@@ -33,7 +33,7 @@ from pricing_pipeline.processes import dagster_home
 from pricing_pipeline.processes.children import Child
 from pricing_pipeline.processes.home import code_socket
 from pricing_pipeline.processes.ports import LOOPBACK, listen_for_browsers, require_free_port
-from pricing_pipeline.processes.probes import answers_grpc, answers_http, listens, still_change
+from pricing_pipeline.processes.probes import PING, answers_grpc, answers_http, listens, still_change
 from pricing_pipeline.processes.supervisor import Supervisor
 from pricing_pipeline.processes.web_guard import in_url, ui_token
 from pricing_pipeline.providers.configured import configured_keys
@@ -328,7 +328,7 @@ def _code_server(environment: dict[str, str]) -> Child:
         _folder(environment),
         ready=lambda: listens(path),
         # A proxy listens, and its child answers. The proxy does not start the child again after it has ended.
-        answers=lambda: answers_grpc(path, "/api.DagsterApi/Ping", _PING_SECONDS),
+        answers=lambda: answers_grpc(path, PING, _PING_SECONDS),
     )
 
 

@@ -285,7 +285,8 @@ def _webserver(settings: Settings | None) -> Webserver:
     if webserver is None:
         raise DagsterUnreachable(
             "Dagster does not run on this home, so no backfill can be started here. Start it with "
-            "`pricing-pipeline up`, or have the command `pricing-pipeline backfill start` fetch it."
+            "`pricing-pipeline up`, set PRICING_WEBSERVER_URL to where it runs, or have the command "
+            "`pricing-pipeline backfill start` fetch it."
         )
     return webserver
 

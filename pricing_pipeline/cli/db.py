@@ -12,6 +12,7 @@ from typing import NoReturn
 import typer
 from sqlalchemy import make_url
 
+from pricing_pipeline import sample
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import explained, open_connection, open_engine
 from pricing_pipeline.cli.output import print_json, print_role_faults, size
@@ -28,12 +29,16 @@ from pricing_pipeline.registry import calendars, provider_rules
 from pricing_pipeline.settings import Settings, load_settings
 
 
-def upgrade(*, as_json: bool) -> None:
-    """Bring the database to the current schema, as the owner; safe to repeat and to run twice at once."""
+def upgrade(*, with_sample: bool, as_json: bool) -> None:
+    """Bring the database to the current schema, as the owner; safe to repeat and to run twice at once.
+
+    An empty one gets the providers, and the sample's data types and instruments too where they are wanted.
+    """
     settings = load_settings()
     url = owner_url(settings)
     try:
         migrate.upgrade(url)
+        sample.load(url, demo=with_sample, in_use=settings.sandbox)
         provider_rules.apply_settings(url, settings)
         with open_engine(settings) as engine:
             # A newer library may know more of next year's holidays.

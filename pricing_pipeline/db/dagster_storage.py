@@ -1,4 +1,7 @@
-"""Find out who owns Dagster's storage: `up` made it for this home, or we share somebody else's.
+"""Find out who owns Dagster's storage: it was made for the pipeline, or we share somebody else's.
+
+`up` notes in its home that it has made a storage. Where no home is shared, as among containers, the storage itself has
+the note.
 
 This module does not import Dagster. Only our own storage is upgraded and tidied up as a whole. A storage can have only
 one of our homes: Dagster knows an asset by its key, a backfill by its assets and a sensor by its name, so two homes
@@ -7,6 +10,7 @@ would show each other's prices and execute each other's runs.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect
@@ -78,13 +82,37 @@ def settle(url: str, home: str, *, is_owner: bool) -> bool:
     return True
 
 
-def is_made_here(folder: Path, connection: Connection) -> bool:
-    """Whether the storage of this connection was made for the instance in `folder`."""
+def is_of_others(url: str) -> bool:
+    """Whether a storage has tables, and no note that they were made for the pipeline.
+
+    Raises DatabaseError if the server does not answer.
+    """
+    engine = make_engine(url, pool_size=1)
     try:
-        identities = (folder / _RECORD).read_text().splitlines()
-    except FileNotFoundError:
+        with engine.connect() as connection:
+            return inspect(connection).has_table(_FIRST_TABLE) and not _has_note(connection)
+    finally:
+        engine.dispose()
+
+
+def note_maker(connection: Connection) -> None:
+    """Note in a storage with tables that it was made for the pipeline, whichever instance opens it."""
+    connection.execute(query("dagster.note_maker"), {"identity": _identity(connection)})
+
+
+def is_made_here(folder: Path, connection: Connection) -> bool:
+    """Whether the storage of this connection was made for the instance in `folder`, or for the pipeline anywhere."""
+    with suppress(FileNotFoundError):
+        if _identity(connection) in (folder / _RECORD).read_text().splitlines():
+            return True
+    return _has_note(connection)
+
+
+def _has_note(connection: Connection) -> bool:
+    if not inspect(connection).has_table(_KEYS_AND_VALUES):
         return False
-    return _identity(connection) in identities
+    noted = connection.execute(query("dagster.maker")).scalar_one_or_none()
+    return noted is not None and noted == _identity(connection)
 
 
 def _identity(connection: Connection) -> str:

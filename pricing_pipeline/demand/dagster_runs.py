@@ -113,8 +113,8 @@ class Webserver:
 
     @classmethod
     def of_home(cls, settings: Settings) -> Self | None:
-        """The webserver of the pipeline that runs in the home of the settings; None when none does."""
-        url = home.urls(settings.home).get("dagster")
+        """The webserver that the settings name, or that runs in their home; None when there is none."""
+        url = settings.webserver_url or home.urls(settings.home).get("dagster")
         return None if url is None else cls(url, ui_token(settings))
 
     def __enter__(self) -> Self:

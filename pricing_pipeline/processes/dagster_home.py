@@ -6,14 +6,7 @@ from pathlib import Path
 
 from pricing_pipeline.errors import SettingsError
 
-_STORAGE = """
-# Its tables are made by `up`; looked for by whoever opens the storage, they would cost three connections for each tick.
-storage:
-  postgres:
-    postgres_url:
-      env: PRICING_DAGSTER_URL
-    should_autocreate_tables: false
-"""
+_STORAGE = Path("deploy/dagster/storage.yaml")
 _WORKSPACE = """\
 # One code server, shared by the webserver and the daemon; on a unix socket, so that two never share a port.
 load_from:
@@ -36,7 +29,7 @@ def write(folder: Path, clone: Path) -> None:
             f"Dagster would read {folder / '.env'} before the settings. Move its lines to the .env of the folder that "
             "you start in, or delete it."
         )
-    _put(folder / "dagster.yaml", (clone / "dagster.yaml").read_text() + _STORAGE)
+    _put(folder / "dagster.yaml", (clone / "dagster.yaml").read_text() + (clone / _STORAGE).read_text())
     _put(workspace(folder), _WORKSPACE)
 
 

@@ -1,5 +1,9 @@
 """Check whether a server that we started answers: over HTTP, over gRPC, or at all.
 
+`python -m pricing_pipeline.processes.probes TARGET` does it for the health check of a container, and says no by its
+exit code. TARGET is a URL (asked with PRICING_UI_TOKEN, if it is set), `grpc://HOST:PORT` of a code server, or a folder
+in which each file must have changed within the last two minutes.
+
 Nothing here starts a thread, because the supervisor starts processes and so must have only one. gRPC's own client
 starts threads, so it is not used.
 """
@@ -7,14 +11,20 @@ starts threads, so it is not used.
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import ssl
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
 
+PING = "/api.DagsterApi/Ping"
+"""The method of a code server that says that it works."""
+_PING_SECONDS = 3.0
+_SILENT_SECONDS = 120.0
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Servers of this machine are asked without TLS; reading whom to trust would take each question 20 ms."""
 
@@ -28,8 +38,10 @@ def answers_http(url: str, token: str | None = None) -> bool:
         return False
 
 
-def answers_grpc(socket_path: str, method: str, seconds: float) -> bool:
-    """Whether the gRPC server on a unix socket answers a call of a method that takes an empty message.
+def answers_grpc(
+    socket_path: str | None, method: str, seconds: float, address: str = "http://localhost"
+) -> bool:
+    """Whether the gRPC server on a unix socket, or at an address, answers a call of a method without parameters.
 
     Only a message counts, which begins with five bytes of its own; an error has none. `seconds` bounds each wait.
     """
@@ -37,7 +49,7 @@ def answers_grpc(socket_path: str, method: str, seconds: float) -> bool:
     headers = {"content-type": "application/grpc", "te": "trailers"}
     try:
         with httpx.Client(transport=transport, timeout=seconds, trust_env=False) as client:
-            answer = client.post(f"http://localhost{method}", headers=headers, content=bytes(5))
+            answer = client.post(f"{address}{method}", headers=headers, content=bytes(5))
             return len(answer.content) >= 5
     except httpx.HTTPError:
         return False
@@ -73,4 +85,18 @@ def _changed_at(path: Path) -> int | None:
         return None
 
 
+def is_well(target: str) -> bool:
+    """Whether a target of the command above answers."""
+    scheme, _, rest = target.partition("://")
+    if scheme == "grpc":
+        return answers_grpc(None, PING, _PING_SECONDS, f"http://{rest}")
+    if scheme in ("http", "https"):
+        return answers_http(target, os.environ.get("PRICING_UI_TOKEN"))
+    changed = [path.stat().st_mtime for path in Path(target).iterdir()] if Path(target).is_dir() else []
+    return bool(changed) and time.time() - min(changed) < _SILENT_SECONDS
+
+
 logging.getLogger("httpx").setLevel(logging.WARNING)
+
+if __name__ == "__main__":
+    sys.exit(not is_well(sys.argv[1]))

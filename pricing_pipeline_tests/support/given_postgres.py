@@ -26,9 +26,11 @@ class GivenPostgres:
     Its data is lost when the machine crashes. It dies with the thread that started it.
     """
 
-    def __init__(self, programs: Path, home: Path) -> None:
+    def __init__(self, programs: Path, home: Path, *, tcp_port: int | None = None) -> None:
+        """`programs` are those of a PostgreSQL. With `tcp_port` it listens there, too, and has no roles but its own."""
         self._programs = programs
         self._home = home
+        self._tcp_port = tcp_port
         self._passwords = {
             name: secrets.token_urlsafe(24) for name in (places.SUPERUSER, places.OWNER, places.WORKER)
         }
@@ -38,7 +40,11 @@ class GivenPostgres:
     def url(self, database: str, role: str) -> str:
         """The libpq URL of a database, with the password of `role`."""
         folder = quote(str(self._home / "run"), safe="")
-        return f"postgresql://{role}:{self._passwords[role]}@/{database}?host={folder}&port=5432"
+        return f"postgresql://{role}:{self._passwords[role]}@/{database}?host={folder}&port={self._port}"
+
+    @property
+    def _port(self) -> int:
+        return self._tcp_port or 5432
 
     def start(self) -> None:
         """Make the cluster and its roles, and return when it can be used."""
@@ -64,8 +70,8 @@ class GivenPostgres:
             **options,
         )
         settings = cluster._TUNING | {
-            "listen_addresses": "",
-            "port": "5432",
+            "listen_addresses": "" if self._tcp_port is None else "127.0.0.1",
+            "port": str(self._port),
             "unix_socket_directories": str(self._home / "run"),
             "fsync": "off",
             "synchronous_commit": "off",
@@ -109,6 +115,9 @@ class GivenPostgres:
             except psycopg.OperationalError:
                 assert time.monotonic() < deadline, "it does not start"
                 time.sleep(0.02)
+        if self._tcp_port is not None:
+            connection.close()
+            return
         with connection:
             for role in (places.OWNER, places.WORKER):
                 connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{self._passwords[role]}'")

@@ -22,6 +22,7 @@ def test_what_is_named_like_a_secret_is_one() -> None:
         "PRICING_PAGE_URL",
         "PRICING_SANDBOX_URL",
         "PRICING_UI_URL",
+        "PRICING_WEBSERVER_URL",
     } == SECRETS
 
 

@@ -14,15 +14,22 @@ noun = typer.Typer(help="Look after the database.")
 
 
 @noun.command()
-def upgrade(as_json: Json = False) -> None:
+def upgrade(
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Give an empty database the sample's data types and instruments.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Bring the database to the current schema. Safe to repeat, and to run twice at once.
+
+    An empty database gets the providers.
 
     \b
     Example: pricing-pipeline db upgrade
     """
     from pricing_pipeline.cli import db
 
-    db.upgrade(as_json=as_json)
+    db.upgrade(with_sample=sample, as_json=as_json)
 
 
 @noun.command()
