@@ -2,91 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from sqlalchemy import make_url, text
+from sqlalchemy import text
 
-from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.errors import LockUnavailable
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
-from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.support.pgbouncer import HOW_TO_GET_IT, PROGRAM, bouncing, through
 from pricing_pipeline_tests.support.sessions import at_once
 from pricing_pipeline_tests.tools.audit import audit
 
-PROGRAM = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
-
-pytestmark = pytest.mark.skipif(
-    PROGRAM is None, reason="no pgbouncer here (Debian: apt-get install pgbouncer)"
-)
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason=HOW_TO_GET_IT)
 
 SYMBOLS = [f"S{number:03d}" for number in range(120)]
 
-SETTINGS = """
-[databases]
-{database} = host={host} port={port}
-[pgbouncer]
-listen_addr =
-listen_port = 6432
-unix_socket_dir = {sockets}
-auth_type = scram-sha-256
-auth_file = {folder}/users.txt
-pool_mode = transaction
-default_pool_size = 3
-max_client_conn = 200
-server_check_query = select 1
-"""
-
 
 @pytest.fixture
-def bouncer(database_url: str, open_folder: Path) -> Iterator[str]:
+def bouncer(server: TestServer, database_url: str, open_folder: Path) -> Iterator[str]:
     """The worker's URL of this test's database, by way of a PgBouncer with three sessions."""
-    direct = make_url(database_url)
-    settings, users, sockets = (open_folder / name for name in ("pgbouncer.ini", "users.txt", "sockets"))
-    sockets.mkdir()
-    settings.write_text(
-        SETTINGS.format(
-            database=direct.database,
-            host=direct.query["host"],
-            port=direct.query["port"],
-            sockets=sockets,
-            folder=open_folder,
-        )
-    )
-    users.write_text(f'"{direct.username}" "{direct.password}"\n')
-    user = places.server_user(open_folder)  # as root it refuses to run
-    for path in (settings, users, sockets):
-        places.give(path, user)
-    assert PROGRAM is not None
-    with (open_folder / "pgbouncer.log").open("wb") as log:
-        process = subprocess.Popen(
-            [PROGRAM, settings], stdout=log, stderr=log, **(user.popen_options() if user else {})
-        )
-    url = direct.update_query_dict({"host": str(sockets), "port": "6432"}).render_as_string(
-        hide_password=False
-    )
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                psycopg.connect(url).close()
-                break
-            except psycopg.OperationalError:
-                assert process.poll() is None, (open_folder / "pgbouncer.log").read_text()
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-        yield url
-    finally:
-        process.kill()
-        process.wait()
+    with bouncing(server.admin_url, open_folder) as sockets:
+        yield through(database_url, sockets)
 
 
 @pytest.fixture
