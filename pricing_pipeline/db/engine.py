@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -195,7 +196,7 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
     """
     example = "It looks like postgresql://user:password@host:5432/pricing"
     try:
-        parsed = make_url(url)
+        parsed = parsed_url(url)
     except (ArgumentError, ValueError):  # ValueError: a port that is no number
         raise SettingsError(f"{setting} is not a database URL. {example}") from None
     if parsed.get_backend_name() not in ("postgresql", "postgres"):  # libpq reads both
@@ -205,9 +206,40 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
     return parsed
 
 
+def parsed_url(url: str | URL) -> URL:
+    """Parse a libpq URL, also one with several hosts, of which the server that takes writes is meant.
+
+    The hosts are written as libpq writes them (`host1:5432,host2:5432`) or as parameters (`?host=h1,h2&port=p1,p2`).
+    Unless the URL says otherwise, `target_session_attrs` is read-write: without it, libpq takes the first host that
+    answers, which after a failover may be a standby. Raises ArgumentError or ValueError if it is no URL.
+    """
+    if isinstance(url, URL):
+        return url
+    several = _SEVERAL_HOSTS.match(url)
+    if several is not None:
+        places = [
+            re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::([0-9]*))?", place) for place in several["hosts"].split(",")
+        ]
+        if not all(places):
+            raise ValueError("a port is no number")
+        hosts = ",".join(place[1].strip("[]") for place in places if place)
+        ports = ",".join(place[2] or "" for place in places if place)
+        rest = url[several.end() :]
+        parsed = make_url(several["before"] + rest).update_query_dict({"host": hosts, "port": ports})
+    else:
+        parsed = make_url(url)
+    hosts = parsed.query.get("host", "")
+    if "," in hosts or not isinstance(hosts, str):
+        return parsed.update_query_dict({"target_session_attrs": "read-write"} | dict(parsed.query))
+    return parsed
+
+
+_SEVERAL_HOSTS = re.compile(r"(?P<before>[a-z0-9+]+://(?:[^@/?#]*@)?)(?P<hosts>[^@/?#,]+(?:,[^@/?#,]+)+)")
+
+
 def masked(url: str | URL) -> str:
     """The URL without its password, wherever the URL has it."""
-    parsed = make_url(url).difference_update_query(["password", "sslpassword"])
+    parsed = parsed_url(url).difference_update_query(["password", "sslpassword"])
     return parsed.render_as_string(hide_password=True)
 
 
