@@ -30,7 +30,6 @@ _KEEPALIVES = {
 """Over TCP, a lost server is noticed within half a minute; libpq ignores these on a socket."""
 
 _CONNECT_ARGS: Mapping[str, Any] = {
-    "connect_timeout": 10,
     "application_name": "pricing-pipeline",
     # Behind PgBouncer, the next transaction may run in a session without the prepared statement.
     "prepare_threshold": None,
@@ -38,7 +37,7 @@ _CONNECT_ARGS: Mapping[str, Any] = {
 }
 
 
-def make_engine(url: str, *, pool_size: int = 5) -> Engine:
+def make_engine(url: str, *, pool_size: int = 5, connect_timeout: int = 10) -> Engine:
     """Make an engine for a libpq URL (`postgresql://...`, socket or TCP).
 
     Connections are checked before use, so that a restarted server causes no errors. Works behind PgBouncer in
@@ -55,7 +54,7 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         # A session plans each statement once: few busy sessions are faster than many that take turns.
         pool_use_lifo=True,
         pool_pre_ping=True,
-        connect_args=_CONNECT_ARGS,
+        connect_args={**_CONNECT_ARGS, "connect_timeout": connect_timeout},
     )
     # First, because SQLAlchemy's own first query fails if text comes as bytes.
     event.listen(engine, "connect", _require_unicode, insert=True)
@@ -71,8 +70,14 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
 
 
 def _set_timeouts(connection: Any, _record: object) -> None:
-    connection.execute(named("session.set_timeouts"))
-    connection.commit()
+    try:
+        connection.execute(named("session.set_timeouts"))
+        connection.commit()
+    except (
+        BaseException
+    ):  # such as of a server that dies in this moment: the pool would forget the session, not end it
+        connection.close()
+        raise
 
 
 def _require_unicode(connection: Any, _record: object) -> None:
@@ -228,8 +233,8 @@ def parsed_url(url: str | URL) -> URL:
         parsed = make_url(several["before"] + rest).update_query_dict({"host": hosts, "port": ports})
     else:
         parsed = make_url(url)
-    hosts = parsed.query.get("host", "")
-    if "," in hosts or not isinstance(hosts, str):
+    named_hosts = parsed.query.get("host", "")
+    if not isinstance(named_hosts, str) or "," in named_hosts:
         return parsed.update_query_dict({"target_session_attrs": "read-write"} | dict(parsed.query))
     return parsed
 

@@ -16,6 +16,7 @@ from pricing_pipeline.db.location import listen_url, worker_url
 from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.queue import limits
+from pricing_pipeline.refresh.refresher import SESSIONS
 from pricing_pipeline.settings import load_settings_as_guest
 
 
@@ -70,5 +71,4 @@ _MAKING = Lock()
 
 @cache
 def _engine(url: str) -> Engine:
-    # Four answers are stored at a time, beside the two sessions of the coordinating thread and one for other work.
-    return make_engine(url, pool_size=7)
+    return make_engine(url, pool_size=SESSIONS)

@@ -52,6 +52,10 @@ from pricing_pipeline.registry import data_type_registry
 MAX_IN_FLIGHT = 10
 """Calls in flight at once, over all providers of this process."""
 
+SESSIONS = 7
+"""Sessions of the database that its engine should keep: four answers are stored at a time, beside the two sessions of
+the coordinating thread and one for other work."""
+
 T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)

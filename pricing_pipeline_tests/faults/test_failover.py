@@ -46,7 +46,7 @@ def servers(open_folder: Path) -> Iterator[Servers]:
 
 @contextmanager
 def loaded(servers: Servers, sandbox: RunningSandbox) -> Iterator[tuple[Core, Acknowledged]]:
-    """Somebody queues symbol after symbol, a worker fetches them, and somebody reads: all by the URL with both hosts."""
+    """Somebody queues symbols, a worker fetches them, and somebody reads: all by the URL with both hosts."""
     engine, owner = make_engine(servers.both_url()), make_engine(servers.both_url("owner"))
     core, known, stop = Core(engine, owner), Acknowledged(), threading.Event()
     core.lift_limits(batch_size=4)
@@ -138,7 +138,7 @@ def test_b11_with_synchronous_replication_a_failover_loses_nothing_acknowledged(
 def test_b11_without_it_only_what_the_standby_had_not_got_is_lost(
     servers: Servers, sandbox: RunningSandbox
 ) -> None:
-    """The standby is cut off first. What was acknowledged before is there, what came after is lost, and the books agree."""
+    """The standby is cut off first. What was acknowledged before is there, and the books agree."""
     with loaded(servers, sandbox) as (core, known):
         wait_until(lambda: len(known.tasks) >= 60 and len(known.prices) >= 40)
         # What was known now has left the primary within a moment, and the standby keeps what it has got.
