@@ -37,9 +37,10 @@ class LoopSessions:
         self._turns = asyncio.Semaphore(most)
         self._free: list[Connection] = []
 
-    async def ask(self, statement: str, *parameters: str | None) -> str | None:
+    async def ask(self, statement: str, *parameters: str | None, on_replica: str | None = None) -> str | None:
         """The only value that a statement returns; its parameters are $1, $2 and so on, all of them text.
 
+        A replica, where there is one, is asked `on_replica`, which raises ReadReplica if the primary must be asked.
         It only reads, or may be done twice: one that finds its session lost is sent again in a new one. Raises what
         `driver_rows` raises.
         """
@@ -77,7 +78,7 @@ class LoopSessions:
 class ReplicaSessions(LoopSessions):
     """Sessions that ask a replica first, while it is used, and the primary whenever the replica does not answer.
 
-    A statement that has something to write is refused by the replica, and the primary does it.
+    A statement that has something to write is refused by the replica, and the primary does all of it.
     """
 
     def __init__(self, engine: Engine, replica: Replica, most: int) -> None:
@@ -85,12 +86,14 @@ class ReplicaSessions(LoopSessions):
         self._replica = replica
         self._of_replica = LoopSessions(replica.engine, most)
 
-    async def ask(self, statement: str, *parameters: str | None) -> str | None:
+    async def ask(self, statement: str, *parameters: str | None, on_replica: str | None = None) -> str | None:
         """As LoopSessions has it."""
-        if self._replica.is_used:
+        if on_replica is not None and self._replica.is_used:
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    return await self._of_replica.ask(statement, *parameters)
+                    value = await self._of_replica.ask(on_replica, *parameters)
+                if value is not None:  # what it does not know may be new
+                    return value
             except ReadReplica:
                 pass
             except (DatabaseError, DBAPIError, TimeoutError):

@@ -26,7 +26,8 @@ from pricing_pipeline_tests.support.sessions import at_once
 
 PAGE = (ROOT / "docs/deployment.md").read_text()
 BUDGET = {
-    process: int(most) for process, most in re.findall(r"^\| (?:`|)(.+?)(?:`|) \| (\d+) \|", PAGE, re.MULTILINE)
+    process: int(most)
+    for process, most in re.findall(r"^\| (?:`|)(.+?)(?:`|) \| (\d+) \|", PAGE, re.MULTILINE)
 }
 WARNINGS = 1
 """The session that writes the counts of warnings."""

@@ -13,7 +13,7 @@ from pricing_pipeline.api.app import MOST_OF_REPLICA
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.domain.scopes import Scope
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.replica import Servers, replicating
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
 from pricing_pipeline_tests.support.patience import wait_until
@@ -71,13 +71,25 @@ def test_b20_reads_use_a_replica_that_follows_and_the_primary_whenever_it_does_n
     # It is really read: a session of the standby asks.
     wait_until(lambda: price() == "146.55")
     with psycopg.connect(servers.standby_url("superuser"), autocommit=True) as admin:
-        asked = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pricing.read_prices%'"
+        asked = (
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE query LIKE '%pricing.read_prices(%' AND pid <> pg_backend_pid()"
+        )
         wait_until(lambda: price() and admin.execute(asked).fetchone() == (1,))
 
     # A10 holds: what is missing is queued on the primary, by the same request.
-    assert price("IBM") is None
-    assert core.statuses()["IBM"] == "pending"
+    assert {task.data_type for task in core.tasks("AAPL")} == {QUOTE}
+    assert caller.get("prices", symbols="AAPL")["missing"], "of its other types"
+    assert DAILY in {task.data_type for task in core.tasks("AAPL") if task.status == "pending"}
     assert replica.is_used, "a read that has to write is no fault of the replica"
+
+    # What a user has just written is known at once, whatever the replica knows of it.
+    servers.on_standby("SELECT pg_wal_replay_pause()")
+    core.heartbeat("ann", (QUOTE, "GOOG"))
+    (missing,) = caller.get("prices", symbols="GOOG", data_type=QUOTE)["missing"]
+    assert missing["why"]["state"] != "unknown_symbol"
+    servers.on_standby("SELECT pg_wal_replay_resume()")
+    wait_until(lambda: state() == "used" and (replica.lag or MAX_LAG) < MAX_LAG / 2)
 
     # It lags: what it shows may be as old as the bound and no older.
     servers.on_standby("SELECT pg_wal_replay_pause()")
@@ -106,6 +118,7 @@ def test_b20_reads_use_a_replica_that_follows_and_the_primary_whenever_it_does_n
 
     # A promoted one is a database of its own: nothing is read there, and nothing written.
     servers.on_standby("SELECT pg_promote()")
+    core.heartbeat("ann", (QUOTE, "META"))
     assert price("META") is None
     wait_until(lambda: state() == "promoted")
     assert core.statuses()["META"] == "pending"
