@@ -239,7 +239,10 @@ def parsed_url(url: str | URL) -> URL:
     return parsed
 
 
-_SEVERAL_HOSTS = re.compile(r"(?P<before>[a-z0-9+]+://(?:[^@/?#]*@)?)(?P<hosts>[^@/?#,]+(?:,[^@/?#,]+)+)")
+_SEVERAL_HOSTS = re.compile(
+    r"(?P<before>[a-z0-9+]+:"
+    r"//(?:[^@/?#]*@)?)(?P<hosts>[^@/?#,]+(?:,[^@/?#,]+)+)"
+)
 
 
 def masked(url: str | URL) -> str:
