@@ -44,11 +44,19 @@ def servers(open_folder: Path) -> Iterator[Servers]:
         yield servers
 
 
-@contextmanager
-def loaded(servers: Servers, sandbox: RunningSandbox) -> Iterator[tuple[Core, Acknowledged]]:
-    """Somebody queues symbols, a worker fetches them, and somebody reads: all by the URL with both hosts."""
+@pytest.fixture
+def core(servers: Servers) -> Iterator[Core]:
+    """The core by the URL with both hosts."""
     engine, owner = make_engine(servers.both_url()), make_engine(servers.both_url("owner"))
-    core, known, stop = Core(engine, owner), Acknowledged(), threading.Event()
+    yield Core(engine, owner)
+    engine.dispose()
+    owner.dispose()
+
+
+@contextmanager
+def loaded(core: Core, servers: Servers, sandbox: RunningSandbox) -> Iterator[Acknowledged]:
+    """Somebody queues symbols, a worker fetches them, and somebody reads."""
+    known, stop = Acknowledged(), threading.Event()
     core.lift_limits(batch_size=4)
 
     def queue() -> None:
@@ -72,29 +80,25 @@ def loaded(servers: Servers, sandbox: RunningSandbox) -> Iterator[tuple[Core, Ac
             for row in rows:
                 known.prices.setdefault(tuple(row), now)
 
-    try:
-        with refreshing(engine, sandbox.url) as refresher:
-            work = [
-                threading.Thread(target=queue),
-                threading.Thread(target=read),
-                threading.Thread(target=work_until, args=(refresher, stop.is_set)),
-            ]
+    with refreshing(core.engine, sandbox.url) as refresher:
+        work = [
+            threading.Thread(target=queue),
+            threading.Thread(target=read),
+            threading.Thread(target=work_until, args=(refresher, stop.is_set)),
+        ]
+        for thread in work:
+            thread.start()
+        try:
+            yield known
+        finally:
+            stop.set()
             for thread in work:
-                thread.start()
-            try:
-                yield core, known
-            finally:
-                stop.set()
-                for thread in work:
-                    thread.join(PATIENCE)
-            assert not any(thread.is_alive() for thread in work)
-            with Clock(servers.standby_url("owner")) as clock:
-                clock.advance(61)  # the lease of what was in work
-                wanted = "SELECT count(*) FROM pricing.api_call_queue_live"
-                work_until(refresher, lambda: core.one(wanted) == 0)
-    finally:
-        engine.dispose()
-        owner.dispose()
+                thread.join(PATIENCE)
+        assert not any(thread.is_alive() for thread in work)
+        with Clock(servers.standby_url("owner")) as clock:
+            clock.advance(61)  # the lease of what was in work
+            wanted = "SELECT count(*) FROM pricing.api_call_queue_live"
+            work_until(refresher, lambda: core.one(wanted) == 0)
 
 
 def fail_over(servers: Servers, known: Acknowledged) -> tuple[float, float]:
@@ -120,14 +124,13 @@ def lost(core: Core, known: Acknowledged) -> tuple[dict[str, float], dict[tuple[
 
 
 def test_b11_with_synchronous_replication_a_failover_loses_nothing_acknowledged(
-    servers: Servers, sandbox: RunningSandbox, record_property: pytest.RecordProperty
+    core: Core, servers: Servers, sandbox: RunningSandbox
 ) -> None:
     servers.wait_for_commits()
-    with loaded(servers, sandbox) as (core, known):
+    with loaded(core, servers, sandbox) as known:
         wait_until(lambda: len(known.tasks) >= 60 and len(known.prices) >= 40)
         before = len(known.tasks), len(known.prices)
         _, took = fail_over(servers, known)
-        record_property("seconds", took)
     print(f"{before} tasks and prices acknowledged before; at work again after {took:.1f} s")
     assert lost(core, known) == ({}, {})
     assert set(core.statuses().values()) == {"completed"}
@@ -136,10 +139,10 @@ def test_b11_with_synchronous_replication_a_failover_loses_nothing_acknowledged(
 
 
 def test_b11_without_it_only_what_the_standby_had_not_got_is_lost(
-    servers: Servers, sandbox: RunningSandbox
+    core: Core, servers: Servers, sandbox: RunningSandbox
 ) -> None:
     """The standby is cut off first. What was acknowledged before is there, and the books agree."""
-    with loaded(servers, sandbox) as (core, known):
+    with loaded(core, servers, sandbox) as known:
         wait_until(lambda: len(known.tasks) >= 60 and len(known.prices) >= 40)
         # What was known now has left the primary within a moment, and the standby keeps what it has got.
         sent = time.monotonic()
