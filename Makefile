@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants pages pictures bench bench-install clients-install test-clients check audit format lock clean
+.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 test-pgbouncer mutants pages pictures bench bench-install clients-install test-clients check audit format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -54,6 +54,7 @@ PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 ACCEPTANCE := pricing_pipeline_tests/acceptance
 FAULTS := pricing_pipeline_tests/faults
 BENCHMARKS := pricing_pipeline_tests/benchmarks
+THROUGH_PGBOUNCER := claims api_prices metrics driver_rows heard_warnings advisory_lock
 TESTS := --ignore=$(ACCEPTANCE) --ignore=$(FAULTS) --ignore=$(BENCHMARKS)
 
 # PRICING_TEST_EXAMPLES=all tries properties with four times as many examples, and the largest cases.
@@ -82,6 +83,11 @@ test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=
 	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) \
 		--ignore-glob='*/test_embedded*.py' --ignore-glob='*/test_own_files.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' --ignore-glob='*/test_violence.py' --ignore-glob='*/test_bad_starts.py' --ignore-glob='*/test_canary_hunt.py' \
 		pricing_pipeline_tests/integration $(FAULTS)
+
+# A test that ends sessions of the server itself expects a pool of its own to notice.
+test-pgbouncer: install-test ## Run a part of the tests of the database through PgBouncer in transaction mode
+	PRICING_TEST_PGBOUNCER=1 $(PYTEST) $(ARGS) -k "not survives_a_restart" \
+		$(THROUGH_PGBOUNCER:%=pricing_pipeline_tests/integration/test_%.py)
 
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
 	$(BIN)/python -m pricing_pipeline_tests.tools.mutants $(ARGS)

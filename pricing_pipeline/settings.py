@@ -120,6 +120,12 @@ class Settings(BaseSettings):
     """libpq URL of the pricing database for workers; the embedded server when unset."""
     owner_url: SecretStr | None = None
     """libpq URL with the right to change tables and the registry; `database_url` when unset."""
+    listen_url: SecretStr | None = None
+    """libpq URL of the pricing database past a pooler, for wake-ups; `database_url` when unset."""
+    replica_url: SecretStr | None = None
+    """libpq URL of a streaming replica for reads of the HTTP API; all reads go to the primary when unset."""
+    replica_max_lag_seconds: float = Field(10, ge=1, le=3600)
+    """A replica that lags more is not read."""
     dagster_url: SecretStr | None = None
     """libpq URL of Dagster's own database; database `dagster` on the same server when unset."""
     web_port: int = Field(3000, ge=0, le=65535)

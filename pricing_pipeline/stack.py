@@ -15,14 +15,13 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 from pydantic import SecretStr
-from sqlalchemy import make_url
 
 from pricing_pipeline import sample
 from pricing_pipeline.db import dagster_storage
 from pricing_pipeline.db.databases import ensure_database, require_usable
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.embedded_home import warn_of_account
-from pricing_pipeline.db.engine import checked_url, make_engine
+from pricing_pipeline.db.engine import checked_url, make_engine, parsed_url
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.env_file import env_file
 from pricing_pipeline.errors import NoMasterKey, SettingsError
@@ -195,7 +194,7 @@ def _say_who_is_asked(settings: Settings, worker: str, say: Say) -> None:
 
 
 def _require_addresses(settings: Settings) -> None:
-    for name in ("database_url", "owner_url", "dagster_url"):
+    for name in ("database_url", "owner_url", "listen_url", "replica_url", "dagster_url"):
         url: SecretStr | None = getattr(settings, name)
         if url is not None:
             checked_url(url.get_secret_value(), f"PRICING_{name.upper()}")
@@ -215,7 +214,7 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
     else:
         worker = settings.database_url.get_secret_value()
         owner = settings.owner_url.get_secret_value() if settings.owner_url else worker
-        dagster = make_url(worker).set(database="dagster").render_as_string(hide_password=False)
+        dagster = parsed_url(worker).set(database="dagster").render_as_string(hide_password=False)
     if settings.dagster_url is not None:
         dagster = settings.dagster_url.get_secret_value()
     elif settings.database_url is not None:
@@ -235,7 +234,7 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
         "PRICING_SANDBOX": str(settings.sandbox).lower(),
         "PRICING_DATABASE_URL": worker,
         # SQLAlchemy's own default driver is psycopg 3, with which Dagster's LISTEN fails.
-        "PRICING_DAGSTER_URL": make_url(dagster)
+        "PRICING_DAGSTER_URL": parsed_url(dagster)
         .set(drivername="postgresql+psycopg2")
         .render_as_string(hide_password=False),
         "PRICING_CODE_SOCKET": str(code_socket(home)),

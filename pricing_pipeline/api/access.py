@@ -20,6 +20,7 @@ from starlette.requests import Request
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.db.loop_sessions import LoopSessions
+from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.keys import api_tokens
@@ -252,8 +253,14 @@ async def _sessions(request: Request) -> LoopSessions:
     return sessions
 
 
+async def _replica(request: Request) -> Replica | None:
+    replica: Replica | None = request.app.state.replica
+    return replica
+
+
 Database = Annotated[Engine, Depends(_engine)]
 Sessions = Annotated[LoopSessions, Depends(_sessions)]
+ReadReplica = Annotated[Replica | None, Depends(_replica)]
 Reader = Annotated[Caller, Depends(allowed(Scope.READ))]
 Watcher = Annotated[Caller, Depends(allowed(Scope.WATCH))]
 Operator = Annotated[Caller, Depends(allowed(Scope.OPERATE))]

@@ -39,14 +39,17 @@ from pricing_pipeline.api.page import routes as page
 from pricing_pipeline.api.price_reads import PriceReads
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
 from pricing_pipeline.api.stream_hub import StreamHub
-from pricing_pipeline.db.loop_sessions import LoopSessions
+from pricing_pipeline.db.loop_sessions import LoopSessions, ReplicaSessions
+from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.settings import Settings
 
 AT_ONCE = 8
 """So many requests are worked on at once, each with a session of the database. The others wait for their turn."""
-MOST_SESSIONS = 2 * AT_ONCE + history.AT_ONCE + backfills.AT_ONCE + 7
+MOST_SESSIONS = 2 * AT_ONCE + history.AT_ONCE + backfills.AT_ONCE + 8
 """So many are used at once: those of the routes, those that stay with who reads prices, those of histories and of
-Dagster, and two for tokens, three for streams, one for health and one for figures."""
+Dagster, and two for tokens, three for streams, one for health, one for figures and one that watches a replica."""
+MOST_OF_REPLICA = AT_ONCE + history.AT_ONCE + 1
+"""So many of a replica: those that stay with who reads prices, those of histories, and the one that watches it."""
 AT_ONCE_OF_ONE = 4
 """So many of them may be of one token."""
 USUAL_RATE = 1000
@@ -84,12 +87,17 @@ Times are UTC. Whatever goes wrong is told as `application/problem+json`, with w
 
 
 def make_app(
-    engine: Engine, hosts: Iterable[str], rate: float = USUAL_RATE, settings: Settings | None = None
+    engine: Engine,
+    hosts: Iterable[str],
+    rate: float = USUAL_RATE,
+    settings: Settings | None = None,
+    replica: Replica | None = None,
 ) -> FastAPI:
     """The application on a worker's engine.
 
     `hosts` are the values of the header Host that are ours; `rate` is the most requests a second of one token. The
-    `settings` name the home whose Dagster starts backfills; None: there is none.
+    `settings` name the home whose Dagster starts backfills; None: there is none. Latest prices and histories are read
+    from the `replica` where it can be used.
     """
     app = FastAPI(
         title="Pricing pipeline",
@@ -104,7 +112,10 @@ def make_app(
     )
     app.state.engine = engine
     app.state.settings = settings
-    app.state.sessions = LoopSessions(engine, AT_ONCE)
+    app.state.replica = replica
+    app.state.sessions = (
+        LoopSessions(engine, AT_ONCE) if replica is None else ReplicaSessions(engine, replica, AT_ONCE)
+    )
     app.state.tokens = Tokens(engine)
     app.state.streams = StreamHub(engine, app.state.tokens)
     app.state.shares = Shares(rate, AT_ONCE_OF_ONE)
@@ -136,5 +147,10 @@ def make_app(
 @asynccontextmanager
 async def _limited(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = AT_ONCE
+    replica: Replica | None = app.state.replica
+    if replica is not None:
+        replica.start()
     yield
     app.state.sessions.close()
+    if replica is not None:
+        replica.close()

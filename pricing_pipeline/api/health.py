@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.api.cached import Cached
+from pricing_pipeline.db.replica import Replica, ReplicaState
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.operations import health
 
@@ -30,6 +31,10 @@ class Health(BaseModel):
     status: Literal["ok", "late"]
     late: list[str] = Field(examples=[["daemon", "sensor"]])
     """The parts that are late; docs/operations.md says what each does. `database` is alone if it does not answer."""
+
+    replica: ReplicaState | None = None
+    """Whether latest prices and histories are read from the replica, or why not; absent where none is set. Without it
+    the primary is read, so it makes nothing late."""
 
 
 def cached_health(engine: Engine) -> Cached[list[str]]:
@@ -56,5 +61,6 @@ async def is_well(request: Request) -> JSONResponse:
         late = await cached.get()
     except (TimeoutError, DatabaseError, DBAPIError):
         late = [health.DATABASE]
-    content = Health(status="late" if late else "ok", late=late)
-    return JSONResponse(content.model_dump(), 503 if late else 200)
+    replica: Replica | None = request.app.state.replica
+    content = Health(status="late" if late else "ok", late=late, replica=replica.state if replica else None)
+    return JSONResponse(content.model_dump(mode="json", exclude_none=True), 503 if late else 200)

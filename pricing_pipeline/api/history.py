@@ -20,8 +20,9 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.access import Database, Reader, ReadReplica
 from pricing_pipeline.api.parameters import (
     Day,
     Moment,
@@ -32,8 +33,10 @@ from pricing_pipeline.api.parameters import (
 )
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.api.tags import is_known, not_modified, tag_of
+from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import Adjust
+from pricing_pipeline.errors import DatabaseError, UnknownDataType, UnknownSymbol
 from pricing_pipeline.prices import arrow, lines, price_reader
 from pricing_pipeline.prices.frames import Columns
 
@@ -127,6 +130,7 @@ class _Selection:
 async def read_history(
     request: Request,
     database: Database,
+    replica: ReadReplica,
     caller: Reader,
     data_type: TypeName,
     symbol: SymbolName,
@@ -146,7 +150,7 @@ async def read_history(
     """
     chosen = format or _accepted(request.headers.get("accept", ""))
     selection = _Selection(data_type, symbol, first, last, as_of, adjust, chosen)
-    file, length, tag = await to_thread.run_sync(_write, database, selection, limiter=_limiter)
+    file, length, tag = await to_thread.run_sync(_read, database, replica, selection, limiter=_limiter)
     vary = {"Vary": "Accept, Accept-Encoding"}
     if is_known(request, tag):
         file.close()
@@ -187,6 +191,18 @@ def _number(quality: str) -> float:
         return float(quality)
     except ValueError:
         return 0.0
+
+
+def _read(database: Engine, replica: Replica | None, selection: _Selection) -> tuple[IO[bytes], int, str]:
+    """What `_write` returns, from the replica while it is used, and from the primary when that fails."""
+    if replica is not None and replica.is_used:
+        try:
+            return _write(replica.engine, selection)
+        except (DatabaseError, DBAPIError):
+            replica.doubt()
+        except (UnknownSymbol, UnknownDataType):
+            pass  # the primary may know it already
+    return _write(database, selection)
 
 
 def _write(database: Engine, selection: _Selection) -> tuple[IO[bytes], int, str]:

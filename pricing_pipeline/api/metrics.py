@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pricing_pipeline.api.access import Reader
 from pricing_pipeline.api.cached import Cached
 from pricing_pipeline.api.problems import RESPONSES, Refused
+from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.operations import figures
 from pricing_pipeline.operations.figures import COUNTER, HISTOGRAM, Figures, Metric, Row, Source
 
@@ -165,6 +166,8 @@ async def read_metrics(request: Request, _: Reader) -> Response:
         ) from None
     pipeline = CollectorRegistry(auto_describe=False)
     pipeline.register(_Collector(measured))
+    if (replica := request.app.state.replica) is not None:
+        pipeline.register(_ReplicaCollector(replica))
     return Response(
         generate_latest(pipeline) + generate_latest(times.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4
     )
@@ -192,6 +195,20 @@ class _Collector:
         yield GaugeMetricFamily("pricing_metrics_seconds", TOOK, value=self._figures.seconds)
 
 
+class _ReplicaCollector:
+    """Figures of the replica that this process reads."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+
+    def collect(self) -> Iterator[Family]:
+        yield GaugeMetricFamily("pricing_replica_used", REPLICA_USED, value=int(self._replica.is_used))
+        if (lag := self._replica.lag) is not None:
+            yield GaugeMetricFamily("pricing_replica_lag_seconds", REPLICA_LAG, value=lag)
+
+
+REPLICA_USED = "1 while this process reads latest prices and histories from the replica"
+REPLICA_LAG = "how long the replica lags at most; absent while that is not known"
 MISSING = "1 while these figures could not be read"
 AGE = "how long ago reading these figures began"
 TOOK = "how long reading the figures took"

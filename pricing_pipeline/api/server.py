@@ -13,15 +13,16 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy import Engine
 
-from pricing_pipeline.api.app import MOST_SESSIONS, make_app
+from pricing_pipeline.api.app import MOST_OF_REPLICA, MOST_SESSIONS, make_app
 from pricing_pipeline.api.connections import BoundedProtocol
 from pricing_pipeline.api.stream_hub import StreamHub
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.db.location import replica_url, worker_url
+from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.processes.ports import listen_for_browsers, require_free_port
 from pricing_pipeline.processes.web_guard import own_hosts
-from pricing_pipeline.settings import load_settings
+from pricing_pipeline.settings import Settings, load_settings
 
 _ENDING_SECONDS = 3
 
@@ -33,7 +34,8 @@ def main() -> None:
         port = require_free_port(settings.api_port, "the HTTP API", "PRICING_API_PORT")
         engine = make_api_engine(worker_url(settings))
         hosts = own_hosts(settings.api_address, port, settings.api_hosts)
-        app = make_app(engine, hosts, settings.api_requests_per_second, settings)
+        replica = make_replica(engine, settings)
+        app = make_app(engine, hosts, settings.api_requests_per_second, settings, replica)
         sockets = listen_for_browsers(settings.api_address.compressed, port, need_all=False)
     except PricingError as error:
         sys.exit(f"error: {error}")
@@ -50,6 +52,16 @@ def make_api_engine(url: str) -> Engine:
     """An engine in whose pool nobody waits for a session: a wait for one would stop all who have a token."""
     # It may lend twice its size.
     return make_engine(url, pool_size=(MOST_SESSIONS + 1) // 2)
+
+
+def make_replica(engine: Engine, settings: Settings) -> Replica | None:
+    """The replica of the settings, if they name one."""
+    url = replica_url(settings)
+    if url is None:
+        return None
+    return Replica(
+        engine, url, max_lag=settings.replica_max_lag_seconds, pool_size=(MOST_OF_REPLICA + 1) // 2
+    )
 
 
 class Server(uvicorn.Server):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import typer
-from sqlalchemy import make_url
 
 from pricing_pipeline import sample
 from pricing_pipeline.cli import reads
@@ -19,7 +18,7 @@ from pricing_pipeline.cli.output import print_json, print_role_faults, size
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.db import backup, migrate
 from pricing_pipeline.db.embedded import EmbeddedServer
-from pricing_pipeline.db.engine import masked
+from pricing_pipeline.db.engine import masked, parsed_url
 from pricing_pipeline.db.location import owner_url, worker_url
 from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline.errors import DatabaseError, SettingsError, SupervisorError
@@ -63,7 +62,7 @@ def upgrade(*, with_sample: bool, as_json: bool) -> None:
 
 def url(role: str, *, as_json: bool) -> None:
     """Tell the address of the database by which a role reaches it, without the password."""
-    address = make_url(_url(load_settings(), role))
+    address = parsed_url(_url(load_settings(), role))
     secret = [name for name in address.query if "password" in name]
     # URL.set takes None for what shall stay.
     hidden = address._replace(password=None).difference_update_query(secret)

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import IO, cast
 
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import Engine, make_url
+from sqlalchemy import Engine
 
 from pricing_pipeline.db.embedded import RELOCATION
 from pricing_pipeline.db.embedded_home import binaries
-from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.engine import make_engine, parsed_url
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import DatabaseError, EmbeddedServerError
@@ -216,7 +216,7 @@ def _failure(program: str, output: bytes) -> str:
 
 def address_and_password(url: str) -> tuple[str, dict[str, str]]:
     """The address in libpq's form, and an environment with the password, where other users cannot see it."""
-    parsed = make_url(url)
+    parsed = parsed_url(url)
     environment = _environment()
     if parsed.password is not None:
         environment["PGPASSWORD"] = str(parsed.password)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -29,7 +30,6 @@ _KEEPALIVES = {
 """Over TCP, a lost server is noticed within half a minute; libpq ignores these on a socket."""
 
 _CONNECT_ARGS: Mapping[str, Any] = {
-    "connect_timeout": 10,
     "application_name": "pricing-pipeline",
     # Behind PgBouncer, the next transaction may run in a session without the prepared statement.
     "prepare_threshold": None,
@@ -37,7 +37,7 @@ _CONNECT_ARGS: Mapping[str, Any] = {
 }
 
 
-def make_engine(url: str, *, pool_size: int = 5) -> Engine:
+def make_engine(url: str, *, pool_size: int = 5, connect_timeout: int = 10) -> Engine:
     """Make an engine for a libpq URL (`postgresql://...`, socket or TCP).
 
     Connections are checked before use, so that a restarted server causes no errors. Works behind PgBouncer in
@@ -54,7 +54,7 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         # A session plans each statement once: few busy sessions are faster than many that take turns.
         pool_use_lifo=True,
         pool_pre_ping=True,
-        connect_args=_CONNECT_ARGS,
+        connect_args={**_CONNECT_ARGS, "connect_timeout": connect_timeout},
     )
     # First, because SQLAlchemy's own first query fails if text comes as bytes.
     event.listen(engine, "connect", _require_unicode, insert=True)
@@ -70,8 +70,14 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
 
 
 def _set_timeouts(connection: Any, _record: object) -> None:
-    connection.execute(named("session.set_timeouts"))
-    connection.commit()
+    try:
+        connection.execute(named("session.set_timeouts"))
+        connection.commit()
+    except (
+        BaseException
+    ):  # such as of a server that dies in this moment: the pool would forget the session, not end it
+        connection.close()
+        raise
 
 
 def _require_unicode(connection: Any, _record: object) -> None:
@@ -210,7 +216,7 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
     """
     example = "It looks like postgresql://user:password@host:5432/pricing"
     try:
-        parsed = make_url(url)
+        parsed = parsed_url(url)
     except (ArgumentError, ValueError):  # ValueError: a port that is no number
         raise SettingsError(f"{setting} is not a database URL. {example}") from None
     if parsed.get_backend_name() not in ("postgresql", "postgres"):  # libpq reads both
@@ -220,9 +226,43 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
     return parsed
 
 
+def parsed_url(url: str | URL) -> URL:
+    """Parse a libpq URL, also one with several hosts, of which the server that takes writes is meant.
+
+    The hosts are written as libpq writes them (`host1:5432,host2:5432`) or as parameters (`?host=h1,h2&port=p1,p2`).
+    Unless the URL says otherwise, `target_session_attrs` is read-write: without it, libpq takes the first host that
+    answers, which after a failover may be a standby. Raises ArgumentError or ValueError if it is no URL.
+    """
+    if isinstance(url, URL):
+        return url
+    several = _SEVERAL_HOSTS.match(url)
+    if several is not None:
+        places = [
+            re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::([0-9]*))?", place) for place in several["hosts"].split(",")
+        ]
+        if not all(places):
+            raise ValueError("a port is no number")
+        hosts = ",".join(place[1].strip("[]") for place in places if place)
+        ports = ",".join(place[2] or "" for place in places if place)
+        rest = url[several.end() :]
+        parsed = make_url(several["before"] + rest).update_query_dict({"host": hosts, "port": ports})
+    else:
+        parsed = make_url(url)
+    named_hosts = parsed.query.get("host", "")
+    if not isinstance(named_hosts, str) or "," in named_hosts:
+        return parsed.update_query_dict({"target_session_attrs": "read-write"} | dict(parsed.query))
+    return parsed
+
+
+_SEVERAL_HOSTS = re.compile(
+    r"(?P<before>[a-z0-9+]+:"
+    r"//(?:[^@/?#]*@)?)(?P<hosts>[^@/?#,]+(?:,[^@/?#,]+)+)"
+)
+
+
 def masked(url: str | URL) -> str:
     """The URL without its password, wherever the URL has it."""
-    parsed = make_url(url).difference_update_query(["password", "sslpassword"])
+    parsed = parsed_url(url).difference_update_query(["password", "sslpassword"])
     return parsed.render_as_string(hide_password=True)
 
 

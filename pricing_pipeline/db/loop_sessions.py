@@ -13,12 +13,16 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.types.string import StrDumper
 from psycopg.waiting import wait_async
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import autocommitting, raise_as_sqlalchemys
-from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.db.replica import Replica
+from pricing_pipeline.errors import DatabaseError, ReadReplica
 
 _LOOK_EVERY = 60.0
 """Seconds between two looks at a socket that says nothing; what it says is heard at once."""
+_PATIENCE = 1.0
+"""Seconds that a read waits for a replica before it asks the primary."""
 
 
 class LoopSessions:
@@ -33,9 +37,10 @@ class LoopSessions:
         self._turns = asyncio.Semaphore(most)
         self._free: list[Connection] = []
 
-    async def ask(self, statement: str, *parameters: str | None) -> str | None:
+    async def ask(self, statement: str, *parameters: str | None, on_replica: str | None = None) -> str | None:
         """The only value that a statement returns; its parameters are $1, $2 and so on, all of them text.
 
+        A replica, where there is one, is asked `on_replica`, which raises ReadReplica if the primary must be asked.
         It only reads, or may be done twice: one that finds its session lost is sent again in a new one. Raises what
         `driver_rows` raises.
         """
@@ -43,6 +48,8 @@ class LoopSessions:
             if self._free:
                 try:
                     return await self._ask(self._free.pop(), statement, parameters)
+                except ReadReplica:
+                    raise
                 except DatabaseError:
                     self.close()  # the server has ended them all
             return await self._ask(await to_thread.run_sync(self.engine.connect), statement, parameters)
@@ -66,6 +73,37 @@ class LoopSessions:
         """Give the sessions that nobody uses back to the pool."""
         while self._free:
             self._free.pop().close()
+
+
+class ReplicaSessions(LoopSessions):
+    """Sessions that ask a replica first, while it is used, and the primary whenever the replica does not answer.
+
+    A statement that has something to write is refused by the replica, and the primary does all of it.
+    """
+
+    def __init__(self, engine: Engine, replica: Replica, most: int) -> None:
+        super().__init__(engine, most)
+        self._replica = replica
+        self._of_replica = LoopSessions(replica.engine, most)
+
+    async def ask(self, statement: str, *parameters: str | None, on_replica: str | None = None) -> str | None:
+        """As LoopSessions has it."""
+        if on_replica is not None and self._replica.is_used:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    value = await self._of_replica.ask(on_replica, *parameters)
+                if value is not None:  # what it does not know may be new
+                    return value
+            except ReadReplica:
+                pass
+            except (DatabaseError, DBAPIError, TimeoutError):
+                self._replica.doubt()
+        return await super().ask(statement, *parameters)
+
+    def close(self) -> None:
+        """Give the sessions that nobody uses back to their pools."""
+        super().close()
+        self._of_replica.close()
 
 
 async def _value(

@@ -1,7 +1,7 @@
 """Listen for new work in a session of its own, and wake the waiting thread.
 
-A wake-up is only a hint. It may be lost (the server restarts; PgBouncer in transaction mode passes none), so the
-waiting thread must also look for work from time to time.
+A wake-up is only a hint. It may be lost (the server restarts), and behind a pooler there is none, so the waiting thread
+must also look for work from time to time.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import DatabaseError
 
 _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
@@ -26,7 +27,9 @@ _READ_SECONDS = 0.05
 class WakeUp:
     """Calls `wake`, in a thread of its own, when new work comes and each time it begins to listen.
 
-    It replaces a lost session by a new one. Close it after use.
+    It replaces a lost session by a new one. It does not listen through a pooler, whose sessions are not its own:
+    PgBouncer in transaction mode would let a session of the server listen that it then lends to others. Close it after
+    use.
     """
 
     def __init__(self, engine: Engine, wake: Callable[[], None]) -> None:
@@ -51,8 +54,9 @@ class WakeUp:
                 try:
                     with self._engine.connect() as connection:
                         connection.execution_options(isolation_level="AUTOCOMMIT")
-                        connection.execute(query("drains.listen"))
                         driver = connection.connection.driver_connection
+                        _require_own_session(connection, driver)
+                        connection.execute(query("drains.listen"))
                         connection.detach()  # the pool must not lend a listening session to others
                         pause = _FIRST_PAUSE
                         self._wake()  # for work that came before it listened
@@ -77,3 +81,13 @@ class WakeUp:
                     self._wake()
         finally:
             selector.unregister(number)
+
+
+def _require_own_session(connection: Connection, driver: Any) -> None:
+    """Raise DatabaseError unless the session at the server is the one that was connected to."""
+    serving = connection.execute(query("drains.process")).scalar_one()
+    if serving != driver.info.backend_pid:  # a pooler makes up this number
+        raise DatabaseError(
+            "a pooler lends the session, and no wake-up would come through. Set PRICING_LISTEN_URL to an address that "
+            "reaches the server itself."
+        )

@@ -144,6 +144,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
                 worker=f"{socket.gethostname()}:{os.getpid()}",
                 run_id=context.run.run_id,
                 on_report=reporter.report,
+                listening=database.listening,
             ) as refresher,
         ):
             if DRAIN_TAG in context.run.tags:

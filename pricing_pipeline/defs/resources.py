@@ -12,10 +12,11 @@ import dagster as dg
 from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.db.location import listen_url, worker_url
 from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.queue import limits
+from pricing_pipeline.refresh.refresher import SESSIONS
 from pricing_pipeline.settings import load_settings_as_guest
 
 
@@ -31,6 +32,12 @@ class PricingDatabase(dg.ConfigurableResource[Engine]):
         # Ticks run at the same time: if two made an engine at once, one would be lost with its open sessions.
         with _MAKING:
             return _engine(worker_url(load_settings_as_guest()))
+
+    @property
+    def listening(self) -> Engine:
+        """The engine that reaches the server past a pooler, if the settings name a way; else the same."""
+        with _MAKING:
+            return _engine(listen_url(load_settings_as_guest()))
 
 
 class Providers(dg.ConfigurableResource[None]):
@@ -64,5 +71,4 @@ _MAKING = Lock()
 
 @cache
 def _engine(url: str) -> Engine:
-    # Four answers are stored at a time, beside the two sessions of the coordinating thread and one for other work.
-    return make_engine(url, pool_size=7)
+    return make_engine(url, pool_size=SESSIONS)

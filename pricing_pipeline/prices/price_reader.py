@@ -108,7 +108,8 @@ async def read_as_json(
     What is missing or stale is asked for, for a user within the user's caps; with None as for one viewer. It is one
     statement, which writes nothing where all is fresh. None if `data_type` is no active type of prices.
     """
-    return await sessions.ask(named("prices.read"), ",".join(symbols), data_type, user_id)
+    parameters = (",".join(symbols), data_type, user_id)
+    return await sessions.ask(named("prices.read"), *parameters, on_replica=named("prices.read_from_replica"))
 
 
 def request(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> int:

@@ -52,6 +52,10 @@ from pricing_pipeline.registry import data_type_registry
 MAX_IN_FLIGHT = 10
 """Calls in flight at once, over all providers of this process."""
 
+SESSIONS = 7
+"""Sessions of the database that its engine should keep: four answers are stored at a time, beside the two sessions of
+the coordinating thread and one for other work."""
+
 T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
@@ -93,8 +97,11 @@ class Refresher:
         run_id: str | None = None,
         on_report: Report = lambda tallies: None,
         report_every: float = 20.0,
+        listening: Engine | None = None,
     ) -> None:
+        """`listening` reaches the database past a pooler, for wake-ups; None: `engine` does, or there are none."""
         self._engine = engine
+        self._listening = listening or engine
         self._autocommit = autocommitting(engine)
         self._clients = clients
         self._worker = worker
@@ -238,7 +245,7 @@ class Refresher:
     def _work_until(self, is_over: Callable[[], bool]) -> None:
         self._stopping.clear()
         if self._wake_up is None:
-            self._wake_up = WakeUp(self._engine, self._hear)
+            self._wake_up = WakeUp(self._listening, self._hear)
         try:
             self._work(is_over)
         except BaseException:  # Ctrl-C and Dagster's end of a run, too

@@ -2,91 +2,41 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import time
+import logging
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
-import psycopg
 import pytest
-from sqlalchemy import make_url, text
+from sqlalchemy import text
 
-from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import LockUnavailable
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.support.api_server import running_api
 from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.pgbouncer import HOW_TO_GET_IT, PROGRAM, bouncing, through
+from pricing_pipeline_tests.support.refreshing import refreshing, work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.support.sessions import at_once
+from pricing_pipeline_tests.support.waking import always_waking, delay
 from pricing_pipeline_tests.tools.audit import audit
 
-PROGRAM = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
+__all__ = ["always_waking"]
 
-pytestmark = pytest.mark.skipif(
-    PROGRAM is None, reason="no pgbouncer here (Debian: apt-get install pgbouncer)"
-)
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason=HOW_TO_GET_IT)
 
 SYMBOLS = [f"S{number:03d}" for number in range(120)]
 
-SETTINGS = """
-[databases]
-{database} = host={host} port={port}
-[pgbouncer]
-listen_addr =
-listen_port = 6432
-unix_socket_dir = {sockets}
-auth_type = scram-sha-256
-auth_file = {folder}/users.txt
-pool_mode = transaction
-default_pool_size = 3
-max_client_conn = 200
-server_check_query = select 1
-"""
-
 
 @pytest.fixture
-def bouncer(database_url: str, open_folder: Path) -> Iterator[str]:
+def bouncer(server: TestServer, database_url: str, open_folder: Path) -> Iterator[str]:
     """The worker's URL of this test's database, by way of a PgBouncer with three sessions."""
-    direct = make_url(database_url)
-    settings, users, sockets = (open_folder / name for name in ("pgbouncer.ini", "users.txt", "sockets"))
-    sockets.mkdir()
-    settings.write_text(
-        SETTINGS.format(
-            database=direct.database,
-            host=direct.query["host"],
-            port=direct.query["port"],
-            sockets=sockets,
-            folder=open_folder,
-        )
-    )
-    users.write_text(f'"{direct.username}" "{direct.password}"\n')
-    user = places.server_user(open_folder)  # as root it refuses to run
-    for path in (settings, users, sockets):
-        places.give(path, user)
-    assert PROGRAM is not None
-    with (open_folder / "pgbouncer.log").open("wb") as log:
-        process = subprocess.Popen(
-            [PROGRAM, settings], stdout=log, stderr=log, **(user.popen_options() if user else {})
-        )
-    url = direct.update_query_dict({"host": str(sockets), "port": "6432"}).render_as_string(
-        hide_password=False
-    )
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                psycopg.connect(url).close()
-                break
-            except psycopg.OperationalError:
-                assert process.poll() is None, (open_folder / "pgbouncer.log").read_text()
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-        yield url
-    finally:
-        process.kill()
-        process.wait()
+    with bouncing(server.admin_url, open_folder) as sockets:
+        yield through(database_url, sockets)
 
 
 @pytest.fixture
@@ -167,3 +117,53 @@ def test_a_statement_repeated_often_is_prepared_in_no_session(bounced: Core) -> 
 
     assert at_once(8, ask) == []
     assert bounced.call("SELECT count(*) FROM pg_prepared_statements") == 0
+
+
+@pytest.mark.usefixtures("always_waking")
+def test_b28_a_drain_behind_pgbouncer_is_woken_by_a_direct_session(
+    bounced: Core, database_url: str, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pricing_pipeline.refresh.refresher._POLL_SECONDS", PATIENCE)
+    direct = make_engine(database_url, pool_size=1)
+    with refreshing(bounced.engine, sandbox.url, listening=direct) as refresher:
+        assert delay(refresher, bounced, "AAPL") < timedelta(seconds=PATIENCE / 2)
+    direct.dispose()
+
+
+@pytest.mark.usefixtures("always_waking")
+def test_b28_without_one_nothing_listens_and_a_drain_looks_by_itself(
+    bounced: Core, sandbox: RunningSandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A session of PgBouncer's that listens would be lent to others, and wake nobody."""
+    caplog.set_level(logging.INFO, "pricing_pipeline.db.wakeup")
+    with refreshing(bounced.engine, sandbox.url) as refresher:
+        delay(refresher, bounced, "AAPL")
+        # By the thread that works alone, without any wake-up: twice the pause, and the rest is a busy machine's.
+        assert delay(refresher, bounced, "IBM") < timedelta(seconds=PATIENCE / 2)
+    assert "Set PRICING_LISTEN_URL" in caplog.text
+    listening = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%LISTEN pricing_work%'"
+    assert bounced.one(listening + " AND datname = current_database() AND pid <> pg_backend_pid()") == 0
+
+
+def test_a10_the_api_and_a_drain_share_three_sessions(bounced: Core, sandbox: RunningSandbox) -> None:
+    """Reads by sessions of the event loop, heartbeats and histories, before and after a drain has stored prices."""
+    bounced.lift_limits(batch_size=10)
+    symbols = SYMBOLS[:40]
+
+    def answered(number: int) -> None:
+        caller = callers[number]
+        for _ in range(8):
+            mine = symbols[number * 5 : number * 5 + 5]
+            caller.post("heartbeat", {"pairs": [{"data_type": QUOTE, "symbol": symbol} for symbol in mine]})
+            caller.get("prices", symbols=",".join(mine), data_type=QUOTE)
+            caller.get(f"history/{QUOTE}/{mine[0]}")
+
+    with running_api(bounced.engine, bounced.owner) as api:
+        callers = [api.caller(Scope.READ, Scope.WATCH, user=f"user {number}") for number in range(8)]
+        assert at_once(8, answered) == []
+        with refreshing(bounced.engine, sandbox.url) as refresher:
+            work_until(refresher, lambda: set(bounced.statuses().values()) == {"completed"})
+        assert at_once(8, answered) == []
+        read = api.caller(Scope.READ).get("prices", symbols=",".join(symbols), data_type=QUOTE)
+    assert [price["symbol"] for price in read["prices"]] == symbols
+    audit(bounced)

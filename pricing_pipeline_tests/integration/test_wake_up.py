@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
@@ -14,7 +13,9 @@ from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
-from pricing_pipeline_tests.support.refreshing import work_until
+from pricing_pipeline_tests.support.waking import always_waking, delay
+
+__all__ = ["always_waking"]
 
 OF_LISTENERS = (
     " FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN pricing_work%'"
@@ -22,24 +23,9 @@ OF_LISTENERS = (
 )
 LISTENERS = "SELECT count(*)" + OF_LISTENERS
 
-ALWAYS_WAKE = (
-    "CREATE OR REPLACE FUNCTION pricing.wake_workers() RETURNS void LANGUAGE sql SET search_path = '' AS"
-    " $$ SELECT pg_notify('pricing_work', '') $$"
-)
-
 
 @pytest.fixture
-def undisturbed(core: Core) -> None:
-    """Wake-ups are sent even while another session of the server notifies.
-
-    Tests that run beside this one notify, too, and a wake-up is left out while one of them commits (see
-    test_embedded_notify.py, which has a server of its own).
-    """
-    core.rows(ALWAYS_WAKE)
-
-
-@pytest.fixture
-def heard(database_url: str, undisturbed: None) -> Iterator[Callable[[], int]]:
+def heard(database_url: str, always_waking: None) -> Iterator[Callable[[], int]]:
     """How many wake-ups came since the last time it was asked."""
     with psycopg.connect(database_url, autocommit=True) as listener:
         came: list[psycopg.Notify] = []
@@ -55,30 +41,7 @@ def heard(database_url: str, undisturbed: None) -> Iterator[Callable[[], int]]:
         yield count
 
 
-def delay(refresher: Refresher, core: Core, symbol: str) -> timedelta:
-    """Time from the commit of an enqueue to the claim, as an idle drain's database sees it."""
-    passes = 0
-
-    def is_done() -> bool:
-        nonlocal passes
-        passes += 1
-        return core.statuses().get(symbol) == "completed"
-
-    def enqueue() -> None:
-        wait_until(lambda: passes >= 2)  # once more than it was woken for beginning to listen
-        time.sleep(0.2)  # it has looked, found nothing, and waits
-        core.heartbeat("ann", (QUOTE, symbol))
-
-    thread = threading.Thread(target=enqueue)
-    thread.start()
-    work_until(refresher, is_done)
-    thread.join()
-    task = core.rows("SELECT enqueued_at, claimed_at FROM pricing.api_call_queue")[0]
-    waited: timedelta = task.claimed_at - task.enqueued_at
-    return waited
-
-
-@pytest.mark.usefixtures("undisturbed")
+@pytest.mark.usefixtures("always_waking")
 def test_b28_new_work_wakes_a_waiting_drain(
     core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

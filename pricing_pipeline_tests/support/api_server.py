@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.api.app import make_app
 from pricing_pipeline.api.server import make_server
+from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
 from pricing_pipeline.settings import Settings
@@ -95,12 +96,16 @@ class RunningApi:
 
 @contextmanager
 def running_api(
-    engine: Engine, owner: Engine, rate: float = 100_000, settings: Settings | None = None
+    engine: Engine,
+    owner: Engine,
+    rate: float = 100_000,
+    settings: Settings | None = None,
+    replica: Replica | None = None,
 ) -> Iterator[RunningApi]:
     """The API on a free port, stopped on leaving; `rate` is the most requests a second of one token."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         place = f"127.0.0.1:{sock.getsockname()[1]}"
-        app = make_app(engine, {place}, rate, settings)
+        app = make_app(engine, {place}, rate, settings, replica)
         server = make_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="api", daemon=True)
         thread.start()

@@ -47,6 +47,7 @@ def refreshing(
     reports: Reports | None = None,
     client: Callable[..., ProviderClient] = ProviderClient,
     deadline: float = PATIENCE,
+    listening: Engine | None = None,
 ) -> Iterator[Refresher]:
     """A refresher on clients of the sample's providers, closed with them."""
     with (
@@ -70,6 +71,7 @@ def refreshing(
             run_id=run_id,
             on_report=reports if reports is not None else Reports(),
             report_every=0.5,
+            listening=listening,
         ) as refresher,
     ):
         yield refresher

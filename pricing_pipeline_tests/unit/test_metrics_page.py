@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pricing_pipeline.api.metrics import AGE, MISSING, TOOK, RequestTimes
+from pricing_pipeline.api.metrics import AGE, MISSING, REPLICA_LAG, REPLICA_USED, TOOK, RequestTimes
 from pricing_pipeline.operations.figures import COUNTER, GAUGE, HISTOGRAM, SOURCES
 from pricing_pipeline_tests.support.pages import ROOT
 
@@ -21,7 +21,11 @@ PAGE = (ROOT / "docs/metrics.md").read_text()
 DASHBOARD = json.loads((ROOT / "deploy/grafana/pricing-pipeline.json").read_text())
 ALERTS = ROOT / "deploy/prometheus/alerts.yaml"
 SCRAPE = ROOT / "deploy/prometheus/scrape.yaml"
-NOT_ON_THE_DASHBOARD = {"pricing_api_start_time_seconds": "tells Prometheus alone that counters began anew"}
+NOT_ON_THE_DASHBOARD = {
+    "pricing_api_start_time_seconds": "tells Prometheus alone that counters began anew",
+    "pricing_replica_used": "most have no replica",
+    "pricing_replica_lag_seconds": "most have no replica",
+}
 
 Described = dict[str, tuple[str, frozenset[str], str]]
 
@@ -36,6 +40,8 @@ def exported() -> Described:
     described["pricing_metrics_missing"] = GAUGE, frozenset({"source"}), MISSING
     described["pricing_metrics_age_seconds"] = GAUGE, frozenset({"source"}), AGE
     described["pricing_metrics_seconds"] = GAUGE, frozenset(), TOOK
+    described["pricing_replica_used"] = GAUGE, frozenset(), REPLICA_USED
+    described["pricing_replica_lag_seconds"] = GAUGE, frozenset(), REPLICA_LAG
     times = RequestTimes()
     times.note({"type": "http", "method": "GET"}, 200, 0.1)
     for family in times.registry.collect():

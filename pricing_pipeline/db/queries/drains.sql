@@ -18,6 +18,10 @@ SELECT pricing.extend_drain(CAST(:drain_id AS uuid));
 -- A drain says that it is done.
 SELECT pricing.end_drain(CAST(:drain_id AS uuid));
 
+-- name: process
+-- The server's process that serves this session.
+SELECT pg_backend_pid();
+
 -- name: listen
 -- Be woken when a provider that had nothing pending gets work.
 LISTEN pricing_work;

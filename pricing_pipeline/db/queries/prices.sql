@@ -64,6 +64,11 @@ ORDER BY l.data_type, l.symbol;
 -- The whole of a read over HTTP, as JSON; NULL where the named data type is none of prices. Symbols are separated by commas.
 SELECT pricing.read_prices(string_to_array($1, ','), $2, $3);
 
+-- name: read_from_replica
+-- The same on a replica. It is refused as a write if there is something to ask for, or a symbol is not known: the primary
+-- then does all of it.
+SELECT pricing.read_prices(string_to_array($1, ','), $2, $3) FROM set_config('pricing.has_primary', 'on', true);
+
 -- name: request
 -- A read asks for what is missing or stale of symbols, in every type of prices that applies; returns how many are queued.
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))

@@ -116,6 +116,12 @@ BEGIN
         RETURN NULL;
     END IF;
     answer := pricing.prices_to_read(wanted, wanted_type);
+    -- Symbols that a replica does not know may be new.
+    IF current_setting('pricing.has_primary', true) = 'on' AND current_setting('transaction_read_only')::boolean
+       AND (answer.known IS NULL OR NOT wanted <@ answer.known OR coalesce(answer.unseen_types, answer.stale_types) IS NOT NULL) THEN
+        RAISE EXCEPTION 'this read may have something to ask for, and a replica takes no writes'
+            USING HINT = 'Read it from the primary.', ERRCODE = 'read_only_sql_transaction';
+    END IF;
     IF answer.known IS NULL OR NOT wanted <@ answer.known THEN
         SELECT json_agg(m.pair) INTO answer.missing FROM (
             SELECT json_array_elements(answer.missing)

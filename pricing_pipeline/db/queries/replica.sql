@@ -1,0 +1,14 @@
+-- name: mark
+-- On the primary: which database it is, and how far its log is flushed. A replica that has replayed this is as it is now.
+SELECT c.system_identifier || '/' || d.oid AS identity, (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint AS flushed
+FROM pg_control_system() c CROSS JOIN pg_database d WHERE d.datname = current_database();
+
+-- name: state
+-- On the replica: which database it is a copy of, whether it still follows, and how far it has replayed.
+SELECT c.system_identifier || '/' || d.oid AS identity, pg_is_in_recovery() AS is_following,
+       (pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::bigint AS replayed
+FROM pg_control_system() c CROSS JOIN pg_database d WHERE d.datname = current_database();
+
+-- name: only_read
+-- A session that writes nothing, also when its server was promoted meanwhile.
+SELECT set_config('default_transaction_read_only', 'on', false);

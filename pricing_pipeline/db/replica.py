@@ -1,0 +1,124 @@
+"""A streaming replica that reads may use: whether it follows the primary closely enough now.
+
+The lag is bounded, not guessed. How far the primary's log is flushed is noted with the time; when the replica has
+replayed that much, it shows everything that was committed by then. So a replica whose connection to the primary is cut,
+or that replays nothing, is found out, and no clock but this process's own matters.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from enum import StrEnum
+
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.engine import autocommitting, make_engine
+from pricing_pipeline.db.query_loader import named, query
+from pricing_pipeline.errors import DatabaseError
+
+_LOOK_SECONDS = 1.0
+_MOST_MARKS = 4096
+_CONNECT_SECONDS = 2
+"""A replica that does not answer must not keep readers waiting."""
+
+
+class ReplicaState(StrEnum):
+    """Whether a replica is read, or why not."""
+
+    USED = "used"
+    LAGS = "lags"
+    """It lags more than it may, or nothing is known of its lag: the primary does not answer."""
+    AWAY = "away"
+    """It does not answer, or a read of it failed just now."""
+    PROMOTED = "promoted"
+    """It follows no primary any more."""
+    OTHER = "of another database"
+
+
+class Replica:
+    """Watches a replica in a thread of its own, from `start` to `close`. Until the first look it is not used."""
+
+    def __init__(self, primary: Engine, url: str, *, max_lag: float, pool_size: int = 5) -> None:
+        self.engine = make_engine(url, pool_size=pool_size, connect_timeout=_CONNECT_SECONDS)
+        event.listen(self.engine, "connect", _only_read)
+        self._primary = autocommitting(primary)
+        self._max_lag = max_lag
+        self._marks: deque[tuple[float, int]] = deque(maxlen=_MOST_MARKS)
+        self._identity: str | None = None
+        self._shows_until: float | None = None
+        self._found = ReplicaState.AWAY
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="replica", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and the sessions."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(10)
+        self.engine.dispose()
+
+    @property
+    def lag(self) -> float | None:
+        """Seconds that it lags at most; None while that is not known."""
+        return None if self._shows_until is None else time.monotonic() - self._shows_until
+
+    @property
+    def state(self) -> ReplicaState:
+        """Whether it may be read now, or why not."""
+        if self._found is not ReplicaState.USED:
+            return self._found
+        lag = self.lag
+        return ReplicaState.USED if lag is not None and lag <= self._max_lag else ReplicaState.LAGS
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it may be read now."""
+        return self.state is ReplicaState.USED
+
+    def doubt(self) -> None:
+        """Do not use it before the next look: a read of it has failed."""
+        self._found = ReplicaState.AWAY
+
+    def look(self) -> None:
+        """Find out how it does. A primary that does not answer leaves the lag to grow."""
+        began = time.monotonic()
+        try:
+            with self._primary.connect() as connection:
+                mark = connection.execute(query("replica.mark")).one()
+            self._identity = mark.identity
+            self._marks.append((began, mark.flushed))
+        except (DatabaseError, DBAPIError):
+            pass
+        try:
+            with autocommitting(self.engine).connect() as connection:
+                seen = connection.execute(query("replica.state")).one()
+        except (DatabaseError, DBAPIError):
+            self._found = ReplicaState.AWAY
+            return
+        if self._identity not in (None, seen.identity):
+            self._found = ReplicaState.OTHER
+        elif not seen.is_following:
+            self._found = ReplicaState.PROMOTED
+        else:
+            while self._marks and self._marks[0][1] <= seen.replayed:
+                self._shows_until, _ = self._marks.popleft()
+            self._found = ReplicaState.USED
+
+    def _watch(self) -> None:
+        pause = min(_LOOK_SECONDS, self._max_lag / 4)
+        while True:
+            self.look()
+            if self._stop.wait(pause):
+                return
+
+
+def _only_read(connection: object, _record: object) -> None:
+    connection.execute(named("replica.only_read"))  # type: ignore[attr-defined]
+    connection.commit()  # type: ignore[attr-defined]

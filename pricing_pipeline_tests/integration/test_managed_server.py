@@ -1,0 +1,100 @@
+"""On a managed server nobody is superuser: an administrator makes the roles, and the owner does the rest (B2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+from pricing_pipeline import sample
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.embedded_home import GROUPS, OWNER, WORKER
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.db.roles import role_faults
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
+from pricing_pipeline_tests.support.given_postgres import GivenPostgres
+from pricing_pipeline_tests.support.pages import ROOT
+
+DEBIANS = Path("/usr/lib/postgresql/15/bin")
+SECRET = "choose one"
+
+
+@pytest.fixture(params=["15", "18"])
+def superuser(request: pytest.FixtureRequest, open_folder: Path) -> Iterator[str]:
+    """The URL of the superuser of a server without any role of ours."""
+    with ExitStack() as stack:
+        if request.param == "15":
+            if not DEBIANS.exists():
+                pytest.skip("no PostgreSQL 15 here (Debian: apt-get install postgresql-15)")
+            given = GivenPostgres(DEBIANS, open_folder)
+            stack.callback(given.stop)
+            given.start()
+            url = given.url("postgres", "postgres")
+        else:
+            url = stack.enter_context(EmbeddedServer(open_folder, for_tests=True)).url(
+                "postgres", "superuser"
+            )
+            with psycopg.connect(url, autocommit=True) as admin:  # as other servers have it
+                admin.execute("GRANT CONNECT ON DATABASE postgres TO PUBLIC")
+                admin.execute("UPDATE pg_database SET datistemplate = false WHERE datname = 'template1'")
+                admin.execute("DROP DATABASE template1")
+                admin.execute("CREATE DATABASE template1 TEMPLATE template0 IS_TEMPLATE true")
+        with psycopg.connect(url, autocommit=True) as admin:
+            for database in ("pricing", "dagster"):
+                admin.execute(f"DROP DATABASE IF EXISTS {database}".encode())
+            for role in (WORKER, *GROUPS, OWNER):
+                for there in ("postgres", "template1"):
+                    with psycopg.connect(url, autocommit=True, dbname=there) as inside:
+                        inside.execute(f"DROP OWNED BY {role}".encode())
+                admin.execute(f"DROP ROLE {role}".encode())
+        yield url
+
+
+def statements() -> list[str]:
+    """What docs/running.md tells the administrator of a server to run, and docs/deployment.md that of a managed one."""
+    page = (ROOT / "docs/running.md").read_text().partition("## A server of your own\n")[2]
+    lines = [line.strip() for line in page.partition("In `.env`:")[0].splitlines() if line.startswith("    ")]
+    assert len(lines) == 6
+    extra = "GRANT pricing_owner TO the_administrator"
+    assert f"`{extra}`" in (ROOT / "docs/deployment.md").read_text()
+    return [*lines[:4], extra, "GRANT pricing_worker TO the_administrator", *lines[4:]]
+
+
+def test_b2_an_owner_without_any_right_installs_and_upgrades(superuser: str) -> None:
+    def url(role: str, database: str = "pricing", secret: str = SECRET) -> str:
+        there = make_url(superuser).set(username=role, password=secret, database=database)
+        return there.render_as_string(hide_password=False).replace(" ", "%20")
+
+    with psycopg.connect(superuser, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE the_administrator LOGIN CREATEROLE CREATEDB PASSWORD '{SECRET}'".encode())
+    with psycopg.connect(url("the_administrator", "postgres"), autocommit=True) as managed:
+        for statement in statements():
+            managed.execute(statement.encode())
+
+    for _ in range(2):  # the second one is the upgrade of what the first has installed
+        upgrade(url(OWNER))
+    assert sample.load(url(OWNER))
+    owner, worker = make_engine(url(OWNER)), make_engine(url(WORKER, secret="choose another"))
+    try:
+        core = Core(worker, owner)
+        rights = core.rows(
+            "SELECT rolname FROM pg_roles WHERE rolname LIKE 'pricing%'"
+            " AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls)"
+        )
+        assert rights == []
+        assert core.rows("SELECT extname FROM pg_extension WHERE extname <> 'plpgsql'") == []
+        with worker.connect() as connection:
+            assert role_faults(connection) == []
+        core.heartbeat("ann", (QUOTE, "AAPL"))
+        core.refresh(price="146.55")
+        price = core.latest("AAPL")
+        assert price is not None
+        assert str(price.price) == "146.55"
+    finally:
+        owner.dispose()
+        worker.dispose()
