@@ -29,7 +29,8 @@ SHARES = {-2: 75, -1: 90}
 SPRING = (date(2026, 1, 1), date(2026, 2, 28))
 TASK = "id, data_type, symbol, provider, status, priority, est_bytes, enqueued_at, failure_kind, errors"
 CLAIM = "SELECT call_id, claim_token, ids, priorities FROM pricing.claim_calls(%s, 'w', %s)"
-MODES = ("free", "delayed", "one_in_flight", "refused", "probing", "open")
+MODES = ("free", "delayed", "one_in_flight", "two_in_flight", "refused", "probing", "open")
+IN_FLIGHT = {"one_in_flight": 1, "two_in_flight": 2}
 
 
 class ClaimMachine(RuleBasedStateMachine):
@@ -84,7 +85,7 @@ class ClaimMachine(RuleBasedStateMachine):
         """What lets a provider be asked by one call at a time, or not at all."""
         self.connection.execute(
             "UPDATE pricing.data_collectors SET request_delay_ms = %s, max_in_flight = %s WHERE provider = %s",
-            [500 if mode == "delayed" else 0, 1 if mode == "one_in_flight" else 10, provider],
+            [500 if mode == "delayed" else 0, IN_FLIGHT.get(mode, 10), provider],
         )
         if mode == "refused":
             self.connection.execute(
@@ -130,6 +131,7 @@ class ClaimMachine(RuleBasedStateMachine):
         if not calls:
             return
         assert len(calls) <= (1 if single else max_calls)
+        assert self._under_way(provider) <= self._most_in_flight(provider), "of all workers together"
         if state.breaker != "closed":
             assert [len(call.ids) for call in calls] == [1], "a probe is one task"
         claimed = {number for call in calls for number in call.ids}
@@ -216,7 +218,7 @@ class ClaimMachine(RuleBasedStateMachine):
 
     def _callable(self, provider: str) -> list[Any]:
         """Pending tasks that could be called alone now, the most urgent first."""
-        if not self._may_ask(provider):
+        if not self._may_ask(provider) or self._under_way(provider) >= self._most_in_flight(provider):
             return []
         busy = {
             task.symbol
@@ -266,6 +268,19 @@ class ClaimMachine(RuleBasedStateMachine):
             ):
                 return False
         return True
+
+    def _under_way(self, provider: str) -> int:
+        """Calls that somebody may be making: open ones, until they would have timed out."""
+        return len(
+            self._rows(
+                "SELECT FROM pricing.collector_call_log WHERE provider = %s AND finished_at IS NULL AND started_at > %s",
+                [provider, self.now - timedelta(seconds=15)],
+            )
+        )
+
+    def _most_in_flight(self, provider: str) -> int:
+        (row,) = self._rows("SELECT max_in_flight FROM pricing.data_collectors WHERE provider = %s", [provider])
+        return int(row.max_in_flight)
 
     def _is_single(self, provider: str, state: Any) -> bool:
         collector = self._rows("SELECT * FROM pricing.data_collectors WHERE provider = %s", [provider])[0]
