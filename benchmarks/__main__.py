@@ -23,6 +23,7 @@ from benchmarks import (
     slots,
     staleness,
     stream,
+    workers,
 )
 
 _QUESTIONS: dict[str, Any] = {
@@ -33,6 +34,7 @@ _QUESTIONS: dict[str, Any] = {
     "stream": stream,
     "operations": operations,
     "refresh": refresh,
+    "workers": workers,
     "history_write": history_write,
     "backfill": backfill,
     "api": api,

@@ -54,6 +54,7 @@ METRICS = {
         "changed_day_ms": {"upsert_everything"},
         "unchanged_day_ms": set(),
     },
+    "workers": {"calls_per_second_of_2_workers": {"one_worker"}},
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 

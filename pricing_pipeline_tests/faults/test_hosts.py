@@ -113,7 +113,7 @@ def test_b11_b17_three_hosts_lose_one_to_death_and_one_to_the_network(
                 host,
                 clocks if number == 3 else {},
                 url=seen_from(database_url, host.database, database),
-                sandbox_url=f"http://{host.provider}:{provider}",
+                provider=[host.provider, provider],
                 seconds=600,
                 name=f"host {number}",
                 halt="",
@@ -138,7 +138,14 @@ def test_b11_b17_three_hosts_lose_one_to_death_and_one_to_the_network(
 
         # What nobody owns is done by the third, in the seconds that the provider counts; then the leases end.
         others = "SELECT count(*) FROM pricing.api_call_queue_live WHERE worker IS DISTINCT FROM 'host 1' AND worker IS DISTINCT FROM 'host 2'"
-        wait_until(lambda: core.one(others) == 0)
+        try:
+            wait_until(lambda: core.one(others) == 0)
+        except AssertionError:
+            for r in core.rows("SELECT data_type, symbol, provider, status, worker, run_after, errors FROM pricing.api_call_queue_live"): print(r)
+            for r in core.rows("SELECT provider, worker, outcome, failure_kind, error, symbols, started_at FROM pricing.collector_call_log where worker <> 'old' order by 7"): print(r)
+            for r in core.rows("SELECT * FROM pricing.provider_state"): print(r)
+            for r in core.rows("SELECT * FROM pricing.drains"): print(r)
+            raise
         lost = core.one("SELECT count(*) FROM pricing.api_call_queue_live")
         assert lost > 0
         clock.advance(LEASE)

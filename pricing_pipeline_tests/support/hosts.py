@@ -94,33 +94,40 @@ def _removed(host: Host) -> None:
 @contextmanager
 def forwarded(address: str, to: Address) -> Iterator[int]:
     """Take connections on a free port of this address and carry them on; gives the port."""
+    carried: list[socket.socket] = []
     with socket.create_server((address, 0), backlog=64) as listener:
-        thread = threading.Thread(target=_accept, args=(listener, to), daemon=True)
+        thread = threading.Thread(target=_accept, args=(listener, to, carried), daemon=True)
         thread.start()
         yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)  # ends accept()
+        for one in (listener, *carried):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)  # ends what waits for it
         thread.join()
 
 
-def _accept(listener: socket.socket, to: Address) -> None:
-    while True:
-        try:
+def _accept(listener: socket.socket, to: Address, carried: list[socket.socket]) -> None:
+    threads = []
+    with suppress(OSError):
+        while True:
             near, _ = listener.accept()
-        except OSError:
-            return
-        far = socket.socket(socket.AF_UNIX if isinstance(to, str) else socket.AF_INET)
-        far.connect(to)
-        for source, target in ((near, far), (far, near)):
-            threading.Thread(target=_carry, args=(source, target), daemon=True).start()
+            far = socket.socket(socket.AF_UNIX if isinstance(to, str) else socket.AF_INET)
+            carried += [near, far]
+            far.connect(to)
+            for source, target in ((near, far), (far, near)):
+                threads.append(threading.Thread(target=_carry, args=(source, target), daemon=True))
+                threads[-1].start()
+    for thread in threads:
+        thread.join()
+    for one in carried:
+        one.close()
 
 
 def _carry(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
             target.sendall(data)
-    for end in (source, target):
-        with suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
 
 
 def server_of(url: str) -> Address:
@@ -184,9 +191,12 @@ def _given(pipe: IO[str] | None) -> IO[str]:
 def main() -> None:
     """Be the drain on a host."""
     say = lambda word: print(word, flush=True)  # noqa: E731
+    arguments = json.loads(sys.argv[1])
     say("ready")
     sys.stdin.readline()
-    say(json.dumps(run_worker(say, **json.loads(sys.argv[1]))))
+    # The sandbox answers to nobody who calls it by another name than loopback.
+    with forwarded("127.0.0.1", tuple(arguments.pop("provider"))) as port:
+        say(json.dumps(run_worker(say, sandbox_url=f"http://127.0.0.1:{port}", **arguments)))
 
 
 if __name__ == "__main__":
