@@ -55,7 +55,9 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
         server.checkpoint()
         work = crew.run([crew.module("workers", url, max(size.workers))] * workers, database_url)
         if work.total != workers * size.calls:
-            raise crew.WorkerError(f"{work.total} of {workers * size.calls} prices were stored: {work.answers}")
+            raise crew.WorkerError(
+                f"{work.total} of {workers * size.calls} prices were stored: {work.answers}"
+            )
         return work.rate / workers
 
     with provider.running(LATENCY_MS) as url:

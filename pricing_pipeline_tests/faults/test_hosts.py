@@ -13,7 +13,14 @@ from sqlalchemy import make_url
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support import backlogs
-from pricing_pipeline_tests.support.hosts import HostWorker, forwarded, hosts, seen_from, server_of, why_no_hosts
+from pricing_pipeline_tests.support.hosts import (
+    HostWorker,
+    forwarded,
+    hosts,
+    seen_from,
+    server_of,
+    why_no_hosts,
+)
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.programs import faketime
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
@@ -110,7 +117,9 @@ def test_b11_b17_three_hosts_lose_one_to_death_and_one_to_the_network(
 ) -> None:
     """The one whose clock is 30 s ahead finishes the work; limits hold over all of them; the books are right."""
     tasks = arrange(core)
-    owned_by = "SELECT count(*) FROM pricing.collector_call_log WHERE worker = :worker AND finished_at IS NULL"
+    owned_by = (
+        "SELECT count(*) FROM pricing.collector_call_log WHERE worker = :worker AND finished_at IS NULL"
+    )
     clocks = {"LD_PRELOAD": str(faketime()), "FAKETIME": "+30s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox())
@@ -162,12 +171,18 @@ def test_b11_b17_three_hosts_lose_one_to_death_and_one_to_the_network(
         check_provider_side(sandbox)
         made_calls = [call["symbols"] for call in sandbox.calls()]
 
-    core.rows("DELETE FROM pricing.api_call_queue WHERE starts_with(symbol, 'W')")  # of providers that nobody can ask
+    core.rows(
+        "DELETE FROM pricing.api_call_queue WHERE starts_with(symbol, 'W')"
+    )  # of providers that nobody can ask
     audit(core, acknowledged=tasks + 1)
     assert {task.status for task in core.tasks()} == {"completed"}
-    logged = core.rows("SELECT symbols, outcome, worker FROM pricing.collector_call_log WHERE worker <> 'old'")
+    logged = core.rows(
+        "SELECT symbols, outcome, worker FROM pricing.collector_call_log WHERE worker <> 'old'"
+    )
     assert {row.outcome for row in logged} == {"ok", "unknown"}, "every call is completed, or marked as lost"
-    made, claimed = (Counter(tuple(call) for call in calls) for calls in (made_calls, [row.symbols for row in logged]))
+    made, claimed = (
+        Counter(tuple(call) for call in calls) for calls in (made_calls, [row.symbols for row in logged])
+    )
     assert made <= claimed, "no call is made that was not logged"
     assert {row.worker for row in logged if row.outcome == "unknown"} <= {"host 1", "host 2"}
     assert core.one("SELECT count(*) FROM pricing.latest_prices") == tasks + 1

@@ -32,7 +32,10 @@ SHARES = {-2: 75, -1: 90}
 SPRING = (date(2026, 1, 1), date(2026, 2, 28))
 TASK = "id, data_type, symbol, provider, status, priority, est_bytes, enqueued_at, failure_kind, errors"
 WORKERS = ("one", "two", "three")
-CLAIM = "SELECT call_id, claim_token, ids, symbols, priorities, worker_name FROM pricing.claim_calls(%s, %s, %s), (VALUES (%s)) AS w (worker_name)"
+CLAIM = """
+    SELECT call_id, claim_token, ids, symbols, priorities, worker_name
+    FROM pricing.claim_calls(%s, %s, %s), (VALUES (%s)) AS w (worker_name)
+"""
 MODES = ("free", "delayed", "one_in_flight", "two_in_flight", "refused", "probing", "open")
 IN_FLIGHT = {"one_in_flight": 1, "two_in_flight": 2}
 
@@ -124,7 +127,9 @@ class ClaimMachine(RuleBasedStateMachine):
         self.connection.execute("SELECT pricing.promote_tasks()")
 
     @rule(
-        worker=st.sampled_from(WORKERS), provider=st.sampled_from(PROVIDERS), max_calls=st.sampled_from([1, 2, 4, 10])
+        worker=st.sampled_from(WORKERS),
+        provider=st.sampled_from(PROVIDERS),
+        max_calls=st.sampled_from([1, 2, 4, 10]),
     )
     def claim(self, worker: str, provider: str, max_calls: int) -> None:
         state = self._state(provider)
@@ -135,7 +140,9 @@ class ClaimMachine(RuleBasedStateMachine):
         calls = self._rows(CLAIM, [provider, worker, max_calls, worker])
         self.claims += calls
         symbols = [symbol for call in self.claims for symbol in call.symbols]
-        assert len(symbols) == len({*symbols}), "one call at a time for a symbol, of all workers and providers"
+        assert len(symbols) == len({*symbols}), (
+            "one call at a time for a symbol, of all workers and providers"
+        )
         assert bool(calls) == bool(callable_tasks), "what could be called alone is called, and nothing else"
         if not calls:
             return
@@ -305,13 +312,16 @@ class ClaimMachine(RuleBasedStateMachine):
         """Calls that somebody may be making: open ones, until they would have timed out."""
         return len(
             self._rows(
-                "SELECT FROM pricing.collector_call_log WHERE provider = %s AND finished_at IS NULL AND started_at > %s",
+                "SELECT FROM pricing.collector_call_log"
+                " WHERE provider = %s AND finished_at IS NULL AND started_at > %s",
                 [provider, self.now - timedelta(seconds=15)],
             )
         )
 
     def _most_in_flight(self, provider: str) -> int:
-        (row,) = self._rows("SELECT max_in_flight FROM pricing.data_collectors WHERE provider = %s", [provider])
+        (row,) = self._rows(
+            "SELECT max_in_flight FROM pricing.data_collectors WHERE provider = %s", [provider]
+        )
         return int(row.max_in_flight)
 
     def _is_single(self, provider: str, state: Any) -> bool:

@@ -1,4 +1,4 @@
-"""As many drains are on their way as are needed, and never more: a model of ticks, runs and backfills; and the run queue."""
+"""As many drains as have work are on their way, and never more: a model of ticks and runs; and the run queue."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ class DrainMachine(RuleBasedStateMachine):
         self.clock.advance(11)
         self.the_sensor_ticks()
         at_work = self.core.one("SELECT pricing.lasting_drains()")
-        assert len(self.starting()) + at_work >= self.core.one("SELECT pricing.wanted_drains(:most)", most=self.most)
+        assert len(self.starting()) + at_work >= self.core.one(
+            "SELECT pricing.wanted_drains(:most)", most=self.most
+        )
 
     @invariant()
     def no_more_are_queued_starting_or_at_work(self) -> None:

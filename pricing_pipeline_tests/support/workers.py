@@ -138,7 +138,9 @@ def claim_all(
         with psycopg.connect(url, autocommit=True) as connection:
             while True:
                 try:
-                    calls = connection.execute(_CLAIM, [provider, f"w{number}.{session}", max_calls]).fetchall()
+                    calls = connection.execute(
+                        _CLAIM, [provider, f"w{number}.{session}", max_calls]
+                    ).fetchall()
                     if not calls and connection.execute(_IS_ANYTHING_LEFT).fetchone() == (True,):
                         time.sleep(0.01)
                     elif not calls:
