@@ -146,7 +146,7 @@ def test_g3_b17_so_many_drains_are_on_their_way_whatever_happens(
         run_state_machine_as_test(
             Machine,
             settings=settings(
-                max_examples=10,
+                max_examples=5,
                 stateful_step_count=15,
                 deadline=None,
                 suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
