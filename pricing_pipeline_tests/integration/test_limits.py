@@ -153,8 +153,7 @@ def test_a6_counting_on_from_the_last_count_gives_what_the_log_gives(
         seconds=seconds,
     )
     core.rows("UPDATE pricing.provider_capabilities SET batch_size = 3, batch_from = 1")
-    core.rows("ALTER TABLE pricing.data_collectors DROP CONSTRAINT in_flight_is_sane")
-    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 1000")
+    core.lift_in_flight()
     core.enqueue(QUOTE, *symbols(600))
     counted = 0
     for turn in range(110):
