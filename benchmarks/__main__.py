@@ -24,6 +24,7 @@ from benchmarks import (
     slots,
     staleness,
     stream,
+    workers,
 )
 
 _QUESTIONS: dict[str, Any] = {
@@ -34,6 +35,7 @@ _QUESTIONS: dict[str, Any] = {
     "stream": stream,
     "operations": operations,
     "refresh": refresh,
+    "workers": workers,
     "history_write": history_write,
     "backfill": backfill,
     "api": api,

@@ -661,7 +661,7 @@ CREATE TABLE pricing.data_collectors (
     description text NOT NULL DEFAULT ''::text  -- For people.
     base_url text NOT NULL  -- Where it answers; the sandbox's address takes its place while the sandbox is on.
     is_active boolean NOT NULL DEFAULT true  -- False = it is not called; what it alone serves fails as misconfigured.
-    max_in_flight integer NOT NULL DEFAULT 10  -- Calls of one process that may be under way at once.
+    max_in_flight integer NOT NULL DEFAULT 10  -- Calls of all workers together that may be under way at once.
     throttle_pause_seconds integer NOT NULL DEFAULT 5  -- First pause after a refusal for speed that names no time; doubles while refusals go on.
     quota_bytes bigint NOT NULL DEFAULT '21474836480'::bigint  -- Bytes allowed in any 720 hours (30 days of exactly 24 hours).
     request_delay_ms integer NOT NULL DEFAULT 0  -- Least time between two calls of all workers together; twice as long while the provider says that 5 units or fewer are left.
@@ -2249,7 +2249,7 @@ GRANT EXECUTE ON FUNCTION pricing.alert_place(text,text,text) TO pricing_reader,
 CREATE FUNCTION pricing.alerts_to_tell() RETURNS TABLE(alert_id bigint, rule text, subject text, severity text, says text, since timestamp with time zone, is_over boolean, is_repeated boolean, has_news boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.alerts_to_tell() TO pricing_worker;
 
--- What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call. Exact only under the lock of the provider_state row.
+-- What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call, also while as many calls are under way as it may have. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.allowance_of(state pricing.provider_state, keys text[], max_calls integer, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],integer,timestamp with time zone) TO pricing_worker;
 
@@ -2328,9 +2328,9 @@ GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,da
 CREATE FUNCTION pricing.batch_parts(errors jsonb) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_parts(jsonb) TO pricing_reader, pricing_worker;
 
--- Starts a drain, whose run was requested at a time, or returns NULL when another one is at work.
-CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer, requested timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer,timestamp with time zone) TO pricing_worker;
+-- Starts a drain, whose run was requested at a time, or returns NULL when as many are at work as have work, of the most that are allowed.
+CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer, requested timestamp with time zone DEFAULT NULL::timestamp with time zone, most integer DEFAULT 1) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer,timestamp with time zone,integer) TO pricing_worker;
 
 -- What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user's caps. Returns how many were new.
 CREATE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
@@ -2812,6 +2812,10 @@ GRANT EXECUTE ON FUNCTION pricing.format_time(timestamp with time zone) TO prici
 CREATE FUNCTION pricing.format_time_ahead(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.format_time_ahead(timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- How many more calls a provider may get at once, from all workers together: max_in_flight, less the calls under way, less one for a call that waits for its next request. For the next request of a call, which is named, it does not count itself. Exact only under the lock of the provider_state row.
+CREATE FUNCTION pricing.free_calls(state pricing.provider_state, now_ timestamp with time zone, own_call bigint DEFAULT NULL::bigint) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.free_calls(pricing.provider_state,timestamp with time zone,bigint) TO pricing_reader, pricing_worker;
+
 -- How long a value may stay the same, by its source's times, before it is suspected to be frozen.
 CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_worker;
@@ -3036,7 +3040,7 @@ GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_rea
 CREATE FUNCTION pricing.key_allowances(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_allowances(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, for which no page waits, and whose pause since the last call is over. No row = none can.
+-- That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, for which no page waits, and whose pause since the last call is over. No row = none can, or as many calls are under way as the provider may have.
 CREATE FUNCTION pricing.key_to_ask(wanted_provider text, keys text[], needed integer, last_call timestamp with time zone, at timestamp with time zone) RETURNS TABLE(key_name text, units_left bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_to_ask(text,text[],integer,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -3055,6 +3059,10 @@ GRANT EXECUTE ON FUNCTION pricing.known_stop(text,pricing.provider_stop[]) TO pr
 -- What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer's span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.
 CREATE FUNCTION pricing.known_values(wanted_type text, from_provider text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[], is_latest boolean) RETURNS TABLE(symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric, jumps_are_trusted boolean, newest_at timestamp with time zone, newest_amount bigint, newest_scale smallint, earlier_at timestamp with time zone, earlier_amount bigint, earlier_scale smallint, later_at timestamp with time zone, later_amount bigint, later_scale smallint, kin_at timestamp with time zone, kin_amount bigint, kin_scale smallint, same_times timestamp with time zone[], same_amounts bigint[], same_scales smallint[], other_times timestamp with time zone[], other_values numeric[], other_providers text[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.known_values(text,text,text[],timestamp with time zone[],timestamp with time zone[],boolean) TO pricing_reader, pricing_worker;
+
+-- How many drains are at work and not about to end.
+CREATE FUNCTION pricing.lasting_drains() RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.lasting_drains() TO pricing_reader, pricing_worker;
 
 -- Periodic duties that have not run for ten minutes, or for ten minutes longer than they may: when they last did (NULL = never), and why not, if they fail. started = they are not expected to have run earlier.
 CREATE FUNCTION pricing.late_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3645,7 +3653,7 @@ GRANT EXECUTE ON FUNCTION pricing.product_day(text,timestamp with time zone) TO 
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 
--- Why a provider may not be asked the next request of a call now, whatever its limits leave, and when that ends: it or its key was switched off, its breaker has opened, its key pauses, or the delay between two calls is not over. NULL = it may.
+-- Why a provider may not be asked the next request of a call now, whatever its limits leave, and when that ends: it or its key was switched off, its breaker has opened, its key pauses, all calls that it may have are under way, or the delay between two calls is not over. NULL = it may.
 CREATE FUNCTION pricing.provider_obstacle(call pricing.collector_call_log, state pricing.provider_state, now_ timestamp with time zone, OUT refusal text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.provider_obstacle(pricing.collector_call_log,pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -4297,6 +4305,10 @@ GRANT EXECUTE ON FUNCTION pricing.walk_schedules() TO pricing_worker;
 -- Whether the walk of a scheduled type has not come to a symbol yet, or could not queue it when it did.
 CREATE FUNCTION pricing.walk_waits(wanted_type text, wanted_symbol text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.walk_waits(text,text) TO pricing_reader, pricing_worker;
+
+-- How many drains have work: from 1 to the most that are allowed. Ten calls at once are a drain's work. Each provider counts with the calls that it would have under way through the next 15 s: by what waits for it, by the units that its limits leave now, by what its last calls took, and by max_in_flight.
+CREATE FUNCTION pricing.wanted_drains(most integer) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.wanted_drains(integer) TO pricing_reader, pricing_worker;
 
 -- Since when there is something for drains to do: what is watched, queued or asked for, and with_background what is held or scheduled, too. NULL = there is nothing. What is older than ten minutes need not be the oldest. If it lies ahead of the clock, which was set back, since the start.
 CREATE FUNCTION pricing.wanted_since(now_ timestamp with time zone, started timestamp with time zone, with_background boolean) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;

@@ -205,6 +205,8 @@ class Settings(BaseSettings):
     """Unix socket of the Dagster code server; set by `up` for its children."""
     max_drain_seconds: int = Field(600, ge=5, le=3600)
     """How long one drain works before it hands over to a successor."""
+    max_drains: int = Field(1, ge=1, le=100)
+    """How many drains may work at once; more than one pays where runs start on several machines."""
 
 
 def load_settings(complain: Callable[[str], object] = refuse) -> Settings:

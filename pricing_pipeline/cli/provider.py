@@ -97,7 +97,7 @@ def show(provider: str, *, as_json: bool) -> None:
             "how long": f"{ahead.words} ({ahead.basis_words})" if ahead else "",
             "today": ahead.day.words if ahead and ahead.day else "",
             "stretched": (ahead.stretch_words or "") if ahead else "",
-            "at once": f"{about.max_in_flight} calls of a process",
+            "at once": f"{about.max_in_flight} calls of all workers together",
             "delay": f"{about.request_delay_ms} ms between calls" if about.request_delay_ms else "",
             "keys": ", ".join(f"{key.key_name}{'' if key.is_active else ' (not used)'}" for key in keys),
             "can": ", ".join(about.fetchers),

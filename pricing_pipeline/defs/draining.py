@@ -43,8 +43,10 @@ def ahead(instance: dg.DagsterInstance, priority: int) -> dict[str, str]:
 
 def drain(context: dg.AssetExecutionContext, refresher: Refresher) -> None:
     """Work at the queue for all data types, for a bounded time."""
-    seconds = load_settings_as_guest().max_drain_seconds
+    settings = load_settings_as_guest()
+    seconds = settings.max_drain_seconds
     context.log.info(f"draining the queue for {seconds} s, or until nobody watches and nothing is queued")
     record = context.instance.get_run_record_by_id(context.run.run_id)
-    if not refresher.drain(seconds, record.create_timestamp if record else None):
-        context.log.info("another drain is at work; it takes this run's tasks, too")
+    requested_at = record.create_timestamp if record else None
+    if not refresher.drain(seconds, requested_at, most=settings.max_drains):
+        context.log.info("no further drain is needed; those at work take this run's tasks, too")

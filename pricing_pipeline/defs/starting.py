@@ -1,4 +1,4 @@
-"""Find out whether a drain is requested and not yet at work, before another one is requested."""
+"""Count the drains that are requested and not yet at work, before another one is requested."""
 
 import time
 
@@ -14,26 +14,26 @@ _BEGINS_WITHIN_SECONDS = 30.0
 """A run that takes longer to begin its drain will never begin it. Run monitoring ends it."""
 
 
-def is_on_its_way(instance: dg.DagsterInstance, engine: Engine, label: str | None = None) -> bool:
-    """Whether a run that will drain this database is queued, is starting, or has started and not begun its drain.
+def on_their_way(instance: dg.DagsterInstance, engine: Engine, label: str | None = None) -> int:
+    """How many runs that will drain this database are queued, starting, or have started and not begun their drain.
 
     `label` is that of the code location, if known: runs of another location may stay queued for ever.
     """
     tags = drains_of(engine) | ({REPOSITORY_LABEL_TAG: label} if label else {})
     ours = dg.RunsFilter(statuses=[*_WAITING, dg.DagsterRunStatus.STARTED], tags=tags)
-    starting = set()
+    waiting, starting = 0, set()
     for record in instance.get_run_records(ours):
         if record.dagster_run.status in _WAITING:
-            return True
-        if abs(time.time() - (record.start_time or time.time())) < _BEGINS_WITHIN_SECONDS:
+            waiting += 1
+        elif abs(time.time() - (record.start_time or time.time())) < _BEGINS_WITHIN_SECONDS:
             starting.add(record.dagster_run.run_id)
     if not starting:
-        return False
+        return waiting
     with engine.connect() as connection:
-        return bool(starting - drains.drains_begun(connection, starting))
+        return waiting + len(starting - drains.drains_begun(connection, starting))
 
 
 def is_drained(instance: dg.DagsterInstance, engine: Engine) -> bool:
     """Whether a drain works at the queue, or is about to."""
     with engine.connect() as connection:
-        return drains.outlook(connection).drain_id is not None or is_on_its_way(instance, engine)
+        return drains.outlook(connection).drain_id is not None or on_their_way(instance, engine) > 0

@@ -1,4 +1,4 @@
-"""Find out whether a drain is needed, and which runs have begun one."""
+"""Find out how many drains are needed, and which runs have begun one."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ class Outlook:
 def outlook(connection: Connection) -> Outlook:
     """The state that decides whether a drain is needed now."""
     return Outlook(**connection.execute(query("demand.outlook")).mappings().one())
+
+
+def needed(connection: Connection, most: int) -> tuple[int, int]:
+    """How many drains have work, of the `most` that are allowed; how many are at work and not about to end."""
+    wanted, lasting = connection.execute(query("drains.needed"), {"most": most}).one()
+    return wanted, lasting
 
 
 def drains_begun(connection: Connection, runs: Collection[str]) -> set[str]:

@@ -135,10 +135,11 @@ class Refresher:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._helper.shutdown(wait=True, cancel_futures=True)
 
-    def drain(self, seconds: int, requested_at: datetime | None = None) -> bool:
-        """Work for `seconds`, or until nobody watches and nothing is queued; False if another drain works.
+    def drain(self, seconds: int, requested_at: datetime | None = None, *, most: int = 1) -> bool:
+        """Work for `seconds`, or until nobody watches and nothing is queued; False if enough drains are at work.
 
-        Raises ReadReplica when the database takes no writes. `requested_at` (UTC) is when its run was requested.
+        Raises ReadReplica when the database takes no writes. `requested_at` (UTC) is when its run was requested, `most`
+        how many drains may work at once.
 
         A lease in the database tells the sensor that this drain is alive and when it ends, so that
         its successor starts in time.
@@ -150,6 +151,7 @@ class Refresher:
                 "run_id": self._run_id,
                 "seconds": seconds,
                 "requested_at": requested_at,
+                "most": most,
             }
             drain_id = connection.execute(query("drains.begin"), parameters).scalar_one()
         if drain_id is None:

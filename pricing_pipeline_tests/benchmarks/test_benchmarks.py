@@ -60,6 +60,7 @@ METRICS = {
         **{f"{name}@rows=10000": set() for name in ("year", "as_of", "month", "marks", "day_of_1000")},
         **{f"{name}@rows=10000": {"by_month"} for name in ("year_in_one", "past_in_one", "month_leaves")},
     },
+    "workers": {"calls_per_second_of_2_workers": {"one_worker"}},
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 

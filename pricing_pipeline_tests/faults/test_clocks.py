@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +14,7 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, in_zone
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.programs import faketime
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 from pricing_pipeline_tests.support.workers import Worker, crowd
@@ -34,13 +33,6 @@ CHANGES = [
 def seconds(first: datetime, last: datetime) -> int:
     """Python takes two times of one zone for wall clocks and forgets what lies between them."""
     return round((last.astimezone(UTC) - first.astimezone(UTC)).total_seconds())
-
-
-def faketime() -> Path | None:
-    """The library that Debian's package faketime preloads into programs; None where it is not installed."""
-    program = shutil.which("faketime")
-    found = Path(program).parents[1].glob("lib/*/faketime/libfaketimeMT.so.1") if program else ()
-    return next(iter(found), None)
 
 
 @pytest.mark.skipif(faketime() is None, reason="no faketime here (Debian: apt-get install faketime)")

@@ -250,7 +250,7 @@ def test_g6_whatever_is_cancelled_all_others_get_their_days(
     ]
     for _ in range(worked):
         for call in core.claim(max_calls=1):
-            core.complete(call)
+            core.finish_call(call)
             cover(core, str(call.window.start), str(call.window.end), *call.symbols)
     for one, (*_, is_cancelled) in zip(planned, asked, strict=True):
         if is_cancelled:

@@ -14,6 +14,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
+from pricing_pipeline_tests.fixtures.database import Clock
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -24,7 +25,7 @@ def claimed(calls: list[Call]) -> list[list[str]]:
     return [call.symbols for call in calls]
 
 
-def test_a2_watched_goes_before_held_before_scheduled_before_backfill(core: Core) -> None:
+def test_a2_watched_goes_before_held_before_scheduled_before_backfill(core: Core, clock: Clock) -> None:
     core.lift_limits(batch_size=1)
     for symbol, priority in (("BACK", -2), ("SCHED", -1), ("HELD", 0), ("ONE", 1), ("MANY", 9)):
         core.enqueue(QUOTE, symbol, priority=priority)
@@ -33,6 +34,7 @@ def test_a2_watched_goes_before_held_before_scheduled_before_backfill(core: Core
     assert claimed(calls) == [[symbol] for symbol in order]
     for call in calls:
         core.return_tasks(call)
+    clock.advance(16)  # by then those calls are over
     assert [core.claim_one().symbols[0] for _ in range(5)] == order
 
 
@@ -128,7 +130,11 @@ def test_b10_every_tenth_claim_begins_with_a_backfill(core: Core) -> None:
     core.lift_limits(batch_size=1)
     core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
     core.enqueue(QUOTE, *symbols(20), priority=5)
-    order = [core.claim_one().symbols[0] for _ in range(12)]
+    order = []
+    for _ in range(12):
+        call = core.claim_one()
+        order += call.symbols
+        core.finish(call)
     assert order.index("BACK") == 9
     assert core.claim(MFAPI) == [], "and claims that find nothing do not count"
 

@@ -1,8 +1,11 @@
 """The queue always moves: claims against a plain model of what may be called, in any order.
 
-For any mix of tasks, limits, quota, keys, breakers and faults: if one task alone could be called now, a claim returns a
-call; what cannot be called hides nothing; among what can be called priority decides. One exception: for a task that
-waits for more units than are left, they are saved during two of each five minutes.
+For any mix of tasks, workers, limits, quota, keys, breakers and faults: if one task alone could be called now, a claim
+returns a call; what cannot be called hides nothing; among what can be called priority decides. One exception: for a
+task that waits for more units than are left, they are saved during two of each five minutes.
+
+Of all workers together, a provider has no more calls under way than max_in_flight, and no symbol is asked for twice at
+once. What a worker that died had claimed is done by others, and its late answers are refused.
 """
 
 from __future__ import annotations
@@ -29,8 +32,13 @@ SYMBOLS = tuple("ABCDEF")
 SHARES = {-2: 75, -1: 90}
 SPRING = (date(2026, 1, 1), date(2026, 2, 28))
 TASK = "id, data_type, symbol, provider, status, priority, est_bytes, enqueued_at, failure_kind, errors"
-CLAIM = "SELECT call_id, claim_token, ids, priorities FROM pricing.claim_calls(%s, 'w', %s)"
-MODES = ("free", "delayed", "one_in_flight", "refused", "probing", "open")
+WORKERS = ("one", "two", "three")
+CLAIM = """
+    SELECT call_id, claim_token, ids, symbols, priorities, worker_name
+    FROM pricing.claim_calls(%s, %s, %s), (VALUES (%s)) AS w (worker_name)
+"""
+MODES = ("free", "delayed", "one_in_flight", "two_in_flight", "refused", "probing", "open")
+IN_FLIGHT = {"one_in_flight": 1, "two_in_flight": 2}
 
 
 class ClaimMachine(RuleBasedStateMachine):
@@ -42,6 +50,7 @@ class ClaimMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = START
         self.claims: list[Any] = []
+        self.lost: list[Any] = []
         for statement in (
             "TRUNCATE pricing.api_call_queue, pricing.collector_call_log, pricing.demand, pricing.active_subscriptions,"
             " pricing.holdings, pricing.api_data_usage, pricing.size_estimates, pricing.limit_counts",
@@ -85,7 +94,7 @@ class ClaimMachine(RuleBasedStateMachine):
         """What lets a provider be asked by one call at a time, or not at all."""
         self.connection.execute(
             "UPDATE pricing.data_collectors SET request_delay_ms = %s, max_in_flight = %s WHERE provider = %s",
-            [500 if mode == "delayed" else 0, 1 if mode == "one_in_flight" else 10, provider],
+            [500 if mode == "delayed" else 0, IN_FLIGHT.get(mode, 10), provider],
         )
         if mode == "refused":
             self.connection.execute(
@@ -118,19 +127,28 @@ class ClaimMachine(RuleBasedStateMachine):
         self._set_clock()
         self.connection.execute("SELECT pricing.promote_tasks()")
 
-    @rule(provider=st.sampled_from(PROVIDERS), max_calls=st.integers(1, 4))
-    def claim(self, provider: str, max_calls: int) -> None:
+    @rule(
+        worker=st.sampled_from(WORKERS),
+        provider=st.sampled_from(PROVIDERS),
+        max_calls=st.sampled_from([1, 2, 4, 10]),
+    )
+    def claim(self, worker: str, provider: str, max_calls: int) -> None:
         state = self._state(provider)
         callable_tasks = self._callable(provider)
         single = self._is_single(provider, state)
         units_left = self._units_left(provider)
         room = self._quota_room(provider, -2)
-        calls = self._rows(CLAIM, [provider, max_calls])
+        calls = self._rows(CLAIM, [provider, worker, max_calls, worker])
         self.claims += calls
+        symbols = [symbol for call in self.claims for symbol in call.symbols]
+        assert len(symbols) == len({*symbols}), (
+            "one call at a time for a symbol, of all workers and providers"
+        )
         assert bool(calls) == bool(callable_tasks), "what could be called alone is called, and nothing else"
         if not calls:
             return
         assert len(calls) <= (1 if single else max_calls)
+        assert self._under_way(provider) <= self._most_in_flight(provider), "of all workers together"
         if state.breaker != "closed":
             assert [len(call.ids) for call in calls] == [1], "a probe is one task"
         claimed = {number for call in calls for number in call.ids}
@@ -155,9 +173,8 @@ class ClaimMachine(RuleBasedStateMachine):
     def end_call(self, data: st.DataObject, outcome: str) -> None:
         call = self.claims.pop(data.draw(st.integers(0, len(self.claims) - 1)))
         if outcome == "lost":
-            self.now += timedelta(seconds=61)
-            self._set_clock()
-            self.connection.execute("SELECT pricing.recover_tasks(), pricing.expire_calls()")
+            self.lost.append(call)
+            self._let_leases_end()
         elif outcome == "ok":
             self.connection.execute(
                 "SELECT pricing.finish_call(%s, %s, %s, 200, 10)", [call.call_id, call.ids, call.claim_token]
@@ -171,6 +188,30 @@ class ClaimMachine(RuleBasedStateMachine):
                 "SELECT pricing.settle_call(%s, 'failed', 500, 10, 'why', %s), pricing.judge_call(%s)",
                 [call.call_id, outcome, call.call_id],
             )
+
+    @rule(worker=st.sampled_from(WORKERS))
+    def worker_dies(self, worker: str) -> None:
+        """In mid-call: its calls are never settled, or much later."""
+        mine = [call for call in self.claims if call.worker_name == worker]
+        self.lost += mine
+        self.claims = [call for call in self.claims if call.worker_name != worker]
+
+    @precondition(lambda self: self.lost)
+    @rule(data=st.data())
+    def answer_comes_late(self, data: st.DataObject) -> None:
+        """A worker was cut off, and settles when its leases are over."""
+        call = self.lost.pop(data.draw(st.integers(0, len(self.lost) - 1)))
+        self._let_leases_end()
+        late = "SELECT pricing.finish_call(%s, %s, %s, 200, 10) AS done"
+        assert self._rows(late, [call.call_id, call.ids, call.claim_token])[0].done in ([], None)
+
+    def _let_leases_end(self) -> None:
+        # Of all: a worker that lives settles within its lease, or is refused.
+        self.lost += self.claims
+        self.claims = []
+        self.now += timedelta(seconds=61)
+        self._set_clock()
+        self.connection.execute("SELECT pricing.recover_tasks(), pricing.expire_calls()")
 
     @rule()
     def clear_out(self) -> None:
@@ -203,7 +244,7 @@ class ClaimMachine(RuleBasedStateMachine):
                 "SELECT pricing.recover_tasks(), pricing.expire_calls(), pricing.promote_tasks()"
             )
             for provider in PROVIDERS:
-                for call in self._rows(CLAIM, [provider, 10]):
+                for call in self._rows(CLAIM, [provider, "heir", 10, "heir"]):
                     self.connection.execute(
                         "SELECT pricing.finish_call(%s, %s, %s, 200, 10)",
                         [call.call_id, call.ids, call.claim_token],
@@ -217,7 +258,7 @@ class ClaimMachine(RuleBasedStateMachine):
 
     def _callable(self, provider: str) -> list[Any]:
         """Pending tasks that could be called alone now, the most urgent first."""
-        if not self._may_ask(provider):
+        if not self._may_ask(provider) or self._under_way(provider) >= self._most_in_flight(provider):
             return []
         busy = {
             task.symbol
@@ -267,6 +308,22 @@ class ClaimMachine(RuleBasedStateMachine):
             ):
                 return False
         return True
+
+    def _under_way(self, provider: str) -> int:
+        """Calls that somebody may be making: open ones, until they would have timed out."""
+        return len(
+            self._rows(
+                "SELECT FROM pricing.collector_call_log"
+                " WHERE provider = %s AND finished_at IS NULL AND started_at > %s",
+                [provider, self.now - timedelta(seconds=15)],
+            )
+        )
+
+    def _most_in_flight(self, provider: str) -> int:
+        (row,) = self._rows(
+            "SELECT max_in_flight FROM pricing.data_collectors WHERE provider = %s", [provider]
+        )
+        return int(row.max_in_flight)
 
     def _is_single(self, provider: str, state: Any) -> bool:
         collector = self._rows("SELECT * FROM pricing.data_collectors WHERE provider = %s", [provider])[0]

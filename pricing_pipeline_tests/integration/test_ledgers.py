@@ -88,6 +88,7 @@ def worker(database_url: str) -> Iterator[Session]:
 def used(core: Core) -> Core:
     """A provider whose units are used up, by settled calls and open ones; another one, whose key is blocked."""
     core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 0")
+    core.lift_in_flight()
     core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1")
     core.enqueue(QUOTE, *(f"S{number}" for number in range(60)))
     core.enqueue("mf_nav", *(str(118632 + number) for number in range(60)))

@@ -126,6 +126,7 @@ def test_a6_a_call_of_dear_symbols_asks_for_as_many_as_the_units_pay_for(core: C
 
 def test_a6_calls_cost_what_their_provider_counts(core: Core) -> None:
     """mfapi counts calls, four a second; failed and refused ones count like others."""
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 10")
     core.enqueue(NAV, *symbols(9, "1"))
     calls = core.claim(MFAPI, max_calls=10)
     assert len(calls) == 4
@@ -136,6 +137,7 @@ def test_a6_calls_cost_what_their_provider_counts(core: Core) -> None:
 
 def test_a6_a_provider_without_limits_is_not_limited(core: Core) -> None:
     core.rows("DELETE FROM pricing.provider_limits")
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 10")
     core.enqueue(QUOTE, *symbols(3000))
     assert admitted(core) == 1000, "ten calls of a hundred"
 
@@ -151,6 +153,7 @@ def test_a6_counting_on_from_the_last_count_gives_what_the_log_gives(
         seconds=seconds,
     )
     core.rows("UPDATE pricing.provider_capabilities SET batch_size = 3, batch_from = 1")
+    core.lift_in_flight()
     core.enqueue(QUOTE, *symbols(600))
     counted = 0
     for turn in range(110):

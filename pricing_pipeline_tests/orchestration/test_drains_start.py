@@ -1,4 +1,4 @@
-"""A drain is on its way when one is needed, and never two: a model of ticks, runs and backfills; and the run queue."""
+"""As many drains as have work are on their way, and never more: a model of ticks and runs; and the run queue."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.dagster import RANGE_START, Stage, a_daemon, a_run, an_instance, move
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support import backlogs
 from pricing_pipeline_tests.support.examples import examples
 
 ROOT = Path(__file__).parents[2]
@@ -31,10 +32,12 @@ class DrainMachine(RuleBasedStateMachine):
     core: Core
     clock: Clock
     stage: Stage
+    most: int
 
     def __init__(self) -> None:
         super().__init__()
         self.core.rows("TRUNCATE pricing.drains")
+        backlogs.waiting(self.core)
         self.core.rows("UPDATE pricing.schedule_walks SET walk_slot = NULL, served_slot = '2026-01-01'")
         for run in self.stage.instance.get_runs():
             self.stage.instance.delete_run(run.run_id)
@@ -79,9 +82,10 @@ class DrainMachine(RuleBasedStateMachine):
     def a_run_begins_its_drain(self) -> None:
         for run in self.drains(STARTED):
             if run.run_id not in self.begun:
-                drain = self.core.one("SELECT pricing.begin_drain('one', :run, 120)", run=run.run_id)
+                begin = "SELECT pricing.begin_drain('one', :run, 120, NULL, :most)"
+                drain = self.core.one(begin, run=run.run_id, most=self.most)
                 if drain is None:
-                    move(self.stage.instance, run, SUCCESS)  # another is at work
+                    move(self.stage.instance, run, SUCCESS)  # enough are at work
                 else:
                     self.begun[run.run_id] = drain
 
@@ -109,27 +113,35 @@ class DrainMachine(RuleBasedStateMachine):
         )
 
     @rule()
-    def two_ticks_later_one_is_at_work_or_on_its_way(self) -> None:
+    def two_ticks_later_all_that_have_work_are_at_work_or_on_their_way(self) -> None:
         self.clock.advance(11)
         self.the_sensor_ticks()
-        assert self.starting() or self.core.one(
-            "SELECT EXISTS (SELECT FROM pricing.drains WHERE finished_at IS NULL AND lease_until > pricing.clock())"
+        at_work = self.core.one("SELECT pricing.lasting_drains()")
+        assert len(self.starting()) + at_work >= self.core.one(
+            "SELECT pricing.wanted_drains(:most)", most=self.most
         )
 
     @invariant()
-    def no_two_are_queued_or_starting(self) -> None:
-        assert len(self.starting()) <= 1
+    def no_more_are_queued_starting_or_at_work(self) -> None:
+        assert len(self.starting()) <= self.most
+        assert self.core.one("SELECT pricing.lasting_drains()") <= self.most
 
 
-def test_g3_b17_one_drain_is_on_its_way_whatever_happens(
-    stage: Stage, core: Core, clock: Clock, tmp_path: Path
+@pytest.mark.parametrize("most", [1, 3])
+def test_g3_b17_so_many_drains_are_on_their_way_whatever_happens(
+    stage: Stage, core: Core, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
+    """Also when launching fails again and again: runs do not pile up."""
     clock.stop()
+    monkeypatch.setenv("PRICING_MAX_DRAINS", str(most))
+    backlogs.work_for_three(core)
+    assert core.one("SELECT pricing.wanted_drains(:most)", most=most) == most
+    core.rows("DELETE FROM pricing.api_call_queue_live")
 
     class Machine(DrainMachine):
         pass
 
-    Machine.core, Machine.clock, Machine.stage = core, clock, stage
+    Machine.core, Machine.clock, Machine.stage, Machine.most = core, clock, stage, most
     with an_instance(tmp_path) as instance:
         stage.instance = instance
         run_state_machine_as_test(

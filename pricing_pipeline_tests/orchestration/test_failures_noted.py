@@ -209,7 +209,9 @@ def test_b21_more_runs_than_one_look_takes_are_noted_by_the_next(
 
 def test_b21_a_step_that_fails_is_named_by_the_error_that_began_it(stage: Stage, core: Core) -> None:
     before = stage.tick("note_failures")
-    core.rows("ALTER FUNCTION pricing.begin_drain(text, text, integer, timestamptz) RENAME TO begin_nothing")
+    core.rows(
+        "ALTER FUNCTION pricing.begin_drain(text, text, integer, timestamptz, integer) RENAME TO begin_nothing"
+    )
     run = stage.backfill(DAILY, raise_on_error=False)
     assert not run.success
     stage.tick("note_failures", before.cursor)

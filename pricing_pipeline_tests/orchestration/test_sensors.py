@@ -165,7 +165,7 @@ def test_b16_a_skip_reason_says_which_provider_is_left_alone(stage: Stage, core:
 def test_g3_b17_an_ending_drain_hands_over_to_one_successor(stage: Stage, core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     drain = begin_drain(core)
-    clock.advance(104)
+    clock.advance(103)
     core.rows("SELECT pricing.extend_drain(CAST(:drain AS uuid))", drain=drain)
     assert "at work" in str(stage.tick(SENSOR).skip_message)
     clock.advance(2)

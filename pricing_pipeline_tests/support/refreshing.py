@@ -123,6 +123,7 @@ def run_worker(
     name: str,
     halt: str,
     idle: str = "",
+    most: int = 1,
 ) -> dict[str, Any]:
     """Drain for a while as a process of its own; returns what it reported."""
     engine = make_engine(url)
@@ -133,7 +134,7 @@ def run_worker(
     try:
         client = cast(Callable[..., ProviderClient], point.client)
         with refreshing(engine, sandbox_url, worker=name, reports=reports, client=client) as refresher:
-            refresher.drain(int(seconds))
+            refresher.drain(int(seconds), most=most)
     finally:
         engine.dispose()
     return {

@@ -115,6 +115,16 @@ def crowd(count: int, work: str, **arguments: Any) -> list[Any]:
 
 # What the processes do. Each returns what can be told in JSON.
 
+_CLAIM = "SELECT call_id, ids, claim_token FROM pricing.claim_calls(%s, %s, %s)"
+_IS_ANYTHING_LEFT = "SELECT EXISTS (SELECT FROM pricing.api_call_queue_live)"
+
+
+def _finish(connection: psycopg.Connection[Any], call: int, ids: list[int], token: UUID) -> set[int]:
+    """Finish the tasks of a call that is not made; returns those that the claim still owned."""
+    finished = connection.execute("SELECT pricing.finish_call(%s, %s, %s, 200, 600)", [call, ids, token])
+    ((done,),) = finished.fetchall()
+    return set(done)
+
 
 def claim_all(
     say: Say, url: str, number: int, provider: str, max_calls: int, threads: int, ahead: float = 0
@@ -126,24 +136,18 @@ def claim_all(
 
     def run(session: int) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
-            empty = 0
-            while empty < 3:
+            while True:
                 try:
-                    rows = connection.execute(
-                        "SELECT unnest(ids) AS id, claim_token FROM pricing.claim_calls(%s, %s, %s)",
-                        [provider, f"w{number}.{session}", max_calls],
+                    calls = connection.execute(
+                        _CLAIM, [provider, f"w{number}.{session}", max_calls]
                     ).fetchall()
-                    if not rows:
-                        empty += 1
+                    if not calls and connection.execute(_IS_ANYTHING_LEFT).fetchone() == (True,):
                         time.sleep(0.01)
-                        continue
-                    ids = [row[0] for row in rows]
-                    claimed.extend(ids)
-                    done = connection.execute(
-                        "SELECT pricing.complete_tasks(%s, %s)", [ids, rows[0][1]]
-                    ).fetchone()
-                    assert done is not None
-                    refused.extend(set(ids) - set(done[0]))
+                    elif not calls:
+                        return
+                    for call, ids, token in calls:
+                        claimed.extend(ids)
+                        refused.extend(set(ids) - _finish(connection, call, ids, token))
                 except psycopg.errors.LockNotAvailable:
                     pass  # a claim waits for others for a moment; then a worker looks again
                 except psycopg.Error as error:
@@ -159,17 +163,11 @@ def claim_for(say: Say, url: str, number: int, provider: str, max_calls: int, lo
     are_enough = "SELECT count(*) >= %s FROM pricing.collector_call_log"
     with psycopg.connect(url, autocommit=True) as connection:
         while connection.execute(are_enough, [logged]).fetchone() == (False,):
-            rows: list[tuple[int, UUID]] = []
+            calls: list[tuple[int, list[int], UUID]] = []
             with suppress(psycopg.errors.LockNotAvailable):
-                rows = connection.execute(
-                    "SELECT unnest(ids) AS id, claim_token FROM pricing.claim_calls(%s, %s, %s)",
-                    [provider, f"w{number}", max_calls],
-                ).fetchall()
-            if rows:
-                connection.execute(
-                    "SELECT pricing.complete_tasks(%s, %s)", [[row[0] for row in rows], rows[0][1]]
-                )
-                count += len(rows)
+                calls = connection.execute(_CLAIM, [provider, f"w{number}", max_calls]).fetchall()
+            for call in calls:
+                count += len(_finish(connection, *call))
     return {"claimed": count}
 
 

@@ -236,7 +236,8 @@ def change(
         bool | None, typer.Option("--active/--inactive", help="Whether it is called at all.")
     ] = None,
     max_in_flight: Annotated[
-        int | None, typer.Option(metavar="CALLS", help="Calls of one process that may be under way at once.")
+        int | None,
+        typer.Option(metavar="CALLS", help="Calls of all workers together that may be under way at once."),
     ] = None,
     delay_ms: Annotated[
         int | None, typer.Option(metavar="MS", help="Least time between two calls of all workers together.")

@@ -1,6 +1,10 @@
 -- name: begin
--- Start a drain; NULL when another is at work.
-SELECT pricing.begin_drain(:worker, :run_id, :seconds, CAST(:requested_at AS timestamptz));
+-- Start a drain; NULL when as many as have work are at work.
+SELECT pricing.begin_drain(:worker, :run_id, :seconds, CAST(:requested_at AS timestamptz), :most);
+
+-- name: needed
+-- How many drains have work, of the most that are allowed, and how many are at work and not about to end.
+SELECT pricing.wanted_drains(:most) AS wanted, pricing.lasting_drains() AS lasting;
 
 -- name: begun
 -- Which of these runs have begun a drain, alive or not?

@@ -30,20 +30,72 @@ END $$;
 COMMENT ON FUNCTION pricing.await_turn(text) IS 'What take_turn does, for a person who can wait a second for it.';
 
 
-CREATE OR REPLACE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer, requested timestamptz DEFAULT NULL) RETURNS uuid
+CREATE OR REPLACE FUNCTION pricing.wanted_drains(most integer) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    -- A drain makes ten calls at once.
+    calls_of_drain constant integer := 10;
+    -- A run starts in three to nine seconds. What is done by then needs no further drain.
+    horizon constant float8 := 15;
+    at_once float8;
+BEGIN
+    IF most <= 1 THEN
+        RETURN 1;
+    END IF;
+    -- So many calls in so many seconds are, at any time, their number times the seconds that each takes, through these seconds.
+    SELECT sum(least(p.max_in_flight, least(waiting.tasks / took.tasks, pricing.units_available(p.provider, pricing.clock()) / took.units) * took.seconds / horizon))
+    INTO at_once
+    FROM pricing.data_collectors p
+    CROSS JOIN LATERAL (
+        -- What a call of a drain does, of the last ones. Of a provider that has none yet, the first drain makes some.
+        SELECT avg(greatest(extract(epoch FROM c.finished_at - c.started_at), 0))::float8 AS seconds,
+               greatest(avg(c.units)::float8, 0.001) AS units, greatest(avg(cardinality(c.symbols))::float8, 1) AS tasks
+        FROM (SELECT x.* FROM pricing.collector_call_log x
+              WHERE x.provider = p.provider AND x.moved_to IS NULL AND x.outcome = 'ok'
+              ORDER BY x.started_at DESC LIMIT 100) c) took
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS tasks
+        FROM (SELECT FROM pricing.api_call_queue_live q
+              WHERE q.provider = p.provider AND q.run_after IS NULL AND q.status = 'pending'
+              -- More would change nothing.
+              LIMIT ceil(p.max_in_flight * horizon / greatest(took.seconds, 0.01) * took.tasks)::bigint) w) waiting
+    WHERE p.is_active AND took.seconds IS NOT NULL;
+    RETURN least(most, greatest(1, ceil(at_once / calls_of_drain)))::integer;
+END $$;
+COMMENT ON FUNCTION pricing.wanted_drains(integer) IS
+    'How many drains have work: from 1 to the most that are allowed. Ten calls at once are a drain''s work. Each provider counts with the calls that it would have under way through the next 15 s: by what waits for it, by the units that its limits leave now, by what its last calls took, and by max_in_flight.';
+
+
+CREATE OR REPLACE FUNCTION pricing.lasting_drains() RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    -- A drain about to end does not count: its successor starts beside it, and no second is lost. A launch takes three to nine seconds.
+    RETURN (SELECT count(*) FROM pricing.drains d
+            WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.ends_at > now_ + interval '15 seconds');
+END $$;
+COMMENT ON FUNCTION pricing.lasting_drains() IS 'How many drains are at work and not about to end.';
+
+
+CREATE OR REPLACE FUNCTION pricing.begin_drain(
+    worker_name text, run text, seconds integer, requested timestamptz DEFAULT NULL, most integer DEFAULT 1) RETURNS uuid
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz;
     begun uuid;
 BEGIN
     PERFORM pricing.require_primary();
-    IF NOT pricing.take_turn('begin_drain') THEN
-        RETURN NULL; -- another one begins in this moment
-    END IF;
+    -- Several that were requested together begin together.
+    FOR try IN 1..50 LOOP
+        EXIT WHEN pricing.take_turn('begin_drain');
+        IF try = 50 OR most = 1 THEN
+            RETURN NULL;
+        END IF;
+        PERFORM pg_sleep(0.02);
+    END LOOP;
     now_ := pricing.clock();
-    -- A drain about to end does not count: its successor starts beside it, and no second is lost.
-    IF EXISTS (SELECT FROM pricing.drains d
-               WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.ends_at > now_ + interval '16 seconds') THEN
+    IF pricing.lasting_drains() >= pricing.wanted_drains(most) THEN
         RETURN NULL;
     END IF;
     INSERT INTO pricing.drains (run_id, worker, started_at, ends_at, lease_until, requested_at)
@@ -51,7 +103,8 @@ BEGIN
     RETURNING drain_id INTO begun;
     RETURN begun;
 END $$;
-COMMENT ON FUNCTION pricing.begin_drain(text, text, integer, timestamptz) IS 'Starts a drain, whose run was requested at a time, or returns NULL when another one is at work.';
+COMMENT ON FUNCTION pricing.begin_drain(text, text, integer, timestamptz, integer) IS
+    'Starts a drain, whose run was requested at a time, or returns NULL when as many are at work as have work, of the most that are allowed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.extend_drain(extended uuid) RETURNS void
