@@ -40,6 +40,8 @@ RELEASED = {
     "0072_commodities.sql": "a3896ddde9dc2378",
     "0073_provider_declarations.sql": "c1166be2279fcdd2",
     "0074_uex.sql": "58da79a93cae9f4d",
+    "0075_exports.sql": "2071b114ff4b1537",
+    "0076_several_drains.sql": "2a2102277fd3cf7a",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 
