@@ -46,8 +46,8 @@ def export_assets(
                 deps=[history_key(name)],
                 group_name="history_files",
                 kinds={"parquet"},
-                description=f"The history of {name} outside the database: a Parquet file for each month, with "
-                "revisions and the provider and call of each value. A schedule writes what has changed every day.",
+                description="Its history outside the database: a Parquet file for each month, with revisions and the "
+                "provider and call of each value. A schedule writes what has changed every day.",
                 metadata=code_links("prices/exporting.py", "db/functions/prices/exports.sql"),
                 partitions_def=partitions,
                 skippable=True,

@@ -414,7 +414,7 @@ def world(owner_url: str) -> Iterator[Connection[Any]]:
         yield connection
 
 
-def test_b10_a_claim_returns_a_call_if_one_task_alone_could_be_called(world: Connection[Any]) -> None:
+def test_b10_b17_a_claim_returns_a_call_if_one_task_alone_could_be_called(world: Connection[Any]) -> None:
     class Machine(ClaimMachine):
         connection = world
 

@@ -40,7 +40,7 @@ def test_how_a_provider_is_called_is_changed(cli: CommandLine, core: Core) -> No
     again = cli("provider", "change", TWELVEDATA, "--max-in-flight", "3").stdout
     assert again == "it was so already; nothing has changed.\n"
     shown = cli("provider", "show", TWELVEDATA).stdout
-    assert "3 calls of a process" in shown
+    assert "3 calls of all workers together" in shown
     assert "500 ms between calls" in shown
 
 

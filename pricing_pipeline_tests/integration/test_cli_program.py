@@ -75,6 +75,7 @@ def test_every_promised_command_is_there() -> None:
         "backfill": "start list show cancel",
         "instrument": "list show find add change spell pause resume remove",
         "type": "list show add change set-ttl refresh retire revive",
+        "export": "list run move",
         "task": "list show retry cancel",
         "quarantine": "list show release reject",
         "action": "list show add remove",

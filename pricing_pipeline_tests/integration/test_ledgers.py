@@ -69,6 +69,8 @@ OTHER_DEFINERS = {
     "why_old",
     "note_token_uses",
     "make_storage",  # a trigger of the registry
+    "note_export",
+    "move_month",  # which deletes only what the owner's policy lets leave
     "fill_own_table",  # which workers have no rights to; it copies what they have stored
 }
 # They have no rights of their own, and write counts through WRITERS.
@@ -296,6 +298,11 @@ HOSTILE = {
         "NULL",
     ],
     "pricing.picked_task[]": ["ARRAY[json_populate_record(NULL::pricing.picked_task, '{}')]", "'{}'", "NULL"],
+    "pricing.price_revisions[]": [
+        "ARRAY[json_populate_record(NULL::pricing.price_revisions, '{}')]",
+        "'{}'",
+        "NULL",
+    ],
     "pricing.due_pair[]": ["ARRAY[json_populate_record(NULL::pricing.due_pair, '{}')]", "'{}'", "NULL"],
     "timestamp with time zone": [
         "'-infinity'",

@@ -345,6 +345,13 @@ def test_b22_figures_that_cannot_be_read_stay_as_they_were_for_five_minutes(
     asyncio.run(look())
 
 
+def await_readers() -> None:
+    """They read with the engine of this test."""
+    for thread in threading.enumerate():
+        if thread.name == "kept":
+            thread.join(PATIENCE)
+
+
 def test_b22_a_slow_database_blanks_no_graph(api: RunningApi, core: Core) -> None:
     caller, go_on = api.caller(Scope.READ), threading.Event()
     slow = threading.Event()
@@ -361,14 +368,13 @@ def test_b22_a_slow_database_blanks_no_graph(api: RunningApi, core: Core) -> Non
     go_on.set()
     while api.client.get("/metrics", headers=header).status_code == 503:
         time.sleep(0.05)
+    await_readers()
     go_on.clear()
     first, second = scrape(api, caller), scrape(api, caller)
     assert value(first, "pricing_drains") == value(second, "pricing_drains") == 0
     ages = [value(samples, "pricing_metrics_age_seconds", source="runs") for samples in (first, second)]
     go_on.set()
-    for thread in threading.enumerate():
-        if thread.name == "kept":
-            thread.join(PATIENCE)  # it reads with the engine of this test
+    await_readers()
     assert 0 < (ages[0] or 0) < (ages[1] or 0)
 
 

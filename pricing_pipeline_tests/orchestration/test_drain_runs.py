@@ -184,7 +184,7 @@ def test_g3_b17_a_second_drain_ends_at_once_and_leaves_the_queue_alone(
     run = stage.drain(QUOTE, partition=month, tags={"pricing/drain": "true"})
     assert run.success
     log = [entry.user_message for entry in stage.instance.all_logs(run.run_id)]
-    assert "another drain is at work; it takes this run's tasks, too" in log
+    assert "no further drain is needed; those at work take this run's tasks, too" in log
     assert sandbox.calls() == []
     assert core.statuses() == {"AAPL": "pending"}
     assert core.one("SELECT count(*) FROM pricing.drains") == 1
