@@ -47,7 +47,6 @@ _PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TZDIR"  # programs, names, words and times
     r"|PYTHON\w+|LD_\w+|DYLD_\w+|MALLOC_\w+|(OMP|OPENBLAS)_NUM_THREADS"  # how Python and its libraries run
     r"|DAGSTER_GRPC_\w+|DAGSTER_\w+_SECONDS|FORWARDED_ALLOW_IPS"  # Dagster's limits; the UI behind a proxy
-    r"|AWS_\w+"  # the place of PRICING_EXPORT_URL
     r"|OPERATION_\w+"  # what handlers of the user's own need
 )
 
@@ -60,7 +59,9 @@ def environment_of_children(environment: Mapping[str, str], settings: Settings) 
     passed = {
         name: value
         for name, value in environment.items()
-        if name in _SETTINGS or _PASSED_ON.fullmatch(name) is not None
+        if name in _SETTINGS
+        or _PASSED_ON.fullmatch(name) is not None
+        or (settings.export_url is not None and name.startswith("AWS_"))  # the key of that place
     }
     if settings.sandbox:
         passed = {name: value for name, value in passed.items() if name not in API_KEYS}

@@ -18,6 +18,8 @@ from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 PAGE = Path(__file__).parents[2] / "docs/security.md"
 REAL = {
     "OWNER_URL": "postgresql://owner:canary-owner@127.0.0.1:9/none",
+    "LISTEN_URL": "postgresql://worker:canary-listen@127.0.0.1:9/none",
+    "REPLICA_URL": "postgresql://worker:canary-replica@127.0.0.1:9/none",
     "UI_TOKEN": "canary-token-of-the-ui",
     "TWELVEDATA_API_KEY": "canary-twelvedata",
     "TWELVEDATA_API_KEYS": "second=canary-second",

@@ -62,6 +62,8 @@ def test_a_command_of_the_tour_prints_its_sample(tour: Stack, command: str, samp
     printed = [measure(line) for line in said.stdout.splitlines()]
     for line in compared(command, sample):
         wanted = re.escape(measure(line)).replace(re.escape("..."), ".*")
+        # With shorter names, more columns of routes fit.
+        wanted = wanted.replace("margin", "(?:buy )?(?:sell )?margin")
         assert any(re.fullmatch(wanted, found) for found in printed), f"{line}\n{said.stdout}"
 
 

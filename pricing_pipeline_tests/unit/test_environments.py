@@ -43,7 +43,10 @@ def test_what_the_page_lists_is_passed_on_and_nothing_else() -> None:
         "MY_PATH",
         "PRICING_TEST_X",
     )
-    assert environment_of_children(caller | dict.fromkeys(others, "lost"), Settings(sandbox=False)) == caller
+    exporting = Settings(sandbox=False, export_url="s3://bucket/prices")
+    assert environment_of_children(caller | dict.fromkeys(others, "lost"), exporting) == caller
+    nowhere = {name: value for name, value in caller.items() if not name.startswith("AWS_")}
+    assert environment_of_children(caller, Settings(sandbox=False)) == nowhere != caller
 
 
 @pytest.mark.parametrize("process", SECRETS_OF)
