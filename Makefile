@@ -173,6 +173,6 @@ $(VENV)/.project: $(VENV)/.runtime pyproject.toml
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements-test.lock
-	@echo "Installing the pinned test tools (about 110 MB) ..."
+	@echo "Installing the pinned test tools (about 170 MB) ..."
 	@$(call LOCKED_INSTALL,requirements-test.lock)
 	@touch $@
