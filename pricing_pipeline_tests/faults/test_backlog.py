@@ -13,17 +13,13 @@ from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.tools.audit import audit
 
-SETTLE = (
-    "SELECT count(pricing.settle_call(call_id, 'ok', 200, 100)) FROM pricing.collector_call_log"
-    " WHERE finished_at IS NULL"
-)
-
 
 def turns(core: Core, count: int) -> None:
     """So many claims, whose tasks are completed and followed by as many new ones."""
     for _ in range(count):
         for call in core.claim(max_calls=1):
             core.complete(call)
+            core.call("SELECT pricing.settle_call(:id, 'ok', 200, 100)", id=call.id)
             core.enqueue(QUOTE, *call.symbols)
 
 
@@ -59,7 +55,6 @@ def test_b9_a_snapshot_held_open_does_not_slow_claims_down(core: Core) -> None:
         reader.rollback()
     assert core.one("SELECT count(*) FROM pricing.api_call_queue_completed") == 95 * 50
     assert held - fresh < 2 * 75 * 50, "what was finished since is passed by at less than two pages each"
-    core.rows(SETTLE)
     audit(core)
 
 
