@@ -53,6 +53,23 @@ def test_a6_a_limit_that_was_used_up_is_free_a_minute_after_the_clock_was_set_ba
     assert answered(core) == 0
 
 
+@BACK
+def test_a6_a_clock_that_was_ahead_for_a_few_calls_keeps_nobody_waiting(
+    core: Core, clock: Clock, back: int
+) -> None:
+    """No duty has run meanwhile: only the calls have seen that time."""
+    limit(core, 4)
+    core.enqueue(QUOTE, *SYMBOLS)
+    tick(core)
+    clock.advance(back)
+    assert answered(core) == 4
+    clock.advance(-back)
+    tick(core)
+    clock.advance(62)
+    tick(core)
+    assert answered(core) == 4
+
+
 def test_a6_calls_of_the_time_that_comes_once_more_do_not_count_once_more(core: Core, clock: Clock) -> None:
     """A quarter of an hour of full minutes, set back by as much: in the log each minute is full already."""
     limit(core, 1)

@@ -187,7 +187,10 @@ def world(owner_url: str) -> Iterator[Connection[Any]]:
             "CREATE TABLE pricing.frozen_clock AS SELECT clock_timestamp() AS at",
             "CREATE OR REPLACE FUNCTION pricing.clock() RETURNS timestamptz LANGUAGE sql VOLATILE"
             " SET search_path = '' AS 'SELECT at FROM pricing.frozen_clock'",
-            "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('alpha', 'https://x.example')",
+            # Calls stay open in this test, as many as limits let begin.
+            "ALTER TABLE pricing.data_collectors DROP CONSTRAINT in_flight_is_sane",
+            "INSERT INTO pricing.data_collectors (provider, base_url, max_in_flight)"
+            " VALUES ('alpha', 'https://x.example', 100000)",
             "INSERT INTO pricing.provider_limits (provider, name, units, window_seconds)"
             " VALUES ('alpha', 'minute', 20, 60), ('alpha', 'hour', 60, 3600)",
             "INSERT INTO pricing.provider_capabilities"

@@ -5,7 +5,9 @@ CREATE OR REPLACE FUNCTION pricing.follow_clock(now_ timestamptz) RETURNS boolea
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     -- Some duty runs every ten seconds, so this is the time as it was a moment ago.
-    known timestamptz := (SELECT max(greatest(d.last_success_at, d.last_failure_at)) FROM pricing.duties d WHERE d.duty <> 'follow_clock');
+    ran timestamptz := (SELECT max(greatest(d.last_success_at, d.last_failure_at)) FROM pricing.duties d WHERE d.duty <> 'follow_clock');
+    -- Calls may have been made since, on a clock that was ahead for less than that.
+    known timestamptz := greatest(ran, (SELECT max(s.last_call_at) FROM pricing.provider_state s));
     -- While a step is noted and not followed yet: last_failure_at is when it was noticed, not_before the time as it would be.
     noted pricing.duties;
     step interval;
@@ -21,8 +23,8 @@ BEGIN
         -- Seconds, not days: a day may have 23 hours in the session's time zone.
         step := coalesce(step, '0') + make_interval(secs => extract(epoch FROM known - now_)::float8);
         PERFORM pricing.note_step(now_, known, step);
-    ELSIF known < now_ - interval '4 minutes' THEN
-        PERFORM pricing.note_gap(now_, known);
+    ELSIF ran < now_ - interval '4 minutes' THEN
+        PERFORM pricing.note_gap(now_, ran);
     ELSIF step IS NULL AND known <= now_ + interval '10 seconds' AND noted.not_before IS NOT NULL THEN
         PERFORM pricing.note_duty('follow_clock', NULL, NULL, NULL);
     END IF;
@@ -48,7 +50,8 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     UPDATE pricing.duties d SET last_success_at = d.last_success_at - s.by, last_failure_at = d.last_failure_at - s.by, not_before = d.not_before - s.by
     FROM (SELECT x.duty, known - now_ AS by FROM pricing.duties x WHERE x.duty <> 'follow_clock' ORDER BY 1 FOR UPDATE SKIP LOCKED) s
-    WHERE d.duty = s.duty;
+    -- Where none has run on the clock that was ahead, their times are right.
+    WHERE d.duty = s.duty AND EXISTS (SELECT FROM pricing.duties x WHERE x.duty <> 'follow_clock' AND greatest(x.last_success_at, x.last_failure_at) > now_);
     PERFORM pricing.note_duty('follow_clock', now_, 'the clock was set back, and times are not moved yet', now_ + step);
     PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
         'the database''s clock was set back by about %s, from %s: pauses, leases and schedules are moved with it, and prices keep their age',
