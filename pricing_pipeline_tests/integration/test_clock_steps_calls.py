@@ -9,7 +9,7 @@ import pytest
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.clock_steps import BACK, DAY, HOUR, SYMBOLS, step, tick
+from pricing_pipeline_tests.support.clock_steps import BACK, DAY, HOUR, SYMBOLS, step, tick, warned
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -67,6 +67,22 @@ def test_a6_a_clock_that_was_ahead_for_a_few_calls_keeps_nobody_waiting(
     tick(core)
     clock.advance(62)
     tick(core)
+    assert answered(core) == 4
+
+
+@pytest.mark.parametrize("back", [12.345679, 30, 59.9, 61])
+def test_b17_a_step_that_calls_have_seen_is_followed_once(core: Core, clock: Clock, back: float) -> None:
+    """The time of a call is not moved if it comes within a minute, and must not tell of the step again."""
+    limit(core, 4)
+    core.enqueue(QUOTE, *SYMBOLS)
+    tick(core)
+    clock.advance(7)
+    assert answered(core) == 4
+    clock.advance(-back)
+    for _ in range(8):
+        tick(core)
+        clock.advance(10)
+    assert len(warned(core)) == 1
     assert answered(core) == 4
 
 
