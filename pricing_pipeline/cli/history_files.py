@@ -68,12 +68,7 @@ def run(only_type: str | None, month: date | None, *, as_json: bool) -> None:
             if only_type is not None:
                 reads.any_data_type(connection, only_type)
             names = [only_type] if only_type else exporting.types(connection)
-            due = {
-                name: [month]
-                if month is not None
-                else [one.month for one in exporting.months(connection, name) if one.is_due]
-                for name in names
-            }
+            due = {name: exporting.due(connection, name) if month is None else [month] for name in names}
         for name, months in due.items():
             for wanted in months:
                 exported = exporting.export(engine, store, name, wanted)

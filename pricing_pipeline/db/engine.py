@@ -73,9 +73,8 @@ def _set_timeouts(connection: Any, _record: object) -> None:
     try:
         connection.execute(named("session.set_timeouts"))
         connection.commit()
-    except (
-        BaseException
-    ):  # such as of a server that dies in this moment: the pool would forget the session, not end it
+    except BaseException:
+        # If the server dies in this moment, the pool would forget the session and not end it.
         connection.close()
         raise
 
@@ -255,8 +254,7 @@ def parsed_url(url: str | URL) -> URL:
 
 
 _SEVERAL_HOSTS = re.compile(
-    r"(?P<before>[a-z0-9+]+:"
-    r"//(?:[^@/?#]*@)?)(?P<hosts>[^@/?#,]+(?:,[^@/?#,]+)+)"
+    r"(?P<before>[a-z0-9+]+://(?P<user_and_password>[^@/?#]*@)?)(?P<hosts>[^@/?#,]+(?:,[^@/?#,]+)+)"
 )
 
 

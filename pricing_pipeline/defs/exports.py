@@ -121,7 +121,7 @@ class _Run:
         months = chosen
         if not chosen:
             with self._engine.connect() as connection:
-                months = [m.month for m in exporting.months(connection, data_type) if m.is_due]
+                months = exporting.due(connection, data_type)
         for month in months:
             try:
                 self._report(data_type, month, exporting.export(self._engine, self._store, data_type, month))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -76,6 +77,11 @@ def months(connection: Connection, data_type: str, wanted: Sequence[date] = ()) 
         query("exports.months"), {"data_type": data_type, "first_month": first, "last_month": last}
     )
     return [Month(data_type, **row._mapping) for row in rows]
+
+
+def due(connection: Connection, data_type: str) -> list[date]:
+    """The months of a type whose file is missing or old. It reads all rows of the type's history."""
+    return [found.month for found in months(connection, data_type) if found.is_due]
 
 
 def export(engine: Engine, store: Store, data_type: str, month: date) -> Exported | None:
@@ -148,22 +154,12 @@ def _differs(data_type: str, month: date) -> PricingError:
     )
 
 
-def _snapshot(engine: Engine) -> Any:
+@contextmanager
+def _snapshot(engine: Engine) -> Iterator[Connection]:
     """A transaction that sees one moment throughout."""
-    return _Snapshot(engine)
-
-
-class _Snapshot:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine.execution_options(isolation_level="REPEATABLE READ")
-
-    def __enter__(self) -> Connection:
-        self._connection = self._engine.connect()
-        self._connection.execute(query("exports.use_utc"))
-        return self._connection
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
+    with engine.execution_options(isolation_level="REPEATABLE READ").connect() as connection:
+        connection.execute(query("exports.use_utc"))
+        yield connection
 
 
 def _stored(connection: Connection, data_type: str, month: date) -> Any:
