@@ -20,6 +20,7 @@ import yaml
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.demand import viewers
+from pricing_pipeline.processes.os_processes import last_lines
 from pricing_pipeline.processes.ports import LOOPBACK, require_free_port
 from pricing_pipeline_tests.fixtures.core import QUOTE
 from pricing_pipeline_tests.fixtures.database import TestServer
@@ -103,8 +104,9 @@ def test_g7_b1_dagster_dev_that_starts_before_the_database_serves_viewers(
         "PRICING_MAX_DRAIN_SECONDS": "5",
     }
     engine = make_engine(server.url(name), pool_size=1)
-    with developing(folder, environment, port):
-        wait_until(lambda: assets(port) is not None)
+    with developing(folder, environment, port) as process:
+        wait_until(lambda: assets(port) is not None or process.poll() is not None)
+        assert process.poll() is None
         server.create(name, template)
         try:
             with engine.begin() as connection:
@@ -117,18 +119,28 @@ def test_g7_b1_dagster_dev_that_starts_before_the_database_serves_viewers(
 
 
 @contextmanager
-def developing(folder: Path, environment: dict[str, str], port: int) -> Iterator[None]:
-    """`dagster dev`, which is told to end as by Ctrl-C, and ended with all that it has started if it does not."""
-    with subprocess.Popen(
-        [DAGSTER, "dev", "-p", str(port)],
-        cwd=folder,
-        env=environment,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
+def developing(folder: Path, environment: dict[str, str], port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """`dagster dev`, which is told to end as by Ctrl-C, and ended with all that it has started if it does not.
+
+    What it wrote last is shown where the test fails.
+    """
+    log = folder / "dagster-dev.log"
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            [DAGSTER, "dev", "-p", str(port)],
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
         try:
-            yield
+            yield process
+        except AssertionError:
+            print(last_lines(log, count=40))
+            raise
         finally:
             with suppress(subprocess.TimeoutExpired):
                 process.send_signal(signal.SIGINT)

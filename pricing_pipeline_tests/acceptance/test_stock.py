@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -28,7 +27,7 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.processes.ports import LOOPBACK, require_free_port
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
 from pricing_pipeline_tests.fixtures.database import TestServer
-from pricing_pipeline_tests.fixtures.stack import PATIENCE
+from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.plain_processes import PlainProcesses
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
@@ -146,21 +145,21 @@ def test_g7_stock_processes_of_dagster_do_all_of_the_work(stock: Stock) -> None:
     with engine.begin() as connection:
         viewers.heartbeat(connection, "ann", [(QUOTE, "AAPL")])
     engine.dispose()
-    patiently(lambda: f"price_history/{QUOTE}" in stock.assets())
-    patiently(lambda: rows(stock.prices, "SELECT FROM pricing.latest_prices"))
+    wait_until(lambda: f"price_history/{QUOTE}" in stock.assets())
+    wait_until(lambda: rows(stock.prices, "SELECT FROM pricing.latest_prices"))
 
     with psycopg.connect(stock.owner) as connection:
         connection.execute(
             "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
             " VALUES ('new_quote', 'quote', 5)"
         )
-    patiently(lambda: "price_history/new_quote" in stock.assets())
-    patiently(lambda: freshness(stock, QUOTE) == "HEALTHY")
+    wait_until(lambda: "price_history/new_quote" in stock.assets())
+    wait_until(lambda: freshness(stock, QUOTE) == "HEALTHY")
 
     launched = stock.ask(RUN_CHECKS)["launchRun"]
     assert launched["__typename"] == "LaunchRunSuccess", launched
     checks = "SELECT FROM asset_check_executions WHERE execution_status = 'SUCCEEDED'"
-    patiently(lambda: rows(stock.dagster, checks))
+    wait_until(lambda: rows(stock.dagster, checks))
 
     window = Window(date(2012, 3, 1), date(2012, 3, 31))
     with Webserver(stock.url) as webserver:
@@ -168,8 +167,8 @@ def test_g7_stock_processes_of_dagster_do_all_of_the_work(stock: Stock) -> None:
         assert isinstance(where, Location)
         run = webserver.launch(where, DAILY, window, ["AAPL"])
         stored = "SELECT FROM pricing.price_history WHERE data_type = 'equity_daily'"
-        patiently(lambda: len(rows(stock.prices, stored)) == 22)
-        patiently(lambda: webserver.status(run) == "SUCCESS")
+        wait_until(lambda: len(rows(stock.prices, stored)) == 22)
+        wait_until(lambda: webserver.status(run) == "SUCCESS")
 
     every_tick = {
         (sensor["name"], tick["status"])
@@ -192,11 +191,3 @@ def freshness(stock: Stock, data_type: str) -> str | None:
     answer = stock.ask(FRESHNESS, key={"path": ["latest_price", data_type]})
     info = answer["assetNodeOrError"]["freshnessStatusInfo"]
     return info["freshnessStatus"] if info else None
-
-
-def patiently(condition: Callable[[], Any]) -> None:
-    """Wait until it holds. By themselves, Dagster's processes take seconds to start a run, and import it anew."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"it did not happen in {PATIENCE:.0f} s"
-        time.sleep(0.1)

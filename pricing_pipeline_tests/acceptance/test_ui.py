@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from pricing_pipeline_tests.fixtures.stack import GROUP, PATIENCE, Stack
+from pricing_pipeline_tests.fixtures.stack import GROUP, Stack
 from pricing_pipeline_tests.support.chromium import CHROMIUM, FLAGS, needs_chromium
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 SYMBOLS = ("AAPL", "META", "GOOG", "IBM", "MSFT")
 

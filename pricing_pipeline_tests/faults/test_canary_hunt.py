@@ -28,7 +28,8 @@ from sqlalchemy import make_url
 from pricing_pipeline.db import backup
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
-from pricing_pipeline_tests.fixtures.stack import GROUP, PATIENCE, Stack, new_stack
+from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 pytestmark = GROUP
 

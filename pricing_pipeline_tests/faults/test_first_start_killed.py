@@ -11,7 +11,8 @@ import psycopg
 
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline_tests.fixtures.stack import PATIENCE, Stack, new_stack
+from pricing_pipeline_tests.fixtures.stack import Stack, new_stack
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 Seen = Callable[[Path], bool]
 

@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE = 60.0
-"""Seconds."""
+PATIENCE = 240.0
+"""Seconds to wait for what a quiet machine does in a tenth of that."""
 
 
 def wait_until(condition: Callable[[], Any]) -> None:
-    """Wait until `condition` holds; fails when it does not."""
+    """Wait until `condition` holds, looking ever less often, down to ten times a second; fails when it does not."""
     deadline = time.monotonic() + PATIENCE
+    pause = 0.01
     while not condition():
         assert time.monotonic() < deadline, f"it did not happen in {PATIENCE:.0f} s"
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.1)
