@@ -808,7 +808,7 @@ CREATE INDEX drains_alive ON pricing.drains USING btree (lease_until) WHERE (fin
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.drains TO pricing_worker;
 GRANT SELECT ON TABLE pricing.drains TO pricing_reader;
 
--- When each periodic duty last succeeded and last failed. The latest of these times tells whether the database's clock was set back since.
+-- When each periodic duty last succeeded and last failed. The row of follow_clock tells when the database's clock was last looked at: a time in the future means that the clock was set back since.
 CREATE TABLE pricing.duties (
     duty text NOT NULL  -- The function's name.
     last_success_at timestamp with time zone  -- NULL = never yet.
@@ -2770,7 +2770,7 @@ GRANT EXECUTE ON FUNCTION pricing.fitting_refetches() TO pricing_worker;
 CREATE FUNCTION pricing.fitting_tasks(tasks pricing.picked_task[], units_per_call integer, units_per_symbol integer, allowed pricing.call_allowance) RETURNS pricing.picked_task[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fitting_tasks(pricing.picked_task[],integer,integer,pricing.call_allowance) TO pricing_reader, pricing_worker;
 
--- Looks whether the database's clock was set since duties last ran. Set back: notes the step, and moves all times that work waits for with it, now or as soon as their rows are free. Set forward: keeps what cannot be undone from being done at once. Returns true if the transaction should end now, because it holds many rows.
+-- Looks whether the database's clock was set since this last looked. Set back: notes the step, and moves all times that work waits for with it, now or as soon as their rows are free. Set forward: keeps what cannot be undone from being done at once. Returns true if the transaction should end now, because it holds many rows.
 CREATE FUNCTION pricing.follow_clock(now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.follow_clock(timestamp with time zone) TO pricing_worker;
 

@@ -29,6 +29,22 @@ def test_b15_a_clock_that_is_set_back_is_noticed_once_and_said(core: Core, clock
     assert len(warned(core)) == 1
 
 
+def test_b17_a_second_step_soon_after_the_first_is_followed_too(core: Core, clock: Clock) -> None:
+    """Once the time as it would be without the first step hid the second until that time came."""
+    core.enqueue(QUOTE, "AAPL")
+    core.claim_one()
+    lease = (
+        "SELECT extract(epoch FROM lease_until - pricing.clock())::float8 FROM pricing.api_call_queue_live"
+    )
+    before = core.one(lease)
+    for seconds in (-25, -70):
+        clock.advance(seconds)
+        tick(core)
+        tick(core)
+    assert core.one(lease) <= before + 60
+    assert len(warned(core)) == 2
+
+
 @pytest.mark.parametrize("seconds", [-9, -1, 0, 1, HOUR, 23 * HOUR])
 def test_b15_a_clock_that_is_well_costs_nothing(core: Core, clock: Clock, seconds: int) -> None:
     core.hold("ann", (QUOTE, "AAPL"))
@@ -59,6 +75,20 @@ def test_b15_rows_that_somebody_holds_are_moved_as_soon_as_they_are_free(
     assert core.one(
         "SELECT lease_until <= pricing.clock() + interval '1 minute' FROM pricing.api_call_queue_live"
     )
+
+
+def test_b17_steps_that_cannot_be_followed_yet_add_up(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.claim_one()
+    tick(core)
+    lease = core.task("AAPL").lease_until
+    with core.owner.begin() as connection:
+        connection.execute(text("SELECT FROM pricing.provider_state FOR UPDATE"))
+        for _ in range(2):
+            clock.advance(-HOUR)
+            core.one("SELECT pricing.run_duties()")
+    tick(core)
+    assert abs(lease - core.task("AAPL").lease_until - timedelta(seconds=2 * HOUR)) < timedelta(seconds=60)
 
 
 def test_every_time_that_is_stored_is_decided_on() -> None:

@@ -42,6 +42,7 @@ RELEASED = {
     "0074_uex.sql": "58da79a93cae9f4d",
     "0075_exports.sql": "2071b114ff4b1537",
     "0076_several_drains.sql": "2a2102277fd3cf7a",
+    "0077_clock_row.sql": "af8eda27e58c9f53",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

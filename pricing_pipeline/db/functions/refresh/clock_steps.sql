@@ -4,37 +4,40 @@
 CREATE OR REPLACE FUNCTION pricing.follow_clock(now_ timestamptz) RETURNS boolean
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    -- Some duty runs every ten seconds, so this is the time as it was a moment ago.
-    ran timestamptz := (SELECT max(greatest(d.last_success_at, d.last_failure_at)) FROM pricing.duties d WHERE d.duty <> 'follow_clock');
-    -- Calls may have been made since, on a clock that was ahead for less than that.
-    known timestamptz := greatest(ran, (SELECT max(s.last_call_at) FROM pricing.provider_state s));
-    -- While a step is noted and not followed yet: last_failure_at is when it was noticed, not_before the time as it would be.
+    -- Its row of duties. last_success_at is when this last looked, at most five seconds ago. While a step is noted and not
+    -- followed yet, last_failure_at is when it was noticed, and not_before the time as it would be.
     noted pricing.duties;
+    known timestamptz;
     step interval;
 BEGIN
-    SELECT * INTO noted FROM pricing.duties d WHERE d.duty = 'follow_clock';
-    IF noted.last_failure_at IS NOT NULL AND noted.not_before <= now_ THEN
-        -- The clock is where it was again, before the step could be followed.
-        PERFORM pricing.note_duty('follow_clock', NULL, NULL, NULL);
-        noted := NULL;
+    INSERT INTO pricing.duties (duty, last_success_at) SELECT 'follow_clock', now_
+    WHERE NOT EXISTS (SELECT FROM pricing.duties d WHERE d.duty = 'follow_clock');
+    SELECT * INTO noted FROM pricing.duties d WHERE d.duty = 'follow_clock' FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN false;
     END IF;
-    step := noted.not_before - noted.last_failure_at;
-    IF known > greatest(now_ + interval '10 seconds', noted.not_before) THEN
+    -- Once the clock is where it was again, there is nothing to follow.
+    step := CASE WHEN noted.not_before > now_ THEN noted.not_before - noted.last_failure_at END;
+    -- Calls may have been made since it last looked, on a clock that was ahead for that long. Before a step is followed,
+    -- their times are those that it was noticed by.
+    known := greatest(noted.last_success_at, CASE WHEN step IS NULL THEN (SELECT max(s.last_call_at) FROM pricing.provider_state s) END);
+    IF known > now_ + interval '10 seconds' THEN
         -- Seconds, not days: a day may have 23 hours in the session's time zone.
         step := coalesce(step, '0') + make_interval(secs => extract(epoch FROM known - now_)::float8);
         PERFORM pricing.note_step(now_, known, step);
-    ELSIF ran < now_ - interval '4 minutes' THEN
-        PERFORM pricing.note_gap(now_, ran);
-    ELSIF step IS NULL AND known <= now_ + interval '10 seconds' AND noted.not_before IS NOT NULL THEN
+    ELSIF noted.last_success_at < now_ - interval '4 minutes' THEN
+        PERFORM pricing.note_gap(now_, noted.last_success_at);
+    ELSIF step IS NULL AND noted.not_before IS NOT NULL THEN
         PERFORM pricing.note_duty('follow_clock', NULL, NULL, NULL);
     END IF;
+    UPDATE pricing.duties d SET last_success_at = now_
+    WHERE d.duty = 'follow_clock' AND d.last_success_at NOT BETWEEN now_ - interval '5 seconds' AND now_;
     IF step IS NULL THEN
         RETURN false;
     END IF;
     BEGIN
         PERFORM pricing.move_times(now_, step);
-        -- The time as it would be is kept until no duty has a time ahead of the clock any more.
-        PERFORM pricing.note_duty('follow_clock', NULL, NULL, now_ + step);
+        PERFORM pricing.note_duty('follow_clock', NULL, NULL, NULL);
         RETURN true;
     EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
         PERFORM pricing.warn('follow_clock', 'clock', 'the database''s clock was set back; times are moved with it as soon as no other session has their rows locked: ' || SQLERRM, SQLSTATE);
@@ -42,7 +45,7 @@ BEGIN
     END;
 END $$;
 COMMENT ON FUNCTION pricing.follow_clock(timestamptz) IS
-    'Looks whether the database''s clock was set since duties last ran. Set back: notes the step, and moves all times that work waits for with it, now or as soon as their rows are free. Set forward: keeps what cannot be undone from being done at once. Returns true if the transaction should end now, because it holds many rows.';
+    'Looks whether the database''s clock was set since this last looked. Set back: notes the step, and moves all times that work waits for with it, now or as soon as their rows are free. Set forward: keeps what cannot be undone from being done at once. Returns true if the transaction should end now, because it holds many rows.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_step(now_ timestamptz, known timestamptz, step interval) RETURNS void
@@ -208,7 +211,7 @@ BEGIN
     UPDATE pricing.provider_state s
     SET breaker_since = pricing.moved_back(s.breaker_since, now_, step), breaker_began_at = pricing.moved_back(s.breaker_began_at, now_, step),
         breaker_until = pricing.moved_back(s.breaker_until, now_, step),
-        last_call_at = pricing.moved_back(s.last_call_at, now_, step)
+        last_call_at = CASE WHEN s.last_call_at > now_ THEN least(s.last_call_at - step, now_) ELSE s.last_call_at END
     FROM (SELECT x.provider FROM pricing.provider_state x ORDER BY 1 FOR UPDATE) mine
     WHERE s.provider = mine.provider;
     UPDATE pricing.outages o
