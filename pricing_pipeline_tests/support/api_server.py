@@ -115,6 +115,9 @@ def running_api(
         finally:
             server.should_exit = True
             thread.join(PATIENCE)
+            # A look that nobody waits for any more would give its session back to a pool that is closed.
+            for look in [look for look in threading.enumerate() if look.name == "cached"]:
+                look.join(PATIENCE)
         assert not thread.is_alive(), "the API did not stop"
 
 
