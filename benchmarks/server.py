@@ -50,6 +50,10 @@ class BenchmarkServer:
         """Libpq URL of a database, as the role that owns it."""
         return self._embedded.url(database)
 
+    def worker_url(self, database: str) -> str:
+        """Libpq URL of a database, as the role that workers have, which may open more sessions than the owner."""
+        return self._embedded.url(database, "worker")
+
     def empty(self, name: str) -> str:
         """Make a database anew, without anything in it; returns its URL."""
         self._make(name, "template1")

@@ -34,7 +34,7 @@ SECRETS_OF: Mapping[str, frozenset[str]] = {
             "PRICING_LAST_RESORT_SECRET",
         }
     ),
-    "dagster-daemon": frozenset({"PRICING_DAGSTER_URL"}),
+    "dagster-daemon": frozenset({"PRICING_DATABASE_URL", "PRICING_LISTEN_URL", "PRICING_DAGSTER_URL"}),
     "dagster-webserver": frozenset({"PRICING_DAGSTER_URL", "PRICING_UI_TOKEN"}),
 }
 """The secrets of each process. Its children, such as runs, have the same."""

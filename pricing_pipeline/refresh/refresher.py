@@ -59,7 +59,7 @@ the coordinating thread and one for other work."""
 T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
-_TICK_SECONDS = 1.0
+_CHECK_SECONDS, _TICK_SECONDS = 0.5, 1.0
 _POLL_SECONDS = 0.25
 """How often to look for work without a wake-up."""
 _EXTEND_SECONDS = 5.0
@@ -118,7 +118,7 @@ class Refresher:
         self._own, self._second = KeptSession(self._autocommit), KeptSession(self._autocommit)
         self._helper = ThreadPoolExecutor(1, thread_name_prefix="check")
         self._tallies: dict[str, Tally] = {}
-        self._last_report = self._last_tick = self._last_extend = 0.0
+        self._last_report = self._last_check = self._last_tick = self._last_extend = 0.0
         self._are_keys_known = False
 
     def __enter__(self) -> Refresher:
@@ -266,7 +266,13 @@ class Refresher:
                     self._passing_over(self._register_keys)
                 if self._passing_over(is_over):
                     break
-                for step in (self._tick, self._serve_requests, self._start_calls, self._extend_leases):
+                for step in (
+                    self._check,
+                    self._tick,
+                    self._serve_requests,
+                    self._start_calls,
+                    self._extend_leases,
+                ):
                     self._passing_over(step)
                 pause = 1.0
             except ReadReplica:
@@ -344,7 +350,6 @@ class Refresher:
         if now - self._last_tick < _TICK_SECONDS:
             return
         self._last_tick = now
-        self._check()
         with self._own.use() as connection:
             task_queue.promote(connection)
             task_queue.tend_outages(connection)
@@ -367,7 +372,14 @@ class Refresher:
                 viewers.serve_requests(connection)
 
     def _check(self) -> None:
-        """Queue due pairs in two sessions at once: each takes data types that the other has not begun."""
+        """Queue due pairs in two sessions at once: each takes data types that the other has not begun.
+
+        Between two checks is most of what a price waits for, once it is due.
+        """
+        now = time.monotonic()
+        if now - self._last_check < _CHECK_SECONDS:
+            return
+        self._last_check = now
         helped = self._helper.submit(self._enqueue_due, self._second)
         self._enqueue_due(self._own)
         try:

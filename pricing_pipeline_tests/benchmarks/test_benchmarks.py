@@ -61,6 +61,12 @@ METRICS = {
         **{f"{name}@rows=10000": {"by_month"} for name in ("year_in_one", "past_in_one", "month_leaves")},
     },
     "workers": {"calls_per_second_of_2_workers": {"one_worker"}},
+    "latency": {
+        **{f"cold_{what}_seconds": set() for what in ("p50", "p95", "until_requested", "until_drained")},
+        **{f"warm_{what}_seconds@pairs=20": set() for what in ("p50", "p95", "p99")},
+        **{f"warm_until_{what}_p95_seconds@pairs=20": set() for what in ("queued", "claimed")},
+        "fresh_share@pairs=20": set(),
+    },
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 

@@ -19,7 +19,12 @@ from dagster._daemon import sensor as sensor_daemon
 from dagster._daemon.backfill import execute_backfill_iteration_loop
 from dagster._utils.log import get_dagster_logger
 
-from pricing_pipeline.defs.daemon import go_on_when_the_clock_is_set_back, look_for_backfills_often
+from pricing_pipeline.defs import daemon
+from pricing_pipeline.defs.daemon import (
+    go_on_when_the_clock_is_set_back,
+    look_for_backfills_often,
+    tick_when_there_is_work,
+)
 from pricing_pipeline_tests.fixtures.dagster import an_instance
 from pricing_pipeline_tests.support.patience import PATIENCE
 
@@ -56,6 +61,67 @@ def test_g6_backfills_are_looked_for_every_five_seconds(
             waits += pauses.seconds
     before, after = waits
     assert before > 5 >= after
+
+
+class Passing(threading.Event):
+    """A shutdown that is waited for in no time: the clock of what waits goes on."""
+
+    def __init__(self, work: threading.Event, work_at: float) -> None:
+        super().__init__()
+        self.now = 100.0
+        self._work, self._work_at = work, work_at
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.now += timeout
+        if self.now >= self._work_at:
+            self._work.set()
+            self._work_at = float("inf")
+        return self.is_set()
+
+
+@pytest.mark.parametrize(("work_after", "ends_after"), [(0.3, 1.0), (2.0, 2.0), (7.0, 5.0)])
+def test_g3_sensors_tick_soon_after_there_is_work(
+    monkeypatch: pytest.MonkeyPatch, work_after: float, ends_after: float
+) -> None:
+    work = threading.Event()
+    shutdown = Passing(work, 100.0 + work_after)
+    monkeypatch.setattr(daemon, "time", SimpleNamespace(monotonic=lambda: shutdown.now))
+    daemon._Pause(shutdown, work).wait(5.0)
+    assert shutdown.now - 100 == pytest.approx(ends_after, abs=0.11)
+    assert not work.is_set()
+
+
+def test_g3_work_that_comes_all_the_time_doubles_the_ticks_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = threading.Event()
+    shutdown = Passing(work, 100.0)
+    monkeypatch.setattr(daemon, "time", SimpleNamespace(monotonic=lambda: shutdown.now))
+    pause = daemon._Pause(shutdown, work)
+    for _ in range(20):
+        work.set()
+        pause.wait(5.0)
+    assert shutdown.now - 100 >= 20 * 5 / 2
+
+
+def test_g3_dagsters_own_loop_pauses_until_there_is_work(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(interval_daemons, "execute_sensor_iteration_loop", None)  # and put back at the end
+    work, shutdown = threading.Event(), threading.Event()
+    tick_when_there_is_work(work)
+    work.set()
+    began = time.monotonic()
+    with (
+        an_instance(tmp_path) as instance,
+        create_test_daemon_workspace_context(EmptyWorkspaceTarget(), instance) as workspace,
+        interval_daemons.SensorDaemon(settings={"use_threads": False}) as sensors,
+    ):
+        loop = sensors.core_loop(workspace, shutdown)
+        while work.is_set():
+            next(loop)
+            assert time.monotonic() - began < PATIENCE
+        loop.close()
+    assert time.monotonic() - began >= 1
 
 
 @pytest.fixture

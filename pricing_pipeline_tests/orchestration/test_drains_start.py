@@ -171,9 +171,9 @@ BY_HAND = [
 def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_waits(
     environment: None, core: Core, tmp_path: Path, at_work: int
 ) -> None:
-    """The queue looks every two seconds: that is how long a drain waits."""
+    """The queue looks every second: that is how long a drain waits."""
     config = yaml.safe_load((ROOT / "dagster.yaml").read_text())
-    assert config["run_coordinator"]["config"]["dequeue_interval_seconds"] == 2
+    assert config["run_coordinator"]["config"]["dequeue_interval_seconds"] == 1
     overrides = {
         "run_coordinator": config["run_coordinator"],
         "run_launcher": {"module": "dagster._core.test_utils", "class": "MockedRunLauncher"},
