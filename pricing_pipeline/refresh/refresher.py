@@ -46,6 +46,7 @@ from pricing_pipeline.queue.fair_order import FairOrder
 from pricing_pipeline.queue.pages import LONGEST_CALL_SECONDS, ClaimedPages
 from pricing_pipeline.refresh import making, settling
 from pricing_pipeline.refresh.making import with_pages
+from pricing_pipeline.refresh.pace import Pace
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.registry import data_type_registry
 
@@ -62,8 +63,7 @@ _LOG = logging.getLogger(__name__)
 _CHECK_SECONDS, _TICK_SECONDS = 0.5, 1.0
 _POLL_SECONDS = 0.25
 """How often to look for work without a wake-up."""
-_EXTEND_SECONDS = 5.0
-_IDLE_SECONDS = 3.0
+_EXTEND_SECONDS, _IDLE_SECONDS = 5.0, 3.0
 _STOP_SECONDS = 2.0
 """How long a stopping worker waits for its calls in flight; then it returns their tasks."""
 _EXTEND_LEASES_SECONDS = 15.0
@@ -118,7 +118,8 @@ class Refresher:
         self._own, self._second = KeptSession(self._autocommit), KeptSession(self._autocommit)
         self._helper = ThreadPoolExecutor(1, thread_name_prefix="check")
         self._tallies: dict[str, Tally] = {}
-        self._last_report = self._last_check = self._last_tick = self._last_extend = 0.0
+        self._last_report = self._last_extend = 0.0
+        self._checks, self._ticks = Pace(_CHECK_SECONDS), Pace(_TICK_SECONDS)
         self._are_keys_known = False
 
     def __enter__(self) -> Refresher:
@@ -259,6 +260,7 @@ class Refresher:
 
     def _work(self, is_over: Callable[[], bool]) -> None:
         self._last_report = time.monotonic()
+        steps = (self._check, self._tick, self._serve_requests, self._start_calls, self._extend_leases)
         pause = 1.0
         while True:
             try:
@@ -266,13 +268,7 @@ class Refresher:
                     self._passing_over(self._register_keys)
                 if self._passing_over(is_over):
                     break
-                for step in (
-                    self._check,
-                    self._tick,
-                    self._serve_requests,
-                    self._start_calls,
-                    self._extend_leases,
-                ):
+                for step in steps:
                     self._passing_over(step)
                 pause = 1.0
             except ReadReplica:
@@ -346,10 +342,8 @@ class Refresher:
                     task_queue.extend(connection, in_flight.call)
 
     def _tick(self) -> None:
-        now = time.monotonic()
-        if now - self._last_tick < _TICK_SECONDS:
+        if not self._ticks.is_due():
             return
-        self._last_tick = now
         with self._own.use() as connection:
             task_queue.promote(connection)
             task_queue.tend_outages(connection)
@@ -372,14 +366,9 @@ class Refresher:
                 viewers.serve_requests(connection)
 
     def _check(self) -> None:
-        """Queue due pairs in two sessions at once: each takes data types that the other has not begun.
-
-        Between two checks is most of what a price waits for, once it is due.
-        """
-        now = time.monotonic()
-        if now - self._last_check < _CHECK_SECONDS:
+        """Queue due pairs in two sessions at once: each takes data types that the other has not begun."""
+        if not self._checks.is_due():
             return
-        self._last_check = now
         helped = self._helper.submit(self._enqueue_due, self._second)
         self._enqueue_due(self._own)
         try:

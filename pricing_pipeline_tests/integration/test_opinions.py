@@ -15,6 +15,7 @@ from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import opinions
 from pricing_pipeline.quarantine.opinions import Question
 from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh.pace import Pace
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.validation.knowledge import Doubt
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -155,7 +156,7 @@ def test_f6_workers_ask_about_all_that_is_quarantined_in_one_call_and_once(
     def after_some_more() -> bool:
         nonlocal rounds
         rounds += 1
-        refresher._last_tick = 0.0  # each round looks for what is due
+        refresher._ticks = Pace(0.0)  # each round looks for what is due
         return rounds > 3
 
     work_until(refresher, after_some_more)

@@ -11,6 +11,7 @@ from sqlalchemy import text
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.errors import PlanRestricted
+from pricing_pipeline.refresh.pace import Pace
 from pricing_pipeline.refresh.settling import settle_failure
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.support.examples import is_thorough
@@ -122,7 +123,7 @@ def test_g2_a8_the_finding_two_pairs_and_a_provider_that_answers_503(core: Core)
                     return True
                 there.move(10)
                 core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
-                refresher._last_tick = 0.0
+                refresher._checks = refresher._ticks = Pace(0.0)
                 refresher._woken.set()
                 return False
 
