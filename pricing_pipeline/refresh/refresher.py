@@ -118,8 +118,9 @@ class Refresher:
         self._own, self._second = KeptSession(self._autocommit), KeptSession(self._autocommit)
         self._helper = ThreadPoolExecutor(1, thread_name_prefix="check")
         self._tallies: dict[str, Tally] = {}
-        self._last_report = self._last_extend = 0.0
+        self._last_report = 0.0
         self._checks, self._ticks = Pace(_CHECK_SECONDS), Pace(_TICK_SECONDS)
+        self._extensions = Pace(_EXTEND_LEASES_SECONDS)
         self._are_keys_known = False
 
     def __enter__(self) -> Refresher:
@@ -332,10 +333,9 @@ class Refresher:
 
     def _extend_leases(self) -> None:
         """Extend the leases of long calls. A call that hangs for good is left to recovery."""
-        now = time.monotonic()
-        if not self._in_flight or now - self._last_extend < _EXTEND_LEASES_SECONDS:
+        if not self._in_flight or not self._extensions.is_due():
             return
-        self._last_extend = now
+        now = time.monotonic()
         for in_flight in self._in_flight.values():
             if _EXTEND_LEASES_SECONDS <= now - in_flight.began <= LONGEST_CALL_SECONDS:
                 with self._autocommit.connect() as connection:
