@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import text
 
 from pricing_pipeline_tests.acceptance.test_readme import README, shape
 from pricing_pipeline_tests.fixtures.stack import Stack, new_stack
@@ -14,6 +15,9 @@ from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, runnin
 KEY = "canary-5ecret-0123456789"
 SHARES = ("AAPL", "MSFT", "IBM", "GOOG", "META", "AMZN", "NVDA", "TSLA", "JPM", "KO", "PG", "XOM")
 """More than one minute of the free plan pays for."""
+LISTENING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE query ~ 'LISTEN pricing_work' AND pid <> pg_backend_pid()"
+)
 
 
 @pytest.fixture
@@ -40,6 +44,10 @@ def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
     assert "the registry is empty" in real.cli("type", "list").stdout
     time.sleep(3)  # nothing is to happen by itself
     assert service.calls() == []
+    # No drain is at work, so this is the daemon, which ticks its sensors as soon as there is work.
+    with real.core.engine.connect() as worker:
+        listening = worker.execute(text(LISTENING)).scalar_one()
+    assert listening == 1
 
     command, sample = readme_sample()
     used = real.cli(*command, stdin=KEY)
