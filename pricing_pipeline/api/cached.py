@@ -11,6 +11,9 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+THREAD = "cached"
+"""The name of the threads that gather."""
+
 
 class Cached(Generic[T]):
     """What `gather` returns, at most `seconds` old.
@@ -34,7 +37,7 @@ class Cached(Generic[T]):
             # Wrapped once: while a look hangs, whoever asks leaves nothing behind.
             gathered = self._gathered = asyncio.wrap_future(filled)
             self._began = time.monotonic()
-            threading.Thread(target=self._fill, args=(filled,), name="cached", daemon=True).start()
+            threading.Thread(target=self._fill, args=(filled,), name=THREAD, daemon=True).start()
         left = self._began + self._patience - time.monotonic()
         if not gathered.done():
             await asyncio.wait([gathered], timeout=max(left, 0.0))

@@ -20,7 +20,7 @@ from pricing_pipeline.operations import alerts, figures, operation_queue
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import fail_task, open_breaker, use_quota, warn
-from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api
+from pricing_pipeline_tests.support.api_server import Caller, RunningApi, join_gathering_threads, running_api
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.working import go_on, start
 
@@ -345,13 +345,6 @@ def test_b22_figures_that_cannot_be_read_stay_as_they_were_for_five_minutes(
     asyncio.run(look())
 
 
-def await_readers() -> None:
-    """They read with the engine of this test."""
-    for thread in threading.enumerate():
-        if thread.name == "kept":
-            thread.join(PATIENCE)
-
-
 def test_b22_a_slow_database_blanks_no_graph(api: RunningApi, core: Core) -> None:
     caller, go_on = api.caller(Scope.READ), threading.Event()
     slow = threading.Event()
@@ -368,13 +361,13 @@ def test_b22_a_slow_database_blanks_no_graph(api: RunningApi, core: Core) -> Non
     go_on.set()
     while api.client.get("/metrics", headers=header).status_code == 503:
         time.sleep(0.05)
-    await_readers()
+    join_gathering_threads()
     go_on.clear()
     first, second = scrape(api, caller), scrape(api, caller)
     assert value(first, "pricing_drains") == value(second, "pricing_drains") == 0
     ages = [value(samples, "pricing_metrics_age_seconds", source="runs") for samples in (first, second)]
     go_on.set()
-    await_readers()
+    join_gathering_threads()
     assert 0 < (ages[0] or 0) < (ages[1] or 0)
 
 

@@ -12,6 +12,7 @@ import httpx
 from fastapi import FastAPI, routing
 from sqlalchemy import Engine
 
+from pricing_pipeline.api import cached
 from pricing_pipeline.api.app import make_app
 from pricing_pipeline.api.server import make_server
 from pricing_pipeline.db.replica import Replica
@@ -115,10 +116,16 @@ def running_api(
         finally:
             server.should_exit = True
             thread.join(PATIENCE)
-            # A look that nobody waits for any more would give its session back to a pool that is closed.
-            for look in [look for look in threading.enumerate() if look.name == "cached"]:
-                look.join(PATIENCE)
+            join_gathering_threads()
         assert not thread.is_alive(), "the API did not stop"
+
+
+def join_gathering_threads() -> None:
+    """A look that nobody waits for any more would give its session back to a pool that is closed."""
+    for thread in threading.enumerate():
+        if thread.name == cached.THREAD:
+            thread.join(PATIENCE)
+            assert not thread.is_alive(), "a look at the database did not end"
 
 
 def _content(answer: httpx.Response) -> Any:
