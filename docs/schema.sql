@@ -855,6 +855,7 @@ CREATE TABLE pricing.exported_months (
     sha256 text NOT NULL  -- Digest of the file.
     exported_at timestamp with time zone NOT NULL  -- When the file was written last.
     moved_at timestamp with time zone  -- Since when the values are in the file alone, but for the newest ones of each pair; NULL = all are in the database, too.
+    coming jsonb NOT NULL DEFAULT '{}'::jsonb  -- Files that are about to take the place of this one, or were when their export ended: sizes by digest. Reads accept them, too.
     CONSTRAINT exported_months_pkey PRIMARY KEY (data_type, month)
     CONSTRAINT data_type_is_registered FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
     CONSTRAINT month_begins_on_its_first CHECK ((EXTRACT(day FROM month) = (1)::numeric))
@@ -2253,6 +2254,10 @@ GRANT EXECUTE ON FUNCTION pricing.alerts_to_tell() TO pricing_worker;
 CREATE FUNCTION pricing.allowance_of(state pricing.provider_state, keys text[], max_calls integer, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],integer,timestamp with time zone) TO pricing_worker;
 
+-- Notes a file that is about to take the place of the one that a month has: reads accept both until note_export.
+CREATE FUNCTION pricing.announce_export(wanted_type text, wanted_month date, bytes bigint, digest text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.announce_export(text,date,bigint,text) TO pricing_worker;
+
 -- A task's history with an entry, or an array of them, added. It keeps the first entry and the last ten, and counts the others: a task that is snoozed all day must not grow with each snooze.
 CREATE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, pricing_worker;
@@ -3138,6 +3143,10 @@ GRANT EXECUTE ON FUNCTION pricing.lock_call(bigint) TO pricing_worker;
 -- The fence for the tasks of one call, as lock_tasks is for any tasks.
 CREATE FUNCTION pricing.lock_call_tasks(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.lock_call_tasks(bigint,bigint[],uuid) TO pricing_worker;
+
+-- Keeps other exports of a month waiting until the end of the transaction, and tells when it was exported and has left the database.
+CREATE FUNCTION pricing.lock_export(wanted_type text, wanted_month date) RETURNS TABLE(exported_at timestamp with time zone, moved_at timestamp with time zone) LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.lock_export(text,date) TO pricing_worker;
 
 -- The latest prices that the given ones may replace, as they are until then.
 CREATE FUNCTION pricing.lock_latest(given pricing.price_history[]) RETURNS pricing.latest_prices[] LANGUAGE sql SET search_path=pg_temp;

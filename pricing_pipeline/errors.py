@@ -86,6 +86,10 @@ class SupervisorError(PricingError):
     """A process cannot be started: a port is taken, the home is in use, a child died."""
 
 
+class FilesError(PricingError):
+    """Months of history outside the database cannot be read or written."""
+
+
 class UnknownDataType(PricingError):
     """The registry has no active data type of this name."""
 

@@ -38,6 +38,7 @@ from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.errors import DatabaseError, UnknownDataType, UnknownSymbol
 from pricing_pipeline.prices import arrow, lines, price_reader
+from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.prices.frames import Columns
 
 router = APIRouter(tags=["history"])
@@ -200,9 +201,12 @@ def _read(database: Engine, replica: Replica | None, selection: _Selection) -> t
             return _write(replica.engine, selection)
         except (DatabaseError, DBAPIError):
             replica.doubt()
-        except (UnknownSymbol, UnknownDataType):
+        except (UnknownSymbol, UnknownDataType, OtherFile):
             pass  # the primary may know it already
-    return _write(database, selection)
+    try:
+        return _write(database, selection)
+    except OtherFile:  # a month may have been written anew since the read began
+        return _write(database, selection)
 
 
 def _write(database: Engine, selection: _Selection) -> tuple[IO[bytes], int, str]:

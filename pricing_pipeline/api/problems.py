@@ -29,6 +29,7 @@ _STATUSES: Mapping[type[PricingError], int] = {
     errors.CapExceeded: 429,
     errors.DatabaseError: 503,
     errors.DagsterUnreachable: 503,
+    errors.FilesError: 503,
     errors.SettingsError: 500,
     errors.SupervisorError: 500,
 }
@@ -128,7 +129,12 @@ async def _pricing_error(request: Request, error: Exception) -> JSONResponse:
         _LOG.warning("request %s: %s", request_id(request), error)
     headers = {"Retry-After": str(_retry_after(error))} if status in (429, 503) else None
     kind = "refused" if type(error) is PricingError else re.sub("(?<!^)(?=[A-Z])", "-", name).lower()
-    detail = _without_address(request, error) if isinstance(error, errors.DatabaseError) else str(error)
+    told: Mapping[type[PricingError], Callable[[Request, Any], str]] = {
+        errors.DatabaseError: _without_address,
+        errors.FilesError: _without_place,
+    }
+    tell = next((told[kind] for kind in type(error).__mro__ if kind in told), None)
+    detail = tell(request, error) if tell is not None else str(error)
     return answer(request, status, kind, detail, headers)
 
 
@@ -137,6 +143,11 @@ def _without_address(request: Request, error: errors.DatabaseError) -> str:
     takes_no_writes = isinstance(error, errors.ReadReplica)
     cause = "takes no writes: it is a read replica" if takes_no_writes else "does not answer"
     return f"the database {cause}. The log of the API has more under request {request_id(request)}"
+
+
+def _without_place(request: Request, _: errors.FilesError) -> str:
+    """What callers may know of an error that names a folder or a bucket, and repeats what the store has said."""
+    return f"old months of this history cannot be read. The log of the API has more under request {request_id(request)}"
 
 
 def _retry_after(error: Exception) -> int:

@@ -18,11 +18,12 @@ from pricing_pipeline.db.query_loader import named, query
 from pricing_pipeline.domain.windows import Window, months_of
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import files
-from pricing_pipeline.prices.files import ROWS_OF_A_GROUP, Store
+from pricing_pipeline.prices.files import ROWS_OF_A_GROUP, Known, Store
 from pricing_pipeline.settings import load_settings_as_guest
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+    from pyarrow import NativeFile
 
 _NOT_INSTALLED = (
     "old months of this history are in files, and reading them needs DuckDB, which is not installed. The extra archive "
@@ -39,34 +40,46 @@ def load(connection: Connection, wanted: Mapping[str, Any]) -> str | None:
     if not spans:
         return None
     store = files.place(load_settings_as_guest())
+    data_type = wanted["data_type"]
     months = sorted({month for span in spans for month in months_of(Window(span.first_day, span.last_day))})
+    written = known(connection, data_type, months)
+    arguments = [
+        wanted["symbol"],
+        [span.first_day for span in spans],
+        [span.last_day + timedelta(days=1) for span in spans],
+    ]
+    values: list[dict[str, Any]] = []
     with _duckdb(store) as session:
-        session.register("filed", _rows(store, wanted["data_type"], months))
-        starts = [span.first_day for span in spans]
-        ends = [span.last_day + timedelta(days=1) for span in spans]
-        found = session.execute(named("archive.of_symbol"), [wanted["symbol"], starts, ends])
-        names = [column[0] for column in found.description]
-        return json.dumps([dict(zip(names, row, strict=True)) for row in found.fetchall()])
+        for month in months:
+            with store.reading(data_type, month, written.get(month, {})) as source:
+                session.register("filed", _rows(source))
+                found = session.execute(named("archive.of_symbol"), arguments)
+                names = [column[0] for column in found.description]
+                values += [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+                session.unregister("filed")
+    return json.dumps(values)
 
 
-def merged(store: Store, data_type: str, month: date, stored: Any) -> Iterator[Any]:
+def known(connection: Connection, data_type: str, months: list[date]) -> dict[date, Known]:
+    """The files of months that the pipeline has written, or is about to put into their place."""
+    rows = connection.execute(query("exports.known"), {"data_type": data_type, "months": months})
+    return {row.month: row.known for row in rows}
+
+
+def merged(store: Store, data_type: str, month: date, written: Known, stored: Any) -> Iterator[Any]:
     """What the file of a month has, and what the database has beside it: batches of rows, by symbol and time."""
-    with _duckdb(store) as session:
-        session.register("filed", _rows(store, data_type, [month]))
+    with store.reading(data_type, month, written) as source, _duckdb(store) as session:
+        session.register("filed", _rows(source))
         session.register("arriving", stored)
         session.execute(named("archive.take"))
         yield from session.sql(named("archive.merged")).to_arrow_reader(ROWS_OF_A_GROUP)
 
 
-def _rows(store: Store, data_type: str, months: list[date]) -> Any:
+def _rows(source: NativeFile) -> Any:
     from pyarrow import dataset
 
-    return dataset.dataset(
-        [store.path(data_type, month) for month in months],
-        schema=files.schema(),
-        filesystem=store.files,
-        format="parquet",
-    )
+    format_ = dataset.ParquetFileFormat()
+    return dataset.FileSystemDataset([format_.make_fragment(source)], files.schema(), format_)
 
 
 @contextmanager

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import driver_lines
+from pricing_pipeline.db.errors import is_locked
 from pricing_pipeline.db.query_loader import driver_query, query
-from pricing_pipeline.errors import PricingError
+from pricing_pipeline.errors import FilesError, PricingError
 from pricing_pipeline.prices import archive
-from pricing_pipeline.prices.files import ROWS_OF_A_GROUP, Store, schema
+from pricing_pipeline.prices.files import ROWS_OF_A_GROUP, OtherFile, Store, Written, schema
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -96,21 +98,52 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
             return None
         about = found[0]
         stored = _stored(connection, data_type, month)
-        tables = archive.merged(store, data_type, month, stored) if about.moved_at else stored
+        known = archive.known(connection, data_type, [month]).get(month, {})
+        tables = archive.merged(store, data_type, month, known, stored) if about.moved_at else stored
         written = store.write(_groups(tables))
-        before = connection.execute(query("exports.file"), {"data_type": data_type, "month": month}).first()
-        is_new = before is None or before.sha256 != written.sha256 or not store.has(data_type, month)
-        if is_new:
-            store.publish(written, data_type, month)
-        else:
+    same = {written.sha256: written.file_bytes}
+    is_new = written.sha256 not in known or not store.has(data_type, month, same)
+    try:
+        _replace(engine, store, about, written, is_new=is_new)
+    except BaseException:
+        with suppress(PricingError):  # it may be in its place already
             store.drop(written)
-        noted = {"mark": about.mark, "versions": written.rows, "file_bytes": written.file_bytes}
-        connection.execute(
-            query("exports.note"),
-            {"data_type": data_type, "month": month, **noted, "sha256": written.sha256},
-        )
-        connection.commit()
+        raise
     return Exported(about, written.rows, written.file_bytes, written.sha256, is_new)
+
+
+def _replace(engine: Engine, store: Store, about: Month, written: Written, *, is_new: bool) -> None:
+    """Put a file into its place, unless another export, or a move, has been there since the month was read.
+
+    Reads refuse a file that the database does not know, so it is noted beforehand, too.
+    """
+    place = {"data_type": about.data_type, "month": about.month}
+    noted = {**place, "file_bytes": written.file_bytes, "sha256": written.sha256}
+    if is_new:
+        with engine.begin() as connection:
+            connection.execute(query("exports.announce"), noted)
+    try:
+        with engine.begin() as connection:
+            connection.execute(query("exports.use_utc"))
+            before = connection.execute(query("exports.lock"), place).first()
+            if (tuple(before) if before else (None, None)) != (about.exported_at, about.moved_at):
+                raise _crossed(about)
+            if is_new:
+                store.publish(written, about.data_type, about.month)
+            else:
+                store.drop(written)
+            connection.execute(query("exports.note"), {**noted, "mark": about.mark, "versions": written.rows})
+    except DBAPIError as error:
+        if is_locked(error):
+            raise _crossed(about) from None
+        raise
+
+
+def _crossed(about: Month) -> PricingError:
+    return FilesError(
+        f"another export of {about.data_type} for {about.month:%Y-%m} came between. If the month is still due, the "
+        "next export writes it."
+    )
 
 
 def movable(connection: Connection, data_type: str | None = None) -> list[Movable]:
@@ -125,9 +158,12 @@ def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
     Values that come in the meantime stay. Raises PricingError, with nothing changed, where the file differs.
     """
     with _snapshot(engine) as connection:
-        verified = _compare(
-            _groups(_stored(connection, data_type, month)), store.groups(data_type, month), data_type, month
-        )
+        known = archive.known(connection, data_type, [month]).get(month, {})
+        filed = store.groups(data_type, month, known)
+        try:
+            verified = _compare(_groups(_stored(connection, data_type, month)), filed, data_type, month)
+        except OtherFile as error:
+            raise _differs(data_type, month) from error
         left = connection.execute(
             query("exports.move"), {"data_type": data_type, "month": month, "verified": verified}
         ).scalar_one()

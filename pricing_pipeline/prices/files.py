@@ -7,32 +7,49 @@ This module alone knows file systems. It imports pyarrow, which takes a second, 
 from __future__ import annotations
 
 import hashlib
+import os
+import re
+import stat
+import time
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pricing_pipeline.errors import PricingError
+from pricing_pipeline.errors import FilesError, PricingError
 from pricing_pipeline.prices.arrow import NOT_INSTALLED
 from pricing_pipeline.settings import Settings
 
 if TYPE_CHECKING:
-    from pyarrow import Schema, Table
+    from pyarrow import NativeFile, Schema, Table
     from pyarrow.fs import FileSystem
 
 ROWS_OF_A_GROUP = 100_000
 """Rows that are in memory at once; a reader of one symbol skips the others."""
 _UNFINISHED = "_unfinished"
 """Folder of files that are being written. Readers of partitioned folders pass over names that begin with _."""
+_NAMES_OF_UNFINISHED = re.compile(r"[0-9a-f]{32}\.parquet")
 _ABANDONED = timedelta(days=2)
+_READ_AT_ONCE = 1024 * 1024
+_SETTLED_SECONDS = 60
+"""What has changed more recently may change again without a sign: times of files have steps."""
+_MOST_REMEMBERED = 10_000
 NOT_SET = (
     "months of history have no place outside the database: PRICING_EXPORT_URL is not set. Set it to a folder, or to "
     "s3://bucket/prefix?region=..."
 )
+
+
+class OtherFile(FilesError):
+    """A file of history that is not one that the pipeline has written."""
+
+
+Known = Mapping[str, int]
+"""Digests of the files that may be in a place, with their sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +80,7 @@ class Store:
         path = f"{self.root}/{_UNFINISHED}/{uuid.uuid4().hex}.parquet"
         rows = 0
         with clear(self.root):
-            self._make_folder(path)
+            self._make_folders(path)
             try:
                 with self.files.open_output_stream(path) as stream:
                     counted = _Counted(stream)
@@ -81,7 +98,7 @@ class Store:
         """Put a file into its place, in one step: a reader finds the old one or the new one."""
         path = self.path(data_type, month)
         with clear(self.root):
-            self._make_folder(path)
+            self._make_folders(path)
             self.files.move(written.path, path)
 
     def drop(self, written: Written) -> None:
@@ -90,32 +107,129 @@ class Store:
             self.files.delete_file(written.path)
 
     def drop_abandoned(self) -> None:
-        """Remove files that a process did not finish days ago."""
+        """Remove files that a process did not finish days ago, and nothing that others have put there."""
         from pyarrow import fs
 
         with clear(self.root):
+            self._refuse_links(f"{self.root}/{_UNFINISHED}")
             selector = fs.FileSelector(f"{self.root}/{_UNFINISHED}", allow_not_found=True)
             for file in self.files.get_file_info(selector):
-                if file.is_file and file.mtime is not None and file.mtime < datetime.now(UTC) - _ABANDONED:
+                is_ours = file.is_file and _NAMES_OF_UNFINISHED.fullmatch(file.base_name)
+                if is_ours and file.mtime is not None and file.mtime < datetime.now(UTC) - _ABANDONED:
                     self.files.delete_file(file.path)
 
-    def groups(self, data_type: str, month: date) -> Iterator[Table]:
-        """The rows of a file, in the groups in which they were written."""
+    def groups(self, data_type: str, month: date, known: Known) -> Iterator[Table]:
+        """The rows of a file, in the groups in which they were written. Raises what `reading` raises."""
         from pyarrow import parquet
 
-        with clear(self.root), self.files.open_input_file(self.path(data_type, month)) as source:
+        with self.reading(data_type, month, known) as source:
             file = parquet.ParquetFile(source)
             for group in range(file.num_row_groups):
                 yield file.read_row_group(group)
 
-    def has(self, data_type: str, month: date) -> bool:
-        """Whether there is a file of a month."""
-        with clear(self.root):
-            return bool(self.files.get_file_info(self.path(data_type, month)).is_file)
+    def has(self, data_type: str, month: date, known: Known) -> bool:
+        """Whether the file of a month is there, and no other in its place."""
+        try:
+            with self.reading(data_type, month, known):
+                return True
+        except PricingError:
+            return False
 
-    def _make_folder(self, path: str) -> None:
+    @contextmanager
+    def reading(self, data_type: str, month: date, known: Known) -> Iterator[NativeFile]:
+        """The file of a month, while it is one that the pipeline has written; nothing is parsed before that is known.
+
+        Its bytes are read for that once in a process, and again when the store says that it has changed. Raises
+        OtherFile for any other file, also when it takes the place of the right one meanwhile.
+        """
+        path = self.path(data_type, month)
+        with clear(self.root), ExitStack() as opened:
+            source, descriptor = self._open(path, opened)
+            version = self._version(path, descriptor)
+            if _digest(path, version, source, max(known.values(), default=0)) not in known:
+                raise _other(path)
+            source.seek(0)
+            yield source
+            if self._version(path, descriptor) != version:
+                raise _other(path)
+
+    def _open(self, path: str, opened: ExitStack) -> tuple[NativeFile, int | None]:
+        """A file, and where it is a local one its descriptor: names may lead elsewhere at the next look."""
+        if self.files.type_name != "local":
+            return opened.enter_context(self.files.open_input_file(path)), None
+        import pyarrow as pa
+
+        # What is no file (a pipe that nobody writes) must keep nobody waiting.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = opened.enter_context(os.fdopen(descriptor, "rb", buffering=0))
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _other(path)
+        return opened.enter_context(pa.PythonFile(file, mode="r")), descriptor
+
+    def _version(self, path: str, descriptor: int | None) -> _Version:
+        if descriptor is not None:
+            there = os.fstat(descriptor)
+            return _Version(there.st_size, there.st_ctime_ns, (there.st_dev, there.st_ino, there.st_mtime_ns))
+        info = self.files.get_file_info(path)
+        return _Version(info.size or 0, info.mtime_ns or 0, ())
+
+    def _make_folders(self, path: str) -> None:
         if self.files.type_name == "local":  # a bucket has no folders
-            self.files.create_dir(str(PurePosixPath(path).parent), recursive=True)
+            folder = str(PurePosixPath(path).parent)
+            self._refuse_links(folder)
+            self.files.create_dir(folder, recursive=True)
+
+    def _refuse_links(self, folder: str) -> None:
+        """Refuse folders below the root that lead elsewhere: somebody else has made them."""
+        if self.files.type_name != "local":
+            return
+        for part in (Path(folder), *Path(folder).parents):
+            if part == Path(self.root):
+                return
+            if part.is_symlink():
+                raise FilesError(
+                    f"{part} is a link, and the pipeline makes none there: files would be written or removed "
+                    "elsewhere. Remove it, and let nobody else write to the folder of PRICING_EXPORT_URL."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """What a store says of a file, and no writer of it can choose: another version says something else."""
+
+    size: int
+    changed_ns: int
+    identity: tuple[int, ...]
+
+
+_digests: dict[tuple[str, _Version], str] = {}
+
+
+def _digest(path: str, version: _Version, source: NativeFile, at_most: int) -> str | None:
+    """The digest of a file; None for one that is larger than it may be."""
+    if version.size > at_most:
+        return None
+    if (kept := _digests.get((path, version))) is not None:
+        return kept
+    digest, size = hashlib.sha256(), 0
+    while chunk := source.read(_READ_AT_ONCE):
+        digest.update(chunk)
+        size += len(chunk)
+        if size > at_most:
+            return None
+    if time.time() - version.changed_ns / 1e9 > _SETTLED_SECONDS:
+        if len(_digests) >= _MOST_REMEMBERED:
+            _digests.clear()
+        _digests[path, version] = digest.hexdigest()
+    return digest.hexdigest()
+
+
+def _other(path: str) -> OtherFile:
+    return OtherFile(
+        f"{path} is not the file that the pipeline has written there: its digest is not the one that the database has, "
+        "so its values are not read. If it was replaced just now, read again; else bring it back from a backup. "
+        'docs/storage.md, "A file is not the one that was written", has the rest.'
+    )
 
 
 class _Counted:
@@ -170,12 +284,12 @@ def clear(where: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise PricingError(
+        raise FilesError(
             f"a file of history is not where it was written, under {where}: {error}. PRICING_EXPORT_URL must name the "
             "place with all files; bring back those that are missing from a backup."
         ) from error
     except (OSError, ValueError) as error:  # ValueError: a file that is no Parquet any more
-        raise PricingError(
+        raise FilesError(
             f"the files of history under {where} cannot be read or written: {error}. Check PRICING_EXPORT_URL, that "
             "the folder or bucket exists, and what its key may do."
         ) from error

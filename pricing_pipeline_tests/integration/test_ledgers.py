@@ -69,6 +69,8 @@ OTHER_DEFINERS = {
     "why_old",
     "note_token_uses",
     "make_storage",  # a trigger of the registry
+    "announce_export",
+    "lock_export",
     "note_export",
     "move_month",  # which deletes only what the owner's policy lets leave
     "fill_own_table",  # which workers have no rights to; it copies what they have stored

@@ -12,9 +12,18 @@ SELECT data_type FROM pricing.data_type_registry WHERE contents = 'prices' ORDER
 SELECT month, versions, mark::text AS mark, is_due, exported_at, moved_at
 FROM pricing.exports(:data_type, CAST(:first_month AS date), CAST(:last_month AS date));
 
--- name: file
--- What is known of the file of a month.
-SELECT versions, file_bytes, sha256, moved_at FROM pricing.exported_months WHERE data_type = :data_type AND month = :month;
+-- name: known
+-- The files of months that the pipeline has written, or is about to put into their place: sizes by digest.
+SELECT month, coming || jsonb_build_object(sha256, file_bytes) AS known FROM pricing.exported_months
+WHERE data_type = :data_type AND month = ANY (CAST(:months AS date[]));
+
+-- name: announce
+-- Note a file of a month that is about to take the place of another one.
+SELECT pricing.announce_export(:data_type, CAST(:month AS date), :file_bytes, :sha256);
+
+-- name: lock
+-- Keep other exports of a month waiting; when it was exported, and has left the database.
+SELECT exported_at, moved_at FROM pricing.lock_export(:data_type, CAST(:month AS date));
 
 -- name: copy_month
 -- All values of a month, by symbol and time, as lines of CSV: prices as decimals, with the decimals that they are stored with.

@@ -79,9 +79,29 @@ LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
     INSERT INTO pricing.exported_months AS e (data_type, month, versions, mark, file_bytes, sha256, exported_at)
     VALUES (wanted_type, wanted_month, in_file, marked, bytes, digest, pricing.clock())
     ON CONFLICT ON CONSTRAINT exported_months_pkey DO UPDATE SET versions = excluded.versions, mark = excluded.mark,
-        file_bytes = excluded.file_bytes, sha256 = excluded.sha256, exported_at = excluded.exported_at
+        file_bytes = excluded.file_bytes, sha256 = excluded.sha256, exported_at = excluded.exported_at,
+        coming = '{}'
 $$;
 COMMENT ON FUNCTION pricing.note_export(text, date, bigint, jsonb, bigint, text) IS 'Notes that the file of a month has been written.';
+
+
+CREATE OR REPLACE FUNCTION pricing.announce_export(wanted_type text, wanted_month date, bytes bigint, digest text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
+    UPDATE pricing.exported_months e SET coming = e.coming || jsonb_build_object(digest, bytes)
+    WHERE (e.data_type, e.month) = (wanted_type, wanted_month)
+$$;
+COMMENT ON FUNCTION pricing.announce_export(text, date, bigint, text) IS
+    'Notes a file that is about to take the place of the one that a month has: reads accept both until note_export.';
+
+
+CREATE OR REPLACE FUNCTION pricing.lock_export(wanted_type text, wanted_month date)
+RETURNS TABLE (exported_at timestamptz, moved_at timestamptz)
+LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
+    SELECT e.exported_at, e.moved_at FROM pricing.exported_months e
+    WHERE (e.data_type, e.month) = (wanted_type, wanted_month) FOR UPDATE
+$$;
+COMMENT ON FUNCTION pricing.lock_export(text, date) IS
+    'Keeps other exports of a month waiting until the end of the transaction, and tells when it was exported and has left the database.';
 
 
 CREATE OR REPLACE FUNCTION pricing.months_to_move(only_type text DEFAULT NULL)
