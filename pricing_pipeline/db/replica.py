@@ -36,6 +36,7 @@ class ReplicaState(StrEnum):
     PROMOTED = "promoted"
     """It follows no primary any more."""
     OTHER = "of another database"
+    """Or a copy of ours that went its own way: its log may be ahead of the primary's, and has other prices."""
 
 
 class Replica:
@@ -48,6 +49,7 @@ class Replica:
         self._max_lag = max_lag
         self._marks: deque[tuple[float, int]] = deque(maxlen=_MOST_MARKS)
         self._identity: str | None = None
+        self._timeline: int | None = None
         self._shows_until: float | None = None
         self._found = ReplicaState.AWAY
         self._stop = threading.Event()
@@ -92,7 +94,7 @@ class Replica:
         try:
             with self._primary.connect() as connection:
                 mark = connection.execute(query("replica.mark")).one()
-            self._identity = mark.identity
+            self._identity, self._timeline = mark.identity, mark.timeline
             self._marks.append((began, mark.flushed))
         except (DatabaseError, DBAPIError):
             pass
@@ -106,6 +108,8 @@ class Replica:
             self._found = ReplicaState.OTHER
         elif not seen.is_following:
             self._found = ReplicaState.PROMOTED
+        elif self._timeline not in (None, seen.timeline):
+            self._found = ReplicaState.OTHER
         else:
             while self._marks and self._marks[0][1] <= seen.replayed:
                 self._shows_until, _ = self._marks.popleft()

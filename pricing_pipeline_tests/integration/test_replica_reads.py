@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +13,10 @@ import pytest
 
 from pricing_pipeline.api.app import MOST_OF_REPLICA
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.db.replica import Replica
+from pricing_pipeline.db.replica import Replica, ReplicaState
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
-from pricing_pipeline_tests.fixtures.replica import Servers, replicating
+from pricing_pipeline_tests.fixtures.replica import Servers, answers, following, replicating
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
@@ -145,3 +147,28 @@ def test_b20_a_replica_of_another_database_is_not_read(server: object, servers: 
         replica.look()
         assert replica.state == state
         replica.close()
+
+
+def test_b20_a_copy_that_went_its_own_way_is_no_replica(
+    open_folder: Path, servers: Servers, core: Core
+) -> None:
+    """One of ours that took writes of its own and is in recovery again: its log is ahead, its prices are not ours."""
+    data = open_folder / "copy"
+    servers.on_standby("SELECT pg_promote()")
+    servers.on_standby("UPDATE pricing.instruments SET name = 'not ours'")
+    servers.on_standby("SELECT pg_switch_wal()")
+    servers.on_standby("UPDATE pricing.instruments SET name = 'not ours either'")
+    postmaster = int((data / "postmaster.pid").read_text().split()[0])
+    os.kill(postmaster, signal.SIGINT)
+    wait_until(lambda: not (data / "postmaster.pid").exists())
+    home = open_folder / "again"
+    home.mkdir()
+    home.chmod(0o755)
+    with following(servers.primary, home, data) as folder:
+        replica = Replica(core.engine, Servers(servers.primary, folder).standby_url(), max_lag=MAX_LAG)
+        try:
+            wait_until(lambda: answers(replica.engine))
+            replica.look()
+            assert replica.state is ReplicaState.OTHER
+        finally:
+            replica.close()
