@@ -213,7 +213,7 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
 
     Raises SettingsError, which never shows the password, when it names no PostgreSQL database.
     """
-    example = "It looks like postgresql://user:password@host:5432/pricing"
+    example = "It looks like postgresql://user:password@host:5432/pricing, with %40 for an @ in the password"
     try:
         parsed = parsed_url(url)
     except (ArgumentError, ValueError):  # ValueError: a port that is no number
@@ -230,10 +230,13 @@ def parsed_url(url: str | URL) -> URL:
 
     The hosts are written as libpq writes them (`host1:5432,host2:5432`) or as parameters (`?host=h1,h2&port=p1,p2`).
     Unless the URL says otherwise, `target_session_attrs` is read-write: without it, libpq takes the first host that
-    answers, which after a failover may be a standby. Raises ArgumentError or ValueError if it is no URL.
+    answers, which after a failover may be a standby. Raises ArgumentError or ValueError if it is no URL, also if a
+    part of its password would be taken for a host: a host's name is looked up, and shown in messages.
     """
     if isinstance(url, URL):
         return url
+    if _UNCLEAR.search(url):
+        raise ValueError("a part of the password would be taken for a host")
     several = _SEVERAL_HOSTS.match(url)
     if several is not None:
         places = [
@@ -254,8 +257,12 @@ def parsed_url(url: str | URL) -> URL:
 
 
 _SEVERAL_HOSTS = re.compile(
-    r"(?P<before>[a-z0-9+]+://(?P<user_and_password>[^@/?#]*@)?)(?P<hosts>[^@/?#,]+(?:,[^@/?#,]+)+)"
+    r"(?P<before>[a-z0-9+]+://(?P<user_and_password>[^@/?#]*@)?)(?P<hosts>[^@/?#,]+(?:,[^@/?#,]+)+)(?=[/?#]|$)"
 )
+_UNCLEAR = re.compile(
+    r"@.*@|[/?&](user|password|sslpassword|host)=[^@]*@|://[^@/?#]*,[^@/?#]*[/?#][^@]*@", re.DOTALL
+)
+"""An @ that is not written as %40, or a password with a comma and a slash beside it: read in one of two ways."""
 
 
 def masked(url: str | URL) -> str:

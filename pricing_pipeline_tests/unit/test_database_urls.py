@@ -34,3 +34,40 @@ def test_a_port_that_is_no_number_is_refused_without_the_password() -> None:
     with pytest.raises(SettingsError, match="PRICING_LISTEN_URL is not a database URL") as refused:
         checked_url("postgresql://ann:secret@db1:x,db2:2/pricing", "PRICING_LISTEN_URL")
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("password", ["sek,ret", "12,34", ",secret", "1,2,3"])
+def test_a4_a_comma_in_a_password_makes_no_hosts_of_it(password: str) -> None:
+    """Its parts would be looked up as hosts, and shown."""
+    parsed = checked_url(f"postgresql://ann:{password}@db1:5432/pricing")
+    assert (parsed.username, parsed.password, parsed.host, parsed.query) == ("ann", password, "db1", {})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:sek@ret@db1:5432/pricing",
+        "postgresql://ann:s@1,2@db1:5432/pricing",
+        "postgresql://ann:1,2/ret@db1/pricing",
+        "postgresql://ann:1,2?ret@db1/pricing",
+        "postgresql://db1:5432/pricing?user=ann&password=sek@ret",
+        "postgresql://db1:1,db2:2/pricing?password=sek@ret",
+    ],
+)
+def test_a4_a_url_of_which_a_part_of_the_password_would_be_a_host_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match="%40") as refused:
+        checked_url(url)
+    assert "ret" not in str(refused.value)
+    assert "1,2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:sek/ret?x#y@db1:5432/pricing",
+        "postgresql://ann:sek%40ret%2C@db1,db2/pricing?application_name=a%40b",
+        "postgresql:///pricing?host=/tmp/a%40b&user=ann&password=x",
+    ],
+)
+def test_a_url_with_one_meaning_is_taken(url: str) -> None:
+    assert checked_url(url).database == "pricing"
