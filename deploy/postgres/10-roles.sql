@@ -4,6 +4,10 @@
 \getenv owner_password PRICING_OWNER_PASSWORD
 \getenv worker_password PRICING_WORKER_PASSWORD
 
+-- The server's log would repeat a statement that fails, with its password. Only a superuser may prevent that.
+SELECT format('SET %s', setting)
+  FROM unnest('{log_min_error_statement = panic,log_statement = none,log_min_duration_statement = -1}'::text[]) AS setting
+ WHERE current_setting('is_superuser')::boolean \gexec
 CREATE ROLE pricing_owner LOGIN PASSWORD :'owner_password' CONNECTION LIMIT 20;
 CREATE ROLE pricing_worker LOGIN PASSWORD :'worker_password' CONNECTION LIMIT 70;
 CREATE ROLE pricing_client NOLOGIN;
