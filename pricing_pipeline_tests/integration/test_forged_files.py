@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError
@@ -200,3 +201,28 @@ def test_f12_nothing_is_written_or_removed_where_a_link_leads(
     with pytest.raises(PricingError, match="is a link"):
         exporting.export(core.engine, store, DAILY, date(2020, 6, 1))
     assert sorted(elsewhere.iterdir()) == sorted(mine)
+
+
+def test_f12_what_a_worker_can_delete_is_bounded_by_the_owners_policy(core: Core) -> None:
+    """A worker says itself what it has compared, so it can delete old months; never those that a type keeps."""
+    put(core, *days(MARCH, 70))
+    forge = "SELECT pricing.note_export('equity_daily', :month, 1, '{}', 1, 'nothing')::text"
+    months = [date(2020, 3, 1), date(2020, 4, 1), date(2020, 5, 1)]
+    for month in months:
+        core.call(forge, month=month)
+    isolated = core.engine.execution_options(isolation_level="REPEATABLE READ")
+
+    def move(verified: int) -> int:
+        with isolated.connect() as connection:
+            left = connection.exec_driver_sql(
+                f"SELECT pricing.move_month('equity_daily', '2020-03-01', {verified})"
+            ).scalar_one()
+            connection.commit()
+            return int(left)
+
+    with pytest.raises(DBAPIError, match="is not to leave the database"):
+        move(31)
+    keep(core, 3)
+    assert move(31) == 31
+    assert core.one("SELECT count(*) FROM pricing.price_history") == 39
+    assert core.one("SELECT count(*) FROM pricing.price_revisions") == 0
