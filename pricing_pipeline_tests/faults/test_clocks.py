@@ -45,7 +45,7 @@ def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
     core.lift_limits(batch_size=1)
     core.rows("UPDATE pricing.data_collectors SET max_in_flight = 10")
     with running_sandbox() as sandbox, ExitStack() as stack:
-        sandbox.behave("delay", seconds=1.5)  # so that the first is not done before the other begins
+        sandbox.behave("delay", seconds=5)  # so that the first is not done before the other begins
         core.heartbeat("ann", *watched, (FX, "EUR/USD"), (DAILY, "AAPL"))
         began = core.clock()
         workers = []
