@@ -1729,12 +1729,14 @@ CREATE POLICY reader_sees_own ON pricing.recipients FOR SELECT TO pricing_reader
 CREATE POLICY worker_serves_all ON pricing.recipients FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT SELECT ON TABLE pricing.recipients TO pricing_worker;
 
--- Counts changes of the registry, so that the sensor knows when to reload the code location.
+-- Counts changes of the registry, so that the sensor knows when to reload the code location; and keeps from where prices come.
 CREATE TABLE pricing.registry_state (
     singleton boolean NOT NULL DEFAULT true  -- There is one row.
     version bigint NOT NULL  -- Rises with every change of the registry.
+    prices_from text  -- Who is asked for prices: the sandbox or the real providers, whose prices must not mix; NULL until the first worker starts.
     CONSTRAINT registry_state_pkey PRIMARY KEY (singleton)
     CONSTRAINT one_row CHECK (singleton)
+    CONSTRAINT prices_from_known CHECK ((prices_from = ANY (ARRAY['sandbox'::text, 'real providers'::text])))
 );
 GRANT SELECT ON TABLE pricing.registry_state TO pricing_reader;
 GRANT SELECT ON TABLE pricing.registry_state TO pricing_worker;
@@ -2588,6 +2590,10 @@ GRANT EXECUTE ON FUNCTION pricing.cut_calls(pricing.provider_capabilities,date,d
 -- When the units that each active provider, or some, allows in this calendar day will be used up: not before trading is over, while they are spread over it (basis paced), and then at the pace of the last hour (measured). outlook: ends, or lasts until the next day begins. Of all its active keys; of several such limits, the one that ends first.
 CREATE FUNCTION pricing.day_forecasts(only_providers text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, units bigint, used bigint, hour_units bigint, basis text, outlook text, ends_at timestamp with time zone, until timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.day_forecasts(text[]) TO pricing_reader, pricing_worker;
+
+-- From where the prices of this database come: the sandbox or the real providers. The first who asks decides.
+CREATE FUNCTION pricing.decide_prices_from(wanted text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.decide_prices_from(text) TO pricing_worker;
 
 -- What a person decides on quarantined values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value's outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.
 CREATE FUNCTION pricing.decide_quarantined(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL::text) RETURNS TABLE(value_id bigint, outcome text, is_latest boolean, revised boolean) LANGUAGE plpgsql SET search_path=pg_temp;

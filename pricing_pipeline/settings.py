@@ -270,14 +270,15 @@ def keep_kind(settings: Settings) -> None:
         _require_kind(settings, kept)
         return
     unfinished = settings.home / f"{_KIND_FILE}.new"
-    unfinished.write_text(f"{_kind(settings)}\n")
+    unfinished.write_text(f"{kind_asked_for(settings)}\n")
     os.replace(unfinished, settings.home / _KIND_FILE)
 
 
 Kind = Literal["sandbox", "real providers"]
 
 
-def _kind(settings: Settings) -> Kind:
+def kind_asked_for(settings: Settings) -> Kind:
+    """Whether the sandbox is asked for prices, or the real providers."""
     return "sandbox" if settings.sandbox else "real providers"
 
 
@@ -297,10 +298,10 @@ def _kind_of(home: Path) -> Kind | None:
 
 
 def _require_kind(settings: Settings, kept: Kind) -> None:
-    if _kind(settings) != kept:
+    if kind_asked_for(settings) != kept:
         raise SettingsError(
             f"the home {settings.home.absolute()} was made for the {kept}, and PRICING_SANDBOX="
-            f"{str(settings.sandbox).lower()} asks for the {_kind(settings)}; their prices must not mix. "
+            f"{str(settings.sandbox).lower()} asks for the {kind_asked_for(settings)}; their prices must not mix. "
             "Set PRICING_HOME to another folder, or leave PRICING_SANDBOX out."
         )
 

@@ -37,6 +37,7 @@ from pricing_pipeline.processes.supervisor import Supervisor
 from pricing_pipeline.processes.web_guard import in_url, ui_token
 from pricing_pipeline.providers.configured import configured_keys
 from pricing_pipeline.registry import data_type_registry, declarations, plans, provider_rules
+from pricing_pipeline.registry.prices_from import require_prices_from
 from pricing_pipeline.settings import Settings, keep_kind
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +74,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         worker, owner, dagster = _databases(settings, supervisor, say)
         supervisor.check()
         upgrade(owner)
-        _note_start(worker)
+        _note_start(settings, worker)
         keep_kind(settings)
         if sample.load(owner, demo=demo, in_use=settings.sandbox):
             say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
@@ -141,9 +142,10 @@ def _require_master_key(settings: Settings) -> None:
         master_keys.load(settings)
 
 
-def _note_start(worker: str) -> None:
+def _note_start(settings: Settings, worker: str) -> None:
     engine = make_engine(worker, pool_size=1)
     try:
+        require_prices_from(engine, settings)
         with engine.begin() as connection:
             health.note_start(connection)
     finally:

@@ -23,6 +23,7 @@ from pricing_pipeline.providers.configured import client_of, configured_clients,
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.sent import check_agent, echoes_of
 from pricing_pipeline.registry import data_type_registry, declarations
+from pricing_pipeline.registry.prices_from import require_prices_from
 from pricing_pipeline.settings import Settings
 
 LOOK_SECONDS = 10.0
@@ -39,8 +40,10 @@ def open_clients(
 ) -> Iterator[dict[str, ProviderClient]]:
     """Open a client for each active provider, and close them at the end. They follow the database meanwhile.
 
-    A stored key that cannot be opened is left out, with a warning in the log and in the database.
+    A stored key that cannot be opened is left out, with a warning in the log and in the database. Raises SettingsError
+    if the prices of this database come from the sandbox and the settings ask for the real providers, or the reverse.
     """
+    require_prices_from(engine, settings)
     keys = StoredKeys(settings, engine)
     base_urls, providers, stored = _look(engine, keys)
     if settings.user_agent is not None:

@@ -218,11 +218,15 @@ def test_g2_who_asks_a_code_server_starts_no_threads(
     )
     asked = [sys.executable, "-c", script, str(open_folder / "code.sock"), PING]
 
-    def says() -> str:
-        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    said = ""
 
-    wait_until(lambda: says().startswith("True"))
-    assert says() == "True 1"
+    def is_answered() -> bool:
+        nonlocal said
+        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+        return said.startswith("True")
+
+    wait_until(is_answered)
+    assert said == "True 1"
 
 
 def ticks(instance: dg.DagsterInstance) -> list[object]:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import text
 
 from pricing_pipeline_tests.acceptance.test_readme import README, shape
 from pricing_pipeline_tests.fixtures.stack import Stack, new_stack
@@ -45,9 +44,7 @@ def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
     time.sleep(3)  # nothing is to happen by itself
     assert service.calls() == []
     # No drain is at work, so this is the daemon, which ticks its sensors as soon as there is work.
-    with real.core.engine.connect() as worker:
-        listening = worker.execute(text(LISTENING)).scalar_one()
-    assert listening == 1
+    real.wait_until("the daemon", lambda: real.core.call(LISTENING) == 1)
 
     command, sample = readme_sample()
     used = real.cli(*command, stdin=KEY)
@@ -59,13 +56,12 @@ def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
     real.core.heartbeat("alice", *(("equity_quote", symbol) for symbol in SHARES[:7]))
     real.wait_until("seven prices", lambda: _prices(real) == 7)
     assert {call["status"] for call in service.calls("twelvedata")} == {200}
-    shown = real.cli("price", "show", "AAPL").stdout
-    assert "twelvedata" in shown
 
     # The minute's eight credits are used: one tried the key, seven fetched prices. The others wait, and are told why.
     real.core.heartbeat("alice", *(("equity_quote", symbol) for symbol in SHARES))
     why = real.cli("price", "why", SHARES[-1]).stdout
     assert "allows 8 units in 60 s, and 8 are used; the next comes at" in why
+    assert "twelvedata" in real.cli("price", "show", "AAPL").stdout
     real.wait_until("all prices", lambda: _prices(real) == len(SHARES))
     assert {call["status"] for call in service.calls("twelvedata")} == {200}, "no call was refused"
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from pricing_pipeline.demand import viewers
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 pytestmark = GROUP
 
@@ -149,7 +150,7 @@ def test_b1_data_types_added_while_it_runs_appear_and_are_refreshed(stack: Stack
         nodes = stack.wait_until("the new types' assets", appeared)
     finally:
         viewer.send_signal(signal.SIGINT)
-        assert viewer.wait(60) == 0
+        assert viewer.wait(PATIENCE) == 0
         stack.leave("quote_by_sql", "IBM")
     for name, (warn, fail) in added.items():
         policy = nodes[f"latest_price/{name}"]["internalFreshnessPolicy"]

@@ -27,7 +27,7 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.processes.ports import LOOPBACK, require_free_port
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
 from pricing_pipeline_tests.fixtures.database import TestServer
-from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.plain_processes import PlainProcesses
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
@@ -61,7 +61,7 @@ class Stock:
         self.processes.require_running()
         try:
             answer = httpx.post(
-                f"{self.url}/graphql", json={"query": query, "variables": variables}, timeout=60
+                f"{self.url}/graphql", json={"query": query, "variables": variables}, timeout=PATIENCE
             )
         except httpx.TransportError:
             return None

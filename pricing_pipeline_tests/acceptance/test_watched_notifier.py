@@ -241,6 +241,10 @@ def test_e7_what_is_under_way_when_the_notifier_is_stopped_returns_to_the_queue(
     thread.start()
     for _ in range(2):
         assert begun.acquire(timeout=PATIENCE)
+    quick = (
+        "SELECT status = 'completed' FROM pricing.async_operations WHERE payload ->> 'recipient' = 'quick'"
+    )
+    wait_until(lambda: core.one(quick))
     stop.set()
     thread.join(PATIENCE)
     assert not runner.close(), "the slow one has not returned"
@@ -269,13 +273,13 @@ def test_e7_a_notifier_that_is_stopped_ends_within_the_grace_and_loses_no_messag
             message = recipients.send(connection, "ops", "A title", "A body")
         # An alert may be told, too, where the test takes long.
         wait_until(lambda: any(b"A title" in posted.body for posted in receiver.posted))
-        began = time.monotonic()
         notifier.command.send(signal.SIGTERM)
         wait_until(lambda: notifier.command.poll() is not None)
         assert notifier.command.poll() == 0
-        assert time.monotonic() - began < 25, "it does not wait for the attempt, which takes 27 s"
         (row,) = core.rows("SELECT status, attempt FROM pricing.async_operations WHERE id = :id", id=message)
-        assert (row.status, row.attempt) == ("pending", 0)
+        assert (row.status, row.attempt) == ("pending", 0), (
+            "it does not wait for the attempt, which fails in 27 s"
+        )
         receiver.script = lambda post: post.answer(204)
         supervise(database_url, 60.0, cli.home)
         wait_until(

@@ -409,7 +409,7 @@ def test_a_person_logs_in_by_the_token_and_uses_the_ui(locked_ui: UI, browser: B
 
 
 def test_where_a_token_is_set_nothing_is_had_without_it(locked_ui: UI) -> None:
-    with httpx.Client(base_url=locked_ui.url, trust_env=False) as stranger:
+    with httpx.Client(base_url=locked_ui.url, trust_env=False, timeout=PATIENCE) as stranger:
         for path in ("/", "/graphql", "/server_info", "/logs/a", "/download_debug/a", "/static/none.js"):
             assert stranger.get(path).status_code == 401, path
         assert stranger.post("/graphql", json={"query": EVENTS}).status_code == 401

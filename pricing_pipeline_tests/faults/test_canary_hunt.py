@@ -244,7 +244,7 @@ class Home:
         """A GraphQL answer, searched."""
         url = f"{self.stack.state()['urls']['dagster']}/graphql"
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        answer = httpx.post(url, json={"query": query}, headers=headers, timeout=60, trust_env=False)
+        answer = httpx.post(url, json={"query": query}, headers=headers, timeout=PATIENCE, trust_env=False)
         self.hunt.look("GraphQL", answer.content)
         found: dict[str, Any] = answer.raise_for_status().json()
         assert "errors" not in found, found

@@ -79,6 +79,7 @@ def test_b17_two_providers_are_never_asked_for_one_symbol_at_once(core: Core, da
 
 def test_a1_sixteen_enqueuers_make_each_task_once(core: Core, database_url: str) -> None:
     """`NOT EXISTS` alone let 501 rows in for 500 symbols."""
+    core.be_patient("raise_priorities")
     results = crowd(16, "enqueue", url=database_url, data_type=QUOTE, symbols=symbols(500), rounds=5)
     assert [result["errors"] for result in results] == [[]] * 16
     assert sum(result["added"] for result in results) == 500
@@ -154,6 +155,7 @@ def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
     assert at_once(8, lambda number: [come_and_go, come_and_go, clean, check][number % 4](number)) == []
     watched = core.one("SELECT count(DISTINCT (data_type, symbol)) FROM pricing.active_subscriptions")
     assert watched == 5
+    core.rows("SELECT pricing.adopt_pairs()")  # those that were passed over for a lock
     core.rows("SELECT pricing.repair_demand()")
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE became_due_at IS NULL")
     core.enqueue_due()
@@ -204,6 +206,7 @@ def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(
     assert at_once(6, lambda number: works[number](number)) == []
     held = core.rows("SELECT DISTINCT symbol FROM pricing.holdings WHERE status = 'active'")
     assert {row.symbol for row in held} == set(symbols(5))
+    core.rows("SELECT pricing.adopt_pairs()")  # those that were passed over for a lock
     assert core.one("SELECT count(*) FROM pricing.demand") == 5
     core.rows("SELECT pricing.repair_demand()")
     core.enqueue_due()

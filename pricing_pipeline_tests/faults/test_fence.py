@@ -256,6 +256,7 @@ def test_a3_a_claim_passes_over_a_task_that_is_locked(core: Core) -> None:
 
 def test_a6_two_claims_at_once_do_not_spend_one_allowance_twice(core: Core) -> None:
     """The lock comes before the look: a claim that looked while another was under way would see what that takes."""
+    core.be_patient("claim_calls")
     core.rows("UPDATE pricing.provider_limits SET units = 8")
     core.enqueue(QUOTE, *(f"S{number:02}" for number in range(20)))
     taken: list[Call] = []
@@ -347,6 +348,7 @@ def test_e4_a_cancel_waits_for_a_finish_and_comes_too_late(core: Core) -> None:
 
 
 def test_e4_a_finish_waits_for_a_cancel_and_is_refused(core: Core) -> None:
+    core.be_patient("finish_tasks")
     core.heartbeat("ann", (QUOTE, "AAPL"))
     call = core.claim_one()
     with core.engine.begin() as person:

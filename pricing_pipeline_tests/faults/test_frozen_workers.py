@@ -12,7 +12,7 @@ from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.open_sessions import AAPL, BOUND, seconds
+from pricing_pipeline_tests.support.open_sessions import AAPL, BOUND, waited
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
@@ -35,8 +35,9 @@ def test_fault_27_a_worker_frozen_at_any_point_stops_nobody_and_its_late_finish_
         worker.says("halted")
         worker.signal(signal.SIGSTOP)
         for act in (core.enqueue_due, core.promote, lambda: core.call("SELECT pricing.run_duties() IS NULL")):
-            assert seconds(act) < BOUND
-        assert seconds(lambda: core.heartbeat("bob", (data_type, "AAPL"), (data_type, "MSFT"))) < BOUND
+            assert waited(core, act) < BOUND
+        look = (data_type, "AAPL"), (data_type, "MSFT")
+        assert waited(core, lambda: core.heartbeat("bob", *look)) < BOUND
         clock.advance(61)
         wait_until(
             lambda: (
@@ -65,8 +66,8 @@ def test_fault_27_a_worker_frozen_behind_the_fence_comes_back_too_late(core: Cor
     core.heartbeat("ann", AAPL)
     call = core.claim_one()
     with core.engine.connect() as frozen:
-        frozen.execute(text("SET idle_in_transaction_session_timeout = '100ms'"))
         assert task_queue.lock_owned(frozen, call) == set(call.task_ids)
+        frozen.execute(text("SET idle_in_transaction_session_timeout = '100ms'"))
         clock.advance(61)
         wait_until(lambda: core.recover() == 1)
         heir = core.claim_one(worker="heir")

@@ -92,6 +92,23 @@ def most_units(calls: list[dict[str, Any]], seconds: float) -> int:
     )
 
 
+def lateness(core: Core, calls: list[dict[str, Any]]) -> float:
+    """By how many seconds the journey of one call to the provider was longer than another's.
+
+    The database's clock, by which calls are logged, is put forward by whole leases.
+    """
+    logged = core.rows(
+        "SELECT symbols, extract(epoch FROM started_at)::float8 AS at FROM pricing.collector_call_log"
+        " WHERE provider = :provider",
+        provider=TWELVEDATA,
+    )
+    journeys = [
+        min((call["epoch"] - row.at) % LEASE for row in logged if row.symbols == list(call["symbols"]))
+        for call in calls
+    ]
+    return max(journeys) - min(journeys)
+
+
 def overlapping(calls: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
     """Pairs of answered calls for one symbol that were under way at the same time."""
     answered = [call for call in calls if call["status"] is not None]
@@ -103,12 +120,13 @@ def overlapping(calls: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
     ]
 
 
-def check_provider_side(sandbox: RunningSandbox) -> None:
+def check_provider_side(core: Core, sandbox: RunningSandbox) -> None:
     """What the providers saw of all hosts together."""
     for provider, most in MOST.items():
         assert 1 < at_once(sandbox.calls(provider)) <= most, provider
-    # A call reaches the provider a little after its claim, and not each by the same time.
-    assert most_units(sandbox.calls(TWELVEDATA), WINDOW - 0.3) <= UNITS
+    # A call reaches the provider a little after its claim, and not each by the same time: on a busy machine even less.
+    calls = sandbox.calls(TWELVEDATA)
+    assert most_units(calls, WINDOW - max(0.3, lateness(core, calls))) <= UNITS
     assert overlapping(sandbox.calls()) == [], "no two providers are asked for one symbol at once"
 
 
@@ -168,7 +186,7 @@ def test_b11_b17_three_hosts_lose_one_to_death_and_one_to_the_network(
         wait_until(lambda: core.one("SELECT count(*) FROM pricing.api_call_queue_live") == 0)
         clock.advance(LEASE)
         core.rows("SELECT pricing.expire_calls()")
-        check_provider_side(sandbox)
+        check_provider_side(core, sandbox)
         made_calls = [call["symbols"] for call in sandbox.calls()]
 
     core.rows(

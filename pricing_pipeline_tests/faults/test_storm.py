@@ -104,6 +104,7 @@ def test_b16_a_provider_that_is_down_gets_one_probe_from_four_processes(
         # Eight are in flight at once, and faults that are booked in one moment do not count each other.
         assert 10 <= made <= 10 + 8 + 8, "those in flight when it opened, and when the tenth was booked"
         core.rows("UPDATE pricing.provider_state SET breaker_until = pricing.clock() WHERE breaker = 'open'")
-        crowd(4, "work_for", url=database_url, sandbox=sandbox.url, until=is_open, seconds=0.5)
+        is_again = is_open.replace("= 'open'", "= 'open' AND breaker_openings = 2")
+        crowd(4, "work_for", url=database_url, sandbox=sandbox.url, until=is_again, seconds=0.5)
         assert len(sandbox.calls(TWELVEDATA)) == made + 1, "exactly one probe"
         assert core.one("SELECT max(breaker_openings) FROM pricing.provider_state") == 2

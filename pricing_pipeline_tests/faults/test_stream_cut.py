@@ -21,7 +21,7 @@ from pricing_pipeline_tests.fixtures.core import QUOTE
 from pricing_pipeline_tests.fixtures.embedded import MakeServer
 from pricing_pipeline_tests.support.api_server import Caller, running_api
 from pricing_pipeline_tests.support.frozen_server import frozen
-from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.streams import streaming
 
 LAST = 60
@@ -76,7 +76,7 @@ def test_b27_streams_outlive_a_killed_database_and_lose_nothing(
             is_half.wait()
             os.kill(server.pid or 0, signal.SIGKILL)
             wait_until(lambda: server.poll() is not None)
-            server.launch(patience=20)
+            server.launch(patience=PATIENCE)
             writer.join()
             assert [told(whole.next()) for _ in range(LAST)] == list(range(1, LAST + 1))
         with streaming(ann, last_id, pairs=f"{QUOTE}:AAPL") as stream:

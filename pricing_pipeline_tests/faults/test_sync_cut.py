@@ -114,6 +114,7 @@ def test_d2_a_worker_that_stops_in_mid_sync_gives_its_task_back_at_once(
         wait_until(lambda: core.one(waits))
         worker.signal(signal.SIGINT)
         wait_until(lambda: core.tasks()[-1].status == "pending")
+        assert core.tasks()[-1].run_after is None
         wait_until(lambda: core.one("SELECT count(*) FROM pricing.drains WHERE finished_at IS NULL") == 0)
     assert stored(core, standing) == before
     assert (core.tasks()[-1].attempt, core.tasks()[-1].errors[-1]["kind"]) == (0, "worker_stopped")
@@ -121,7 +122,6 @@ def test_d2_a_worker_that_stops_in_mid_sync_gives_its_task_back_at_once(
     clock.advance(LEASE)
     finish(core, standing, clock)
     assert core.tasks()[-1].attempt == 1
-    assert core.clock() < NOON + timedelta(minutes=4)
 
 
 def test_d2_a_worker_that_slept_in_mid_sync_stores_nothing_late(

@@ -126,8 +126,8 @@ def test_b11_a_worker_that_slept_through_its_lease_is_refused(
 ) -> None:
     """SIGSTOP in mid-call, recovery, an heir that finishes, SIGCONT: the late answer changes nothing."""
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in SYMBOLS), (NAV, "118632"))
-    sandbox.behave("delay", seconds=3, count=2)
-    with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=5).start() as worker:
+    sandbox.behave("delay", seconds=6, count=2)
+    with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=8).start() as worker:
         wait_until(lambda: len(sandbox.calls()) == 2)
         worker.signal(signal.SIGSTOP)
         clock.advance(LEASE)

@@ -15,7 +15,7 @@ from pricing_pipeline.keys import api_tokens
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
-from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -200,6 +200,7 @@ def test_b7_a_body_that_is_too_long_is_not_read(api: RunningApi) -> None:
         f"{api.url}/v1/heartbeat",
         content=iter([b"{}"]),
         headers={"Authorization": f"Bearer {watcher.token}"},
+        timeout=PATIENCE,
     )
     assert answer.status_code == 411
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 
 import httpx
+import pytest
 from sqlalchemy import Engine, text
 
+from pricing_pipeline.api import health as health_routes
+from pricing_pipeline.api.app import AT_ONCE_OF_ONE
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
@@ -20,18 +22,22 @@ from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.fixtures.replica import Pair
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
 from pricing_pipeline_tests.support.frozen_server import frozen
-from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.sessions import wait_for_locks, waiting_for_locks
 from pricing_pipeline_tests.support.working import PAIR, go_on, late, start
 
-AT_MOST_SECONDS = 10
-"""What a watchdog waits for at least."""
+
+@pytest.fixture(autouse=True)
+def unhurried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that does not hang is not away because the machine is busy; but for tests of one that does."""
+    assert health_routes._PATIENCE_SECONDS == 1.8
+    if "hangs" not in request.node.name:
+        monkeypatch.setattr(health_routes, "_PATIENCE_SECONDS", PATIENCE)
 
 
 def health(api: RunningApi) -> tuple[int, dict[str, object]]:
-    """The status and the content of a stranger's request; it is answered in time."""
-    began = time.monotonic()
+    """The status and the content of a stranger's request."""
     answer = api.client.get("/healthz")
-    assert time.monotonic() - began < AT_MOST_SECONDS
     return answer.status_code, answer.json()
 
 
@@ -39,7 +45,7 @@ def test_b23_a_pipeline_that_works_is_well(api: RunningApi, core: Core) -> None:
     start(core)
     core.heartbeat("ann", PAIR)
     go_on(core)
-    assert health(api) == (200, {"status": "ok", "late": []})
+    wait_until(lambda: health(api) == (200, {"status": "ok", "late": []}))
 
 
 def test_b23_what_is_late_is_named_and_nothing_else_is_told(
@@ -103,6 +109,7 @@ def test_b23_a_database_that_hangs_is_late_within_two_seconds(open_folder: Path)
 
 def test_b23_requests_that_wait_for_the_database_do_not_hold_health_up(api: RunningApi, core: Core) -> None:
     """All threads for requests wait for one table; health does not need them."""
+    wait_for_locks(core)
     start(core)
     token = api.caller(Scope.READ).token
     with core.owner.begin() as connection:
@@ -110,13 +117,15 @@ def test_b23_requests_that_wait_for_the_database_do_not_hold_health_up(api: Runn
 
         def ask() -> None:
             headers = {"Authorization": f"Bearer {token}"}
-            httpx.get(f"{api.url}/v1/prices?symbols=AAPL", headers=headers, timeout=30)
+            httpx.get(f"{api.url}/v1/prices?symbols=AAPL", headers=headers, timeout=PATIENCE)
 
         waiting = [threading.Thread(target=ask) for _ in range(10)]
         for thread in waiting:
             thread.start()
         try:
-            assert health(api)[0] == 200
+            wait_until(lambda: waiting_for_locks(core) == AT_ONCE_OF_ONE)
+            wait_until(lambda: health(api)[0] == 200)
+            assert waiting_for_locks(core) == AT_ONCE_OF_ONE
         finally:
             connection.rollback()
             for thread in waiting:

@@ -15,7 +15,7 @@ from pricing_pipeline.prices import price_writer
 from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.sessions import joined, meanwhile
+from pricing_pipeline_tests.support.sessions import joined, meanwhile, wait_for_locks
 from pricing_pipeline_tests.support.storing import MARCH, bars_of, closes, next_call, versions
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -136,6 +136,7 @@ def test_f3_what_is_copied_is_what_would_be_inserted(core: Core, volume: str, sc
 
 def test_f3_copied_days_that_another_call_stores_in_the_same_moment_are_a_conflict(core: Core) -> None:
     """Both saw that nothing was there. The second is told to try again, and then finds what there is."""
+    wait_for_locks(core)
     one, other = (next_call(core, DAILY, "AAPL", days=MARCH) for _ in range(2))
     with core.engine.begin() as connection:
         price_writer.store(connection, one, bars_of("10.50000", "10.51000"))

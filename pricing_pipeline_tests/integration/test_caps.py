@@ -19,6 +19,7 @@ from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.examples import is_thorough
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.sessions import wait_for_locks
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -121,6 +122,7 @@ def test_b7_holdings_have_the_same_caps(core: Core, cli: CommandLine) -> None:
 
 
 def test_b7_many_sessions_of_one_user_share_its_caps(core: Core, database_url: str) -> None:
+    wait_for_locks(core)
     core.cap(1000, 40)
     outcomes: list[int | str | None] = []
     barrier = threading.Barrier(8)

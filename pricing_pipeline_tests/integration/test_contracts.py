@@ -34,7 +34,7 @@ from pricing_pipeline_tests.fixtures.core import (
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.fixtures.logins import a_session
 from pricing_pipeline_tests.fixtures.replica import Pair
-from pricing_pipeline_tests.support.sessions import joined, meanwhile
+from pricing_pipeline_tests.support.sessions import joined, meanwhile, wait_for_locks
 
 DAY = 86_400
 WEEK = 7 * DAY
@@ -65,6 +65,7 @@ def contents(core: Core, *but: str) -> dict[str, str]:
 
 
 def test_contract_01_two_claims_at_once_never_take_the_same_task(core: Core) -> None:
+    wait_for_locks(core)
     core.lift_limits(batch_size=10)
     core.enqueue(QUOTE, *symbols(30))
     with core.engine.begin() as first:

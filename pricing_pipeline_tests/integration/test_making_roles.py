@@ -18,6 +18,7 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.roles import RoleFault, role_faults
 from pricing_pipeline_tests.fixtures.home import make_open_folder, quickest_place
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def test_b2_two_upgrades_at_once_make_the_roles_once(home: EmbeddedServer) -> No
         ).fetchall():
             assert not upgraded.done(), upgraded.result()
         other.commit()
-        upgraded.result(30)
+        upgraded.result(PATIENCE)
     upgrade(foreign.url(1))
     for number in (0, 1):
         with psycopg.connect(foreign.url(number)) as session:

@@ -21,7 +21,7 @@ from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core, ro
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import fail_task, open_breaker, use_quota, warn
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, join_gathering_threads, running_api
-from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.working import go_on, start
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -359,8 +359,7 @@ def test_b22_a_slow_database_blanks_no_graph(api: RunningApi, core: Core) -> Non
     slow.set()
     assert api.client.get("/metrics", headers=header).status_code == 503, "nothing is known yet"
     go_on.set()
-    while api.client.get("/metrics", headers=header).status_code == 503:
-        time.sleep(0.05)
+    wait_until(lambda: api.client.get("/metrics", headers=header).status_code != 503)
     join_gathering_threads()
     go_on.clear()
     first, second = scrape(api, caller), scrape(api, caller)
@@ -392,12 +391,12 @@ def test_b22_ages_of_locks_show_who_holds_others_up(core: Core) -> None:
     with core.engine.begin() as holder, core.engine.connect() as waiter:
         holder.execute(text("SELECT pg_advisory_xact_lock(1)"))
         holder.execute(text("SELECT FROM pricing.turns FOR UPDATE"))
-        waiter.execute(text("SET LOCAL lock_timeout = '20s'"))
+        waiter.execute(text(f"SET LOCAL lock_timeout = '{PATIENCE:.0f}s'"))
         pid = waiter.execute(text("SELECT pg_backend_pid()")).scalar_one()
         thread = threading.Thread(target=lambda: waiter.execute(text("SELECT pg_advisory_xact_lock(1)")))
         thread.start()
-        while not core.one(f"SELECT count(*) FROM pg_locks WHERE pid = {pid} AND waitstart IS NOT NULL"):
-            time.sleep(0.01)
+        waits = f"SELECT count(*) FROM pg_locks WHERE pid = {pid} AND waitstart IS NOT NULL"
+        wait_until(lambda: core.one(waits))
         found = {row["kind"]: row for row in figures.measure(core.engine).rows["locks"]}
         holder.rollback()
         thread.join()

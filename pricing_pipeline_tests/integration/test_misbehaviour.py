@@ -197,11 +197,11 @@ def test_recorded_answers_are_replayed_byte_for_byte(replaying: RunningSandbox) 
         ),
         (f"{replaying.yahoo_url}/v7/finance/quote?symbols=OCDO.L", "yahoo/v7quote_OCDO_L_GBp.json"),
     ):
-        answer = httpx.get(url, headers=head)
+        answer = httpx.get(url, headers=head, timeout=PATIENCE)
         assert answer.content == (FOLDER / file).read_bytes(), url
         meta = json.loads((FOLDER / file).with_suffix(".meta.json").read_text())
         assert answer.status_code == meta["http_status"]
-    refused = httpx.get(f"{replaying.mfapi_url}/mf/abcdef")
+    refused = httpx.get(f"{replaying.mfapi_url}/mf/abcdef", timeout=PATIENCE)
     assert (refused.status_code, refused.content) == (
         400,
         (FOLDER / "mfapi/mf_invalid_code_400.json").read_bytes(),
@@ -210,9 +210,11 @@ def test_recorded_answers_are_replayed_byte_for_byte(replaying: RunningSandbox) 
 
 def test_what_nobody_recorded_is_made_up(replaying: RunningSandbox) -> None:
     head = {"Authorization": f"apikey {replaying.key}"}
-    answer = httpx.get(f"{replaying.twelvedata_url}/quote?symbol=MSFT", headers=head).json()
+    asked = f"{replaying.twelvedata_url}/quote?symbol=MSFT"
+    answer = httpx.get(asked, headers=head, timeout=PATIENCE).json()
     assert answer["symbol"] == "MSFT"
-    assert httpx.get(f"{replaying.mfapi_url}/mf/119552/latest").json()["meta"]["scheme_code"] == 119552
+    fund = httpx.get(f"{replaying.mfapi_url}/mf/119552/latest", timeout=PATIENCE).json()
+    assert fund["meta"]["scheme_code"] == 119552
 
 
 def test_a_replayed_answer_goes_through_the_real_client(replaying: RunningSandbox) -> None:

@@ -24,10 +24,10 @@ from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 @pytest.fixture
 def post(core: Core) -> str:
-    """An operation type with one field."""
+    """An operation type with one field. A busy machine has as long as it needs."""
     core.rows(
         "INSERT INTO pricing.operation_types (operation_type, payload_fields, max_attempts, time_limit_seconds)"
-        """ VALUES ('post', '{"to": "string", "at": "url?", "count": "number?"}', 3, 1)"""
+        """ VALUES ('post', '{"to": "string", "at": "url?", "count": "number?"}', 3, 240)"""
     )
     return "post"
 
@@ -136,13 +136,19 @@ def test_e4_what_failed_for_good_is_retried_by_hand(core: Core, post: str) -> No
 def test_e7_a_handler_that_hangs_holds_nobody_up(core: Core, post: str) -> None:
     release, happened = threading.Event(), []
 
-    def handler(operation: Operation) -> None:
-        if operation.payload["to"] == "hangs":
-            release.wait(PATIENCE)
+    def hang(operation: Operation) -> None:
+        release.wait(PATIENCE)
         happened.append(operation.payload["to"])
 
-    hanging, *others = enqueue(core, "hangs", "ann", "bob")
-    hung = runner(core, handler)
+    core.rows(
+        "INSERT INTO pricing.operation_types (operation_type, payload_fields, max_attempts, time_limit_seconds)"
+        """ VALUES ('hang', '{"to": "string"}', 3, 1)"""
+    )
+    with core.engine.begin() as connection:
+        hanging = operation_queue.enqueue(connection, "hang", {"to": "eve"})
+    others = enqueue(core, "ann", "bob")
+    handlers = {"hang": hang, "post": lambda operation: happened.append(operation.payload["to"])}
+    hung = OperationRunner(core.engine, handlers, worker="here")
     assert hung.run_due() == 3
     assert states(core) == {hanging: "pending"} | dict.fromkeys(others, "completed")
     (row,) = core.rows("SELECT errors, due_at - pricing.clock() AS pause FROM pricing.async_operations_live")
@@ -179,7 +185,6 @@ def test_e7_a_row_that_a_person_has_locked_holds_no_other_operation_up(
         begun.wait(PATIENCE)
         go_on.wait(PATIENCE)
 
-    core.rows("UPDATE pricing.operation_types SET time_limit_seconds = 60")
     ids = enqueue(core, "ann", "bob", "eve")
     working = runner(core, handler)
     stop = threading.Event()

@@ -15,11 +15,17 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.observations import Rows
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
-from pricing_pipeline_tests.support.sessions import joined, meanwhile
+from pricing_pipeline_tests.support.sessions import joined, meanwhile, wait_for_locks
 from pricing_pipeline_tests.support.storing import next_call
 
 MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 AT = midnight(date(2010, 3, 2))
+
+
+@pytest.fixture(autouse=True)
+def patient(core: Core) -> None:
+    """The second session waits until the first is done, however long that takes."""
+    wait_for_locks(core)
 
 
 def store(call: Call, price: str, *others: str) -> Callable[[Connection], Any]:

@@ -12,6 +12,7 @@ from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login, a_session
 from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.sessions import wait_for_locks
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -79,6 +80,7 @@ def test_b7_sessions_of_one_client_that_begin_at_once_keep_its_cap_on_pairs(
     core: Core, server: TestServer, database_url: str, act: str, table: str
 ) -> None:
     """Counted before one session waited for the other, nine of six pairs each made 54 of 10."""
+    wait_for_locks(core)
     core.cap(10, 10_000)
     outcomes: list[str] = []
     barrier = threading.Barrier(9)

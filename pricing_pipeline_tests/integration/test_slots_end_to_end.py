@@ -7,7 +7,6 @@ fewer products.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -246,7 +245,6 @@ def test_d2_bad_answers_of_any_kind_store_nothing_and_end_with_them(
         {"kind": "currency", "value": "XXZ", "provider": "octo"},
     ]
     core.enqueue(TODAY, *symbols)
-    started = time.monotonic()
     with refreshing(core.engine, standing.url) as refresher:
         for fault in faults[:3]:
             standing.behave(**fault)
@@ -257,6 +255,5 @@ def test_d2_bad_answers_of_any_kind_store_nothing_and_end_with_them(
             standing.behave(**fault, count=1)
         with moving(clock, 5):
             work_until(refresher, lambda: set(core.statuses().values()) == {"completed"})
-    assert time.monotonic() - started < 60
     for provider in ("octo", "headout"):
         assert database(core, standing, [1], provider, 1).fields == partner(core, standing, provider, [1], 1)

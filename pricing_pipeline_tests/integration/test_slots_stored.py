@@ -41,6 +41,7 @@ from pricing_pipeline_tests.support.inventory import (
     store,
     versions,
 )
+from pricing_pipeline_tests.support.sessions import wait_for_locks
 
 template = bare_template
 pytestmark = pytest.mark.usefixtures("still")
@@ -190,6 +191,7 @@ def test_d1_an_answer_confirms_every_type_that_asks_for_no_more_days(core: Core,
 
 
 def test_d4_two_answers_about_a_product_at_once_double_nothing(core: Core) -> None:
+    wait_for_locks(core)
     answers = [days(slot(MONDAY, 9), slot(MONDAY, 11, remaining=left)) for left in (5, 6)]
     calls = [call_of(WEEK, TOUR), call_of(MONTH, TOUR)]
     with ThreadPoolExecutor() as pool, core.engine.connect() as first:

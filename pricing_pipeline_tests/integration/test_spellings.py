@@ -21,9 +21,11 @@ from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.server import ScriptedServer
+from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.recordings import recorded
 from pricing_pipeline_tests.support.refreshing import is_idle, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.support.sessions import wait_for_locks
 from pricing_pipeline_tests.tools.audit import audit
 from pricing_pipeline_tests.unit.test_spellings import canonical_symbols
 
@@ -290,6 +292,7 @@ def test_plain_sql_cannot_add_an_instrument_under_anothers_spelling(core: Core, 
 
 
 def test_a_spelling_and_an_instrument_of_two_sessions_exclude_each_other(core: Core) -> None:
+    wait_for_locks(core)
     core.heartbeat("ann", (QUOTE, "IBM"))
     give = (
         "INSERT INTO pricing.provider_symbols (provider, asset_class, symbol, spelling)"
@@ -304,7 +307,7 @@ def test_a_spelling_and_an_instrument_of_two_sessions_exclude_each_other(core: C
                 other.result(0.5)
             one.commit()
             with pytest.raises(DBAPIError, match="I-B-M"):
-                other.result(30)
+                other.result(PATIENCE)
         core.rows("DELETE FROM pricing.provider_symbols")
         core.rows("DELETE FROM pricing.instruments WHERE symbol = 'I-B-M'")
 

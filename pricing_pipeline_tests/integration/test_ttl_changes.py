@@ -10,6 +10,7 @@ import pytest
 from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.sessions import wait_for_locks
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -128,6 +129,7 @@ def test_b1_a_types_ttl_that_meets_a_worker_waits_for_it(core: Core, clock: Cloc
     """What it sets by the old TTL is seen when it has committed."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 600")
+    wait_for_locks(core)
     call = core.claim_one()
     changed = threading.Event()
 

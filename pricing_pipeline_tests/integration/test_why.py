@@ -22,6 +22,7 @@ from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, TWELVEDATA, 
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.sessions import wait_for_locks
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -60,6 +61,7 @@ def test_f4_a_price_that_comes_meanwhile_makes_no_old_one_fresh(core: Core, cloc
     core.refresh()
     clock.advance(120)
     before = why(core).state
+    wait_for_locks(core)
     told: list[tuple[bool, str]] = []
 
     def ask() -> None:

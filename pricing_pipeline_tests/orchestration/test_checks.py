@@ -39,6 +39,7 @@ def facts(check: dg.AssetCheckEvaluation) -> dict[str, Any]:
     return {name: plain(value) for name, value in check.metadata.items()}
 
 
+@pytest.mark.usefixtures("still")
 def test_g2_a_check_for_each_type_fails_where_viewers_wait_too_long(
     stage: Stage, core: Core, clock: Clock
 ) -> None:

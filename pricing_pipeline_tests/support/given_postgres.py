@@ -18,6 +18,7 @@ import psycopg
 from pricing_pipeline.db import embedded_cluster as cluster
 from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.processes.os_processes import child_setup
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 
 class GivenPostgres:
@@ -105,7 +106,7 @@ class GivenPostgres:
             self._process.wait()
 
     def _make_roles(self) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while True:
             assert self._process is not None
             assert self._process.poll() is None, (self._home / "postgresql.log").read_text()

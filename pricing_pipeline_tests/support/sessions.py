@@ -4,10 +4,52 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, event, text
 
+from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.support.patience import PATIENCE
+
+_OUR_FUNCTIONS_WAIT = f"""
+    DO $$
+    DECLARE
+        one record;
+    BEGIN
+        FOR one IN
+            SELECT p.oid::regprocedure AS name FROM pg_proc p
+            WHERE p.pronamespace = 'pricing'::regnamespace AND p.proconfig::text LIKE '%lock_timeout%'
+        LOOP
+            EXECUTE format('ALTER FUNCTION %s SET lock_timeout = %L', one.name, '{PATIENCE:.0f}s');
+        END LOOP;
+    END $$
+"""
+
+
+def wait_for_locks(core: Core, *others: Engine) -> None:
+    """Let whoever waits for a lock wait on, also in our functions, which give up after 0.1 to 2 s.
+
+    For tests in which one session waits until the other is done: on a busy machine that may take longer. Nor does the
+    server end the session that is waited for.
+    """
+    core.rows(_OUR_FUNCTIONS_WAIT)
+    for engine in (core.engine, core.owner, *others):
+        event.listen(engine, "checkout", _wait_on)
+
+
+def _wait_on(dbapi: Any, *_: object) -> None:
+    for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
+        dbapi.execute(f"SET {name} = '{PATIENCE:.0f}s'")
+    dbapi.commit()
+
+
+def waiting_for_locks(core: Core) -> int:
+    """How many sessions of this test's database wait for a lock."""
+    count: int = core.one(
+        "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    return count
 
 
 def meanwhile(

@@ -65,7 +65,7 @@ class Worker:
         self.go()
         return self
 
-    def result(self, seconds: float = 120) -> Any:
+    def result(self, seconds: float = 2 * PATIENCE) -> Any:
         """Wait for its end and return what it made."""
         answer = self._hear(seconds)
         assert isinstance(answer, dict), answer

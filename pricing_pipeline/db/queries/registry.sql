@@ -8,6 +8,10 @@ FROM pricing.data_type_registry WHERE is_active ORDER BY data_type;
 -- Changes with every change of the registry.
 SELECT version FROM pricing.registry_state;
 
+-- name: decide_prices_from
+-- From where prices come: what was decided before, or else what is wanted.
+SELECT pricing.decide_prices_from(:wanted);
+
 -- name: add
 -- One INSERT adds a data type; triggers make its storage and its route.
 INSERT INTO pricing.data_type_registry

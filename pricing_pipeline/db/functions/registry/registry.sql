@@ -51,3 +51,18 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.is_stale(text, text, timestamptz, integer) IS
     'Asks the staleness function that the registry names for the type about a pair, with its calendar if the function follows calendars.';
+
+
+CREATE OR REPLACE FUNCTION pricing.decide_prices_from(wanted text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+DECLARE
+    decided text := (SELECT s.prices_from FROM pricing.registry_state s);
+BEGIN
+    -- Changes of the registry lock the row, so it is written once only.
+    IF decided IS NULL THEN
+        UPDATE pricing.registry_state s SET prices_from = coalesce(s.prices_from, wanted) RETURNING s.prices_from INTO decided;
+    END IF;
+    RETURN decided;
+END $$;
+COMMENT ON FUNCTION pricing.decide_prices_from(text) IS
+    'From where the prices of this database come: the sandbox or the real providers. The first who asks decides.';

@@ -6,9 +6,9 @@ from alembic import op
 
 from pricing_pipeline.db.migrate import run_script
 
-revision = "0078"
-down_revision = "0077"
+revision = "0079"
+down_revision = "0078"
 
 
 def upgrade() -> None:
-    run_script(op.get_bind(), Path(__file__).with_name("0078_coming_files.sql").read_text())
+    run_script(op.get_bind(), Path(__file__).with_name("0079_coming_files.sql").read_text())

@@ -1,0 +1,26 @@
+"""From where the prices of a database come: the sandbox or the real providers, and never both."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.settings import Settings, kind_asked_for
+
+
+def require_prices_from(engine: Engine, settings: Settings) -> None:
+    """Check that a database belongs to whom the settings ask; the first who works with it decides.
+
+    Raises SettingsError if it belongs to the other kind. Several hosts share a database, and a home of one of them
+    knows nothing of the others.
+    """
+    wanted = kind_asked_for(settings)
+    with engine.begin() as connection:
+        decided = connection.execute(query("registry.decide_prices_from"), {"wanted": wanted}).scalar_one()
+    if decided != wanted:
+        raise SettingsError(
+            f"the prices of this database come from the {decided}, and PRICING_SANDBOX="
+            f"{str(settings.sandbox).lower()} asks for the {wanted}; their prices must not mix. "
+            "Set PRICING_DATABASE_URL to another database, or PRICING_SANDBOX as it was."
+        )
