@@ -142,6 +142,6 @@ def test_b20_a_replica_of_another_database_is_not_read(server: object, servers: 
     postgres = servers.standby_url().replace("/pricing?", "/dagster?")
     for url, state in ((postgres, "of another database"), (servers.standby_url() + "1", "away")):
         replica = Replica(core.engine, url, max_lag=MAX_LAG)
-        replica.look()
+        replica.poll()
         assert replica.state == state
         replica.close()
