@@ -42,7 +42,7 @@ def plan(refresher: Refresher, first: str, last: str, *symbols: str, data_type: 
 
 
 def progress(core: Core, backfill: Backfill) -> Progress:
-    with core.engine.connect() as connection:
+    with core.engine.begin() as connection:
         return backfills.progress(connection, backfill.id)
 
 
