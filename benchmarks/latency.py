@@ -2,8 +2,9 @@
 
 The pipeline is the real one: `up` with all its processes, in a home of its own, with a provider that answers after 50
 ms. A price is due a minute after the last one was fetched, or when somebody begins to watch. *Cold*: nobody has watched
-anything, so the sensor has to request a run first. *Warm*: a drain is at work. Viewers come over a minute, so what they
-watch is due all over the minute, too; each sends a heartbeat a minute.
+anything, so the sensor has to request a run first. *Warm*: a drain is at work. The viewers begin one after the other
+within a minute, so the times at which prices are due are spread over the minute, too. Each viewer sends a heartbeat a
+minute.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ LATENCY_MS = 50
 _PAIRS_OF_A_VIEWER = 50
 _COLD_PAIRS = 200
 _QUIET_SECONDS = 10
-"""Before a cold start nothing is asked for so long: a drain is not requested again within ten seconds."""
+"""Without any demand before a cold start: the sensor does not request another drain within ten seconds."""
 _PATIENCE_SECONDS = 300
 _ASSETS = "{ assetNodes { assetKey { path } } }"
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Watched pairs, one number after the other; cold starts; seconds in which viewers come; minutes after that."""
+    """Numbers of watched pairs; cold starts; seconds in which all viewers come; minutes that they then stay."""
 
     pairs: tuple[int, ...]
     cold_starts: int
@@ -96,7 +97,7 @@ def _cold(connection: psycopg.Connection[Any], starts: int, pairs: int) -> list[
 
 
 def _warm(connection: psycopg.Connection[Any], pairs: int, size: Size) -> list[Row]:
-    """Viewers come, stay, and see each price renewed every minute."""
+    """Viewers come and stay, and each price is renewed every minute."""
     with _viewers(connection, pairs, size.arrival) as (begun, failed):
         time.sleep(size.arrival + size.minutes * 60)
         ((watched, fresh),) = connection.execute(statement("latency.watched_and_fresh")).fetchall()
@@ -128,7 +129,7 @@ def _row(metric: str, seconds: float) -> Row:
 def _viewers(
     connection: psycopg.Connection[Any], pairs: int, arrival: float
 ) -> Iterator[tuple[datetime, list[BaseException]]]:
-    """Viewers who come one after the other within `arrival` seconds, and are here until the block ends."""
+    """Viewers who come one after the other within `arrival` seconds, and stay until the block ends."""
     symbols = [f"S{n}" for n in range(1, pairs + 1)]
     groups = [symbols[at : at + _PAIRS_OF_A_VIEWER] for at in range(0, pairs, _PAIRS_OF_A_VIEWER)]
     is_over = threading.Event()
@@ -143,11 +144,8 @@ def _viewers(
                 minute = 0
                 while True:
                     for number, group in enumerate(groups):
-                        due = began + (
-                            arrival * number / len(groups)
-                            if minute == 0
-                            else 60 * minute + 60 * number / len(groups)
-                        )
+                        within = arrival if minute == 0 else 60
+                        due = began + 60 * minute + within * number / len(groups)
                         if is_over.wait(max(due - time.monotonic(), 0)):
                             return
                         _watch(own, str(number), group)

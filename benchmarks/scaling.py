@@ -1,14 +1,14 @@
-"""How does the cost of our work grow with what it is about?
+"""How does the cost of the same work grow with subscriptions, data types and rows of history?
 
-Subscriptions, data types and rows of history grow step by step on one database; at each step the same work is timed. A
-curve that is flat tells that the work does not depend on that number. `python -m benchmarks.curves` draws them.
-Events per day follow from `day_of_1000_ms`: so many new values a second can be stored by one session.
+Each number grows step by step on one database; at each step the same work is timed. A flat curve shows that the work
+does not depend on that number. `python -m benchmarks.curves` draws the curves. How many new values a second one session
+can store follows from `day_of_1000`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -52,6 +52,8 @@ QUICK = Size(
 TINY = Size(times=1, symbols=50, types=2, subscriptions=(100, 200), more_types=(3,), rows=(5_000, 10_000))
 
 _DAYS = 5_000
+"""Daily bars of each symbol."""
+_WORK_OF_DEMAND = ("heartbeat", "check", "claim")
 
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:
@@ -79,7 +81,7 @@ def _demand(server: BenchmarkServer, connection: Connection, size: Size) -> list
         )
         first = number
         connection.execute(statement("scaling.queue"), {"symbols": size.symbols})
-        _settle(server, connection)
+        _vacuum_and_checkpoint(server, connection)
         rows += _points(connection, size, "subscriptions", number, _WORK_OF_DEMAND)
     return rows
 
@@ -90,7 +92,7 @@ def _types(server: BenchmarkServer, connection: Connection, size: Size) -> list[
     for number in size.more_types:
         connection.execute(statement("scaling.types"), {"first": first, "last": number - 1})
         first = number
-        _settle(server, connection)
+        _vacuum_and_checkpoint(server, connection)
         rows += _points(connection, size, "data_types", number, ("definitions", "check"))
     return rows
 
@@ -102,7 +104,7 @@ def _history(server: BenchmarkServer, connection: Connection, size: Size) -> lis
         symbols = max(number // _DAYS, 1)
         connection.execute(statement("scaling.history"), {"first": first, "last": symbols - 1})
         first = symbols
-        _settle(server, connection)
+        _vacuum_and_checkpoint(server, connection)
         for name in ("year", "as_of", "month", "marks"):
             rows.append(_point(connection, size, "rows", number, name, {"symbol": f"H{symbols // 2}"}))
         taken = []
@@ -114,7 +116,7 @@ def _history(server: BenchmarkServer, connection: Connection, size: Size) -> lis
 
 
 def _partitions(connection: Connection, size: Size) -> list[Row]:
-    """The largest history in one table, and the same in a part for each month."""
+    """The largest history in one table, and the same in a table partition for each month."""
     connection.execute(statement("scaling.partitioned"))
     connection.execute(statement("scaling.fill_partitioned"))
     connection.execute(statement("scaling.vacuum"))
@@ -134,9 +136,6 @@ def _partitions(connection: Connection, size: Size) -> list[Row]:
     return rows
 
 
-_WORK_OF_DEMAND = ("heartbeat", "check", "claim")
-
-
 def _points(connection: Connection, size: Size, kind: str, number: int, names: tuple[str, ...]) -> list[Row]:
     return [_point(connection, size, kind, number, name, {}) for name in names]
 
@@ -153,15 +152,12 @@ def _row(name: str, kind: str, number: int, milliseconds: float) -> Row:
 
 
 def _timed(connection: Connection, name: str, parameters: Mapping[str, Any]) -> float:
-    return _milliseconds(lambda: connection.execute(statement(f"scaling.{name}"), parameters))
-
-
-def _milliseconds(work: Callable[[], object]) -> float:
+    """Milliseconds that a statement takes."""
     began = time.perf_counter()
-    work()
+    connection.execute(statement(f"scaling.{name}"), parameters)
     return (time.perf_counter() - began) * 1000
 
 
-def _settle(server: BenchmarkServer, connection: Connection) -> None:
+def _vacuum_and_checkpoint(server: BenchmarkServer, connection: Connection) -> None:
     connection.execute(statement("scaling.vacuum"))
     server.checkpoint()

@@ -1,4 +1,4 @@
-"""How much faster do 2, 4 and 8 workers drain what waits for providers than one does?
+"""How many calls a second does each of 2, 4 and 8 workers make, compared with one that works alone?
 
 Each worker is a process with the product's refresher, as a drain has it, and makes ten calls at once; a call takes
 a second, and no limit is near. A provider gets at most ten calls at once from all workers together. So there are as
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import psycopg
 
@@ -26,12 +27,12 @@ from pricing_pipeline.refresh.refresher import Refresher
 
 AT_ONCE, LATENCY_MS = 10, 1000
 _PATIENCE_SECONDS = 100
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Workers that are compared, the first one with the others; calls that wait for each of them."""
+    """Numbers of workers, of which the first is 1, for comparison; calls that wait for each worker."""
 
     rounds: int
     workers: tuple[int, ...]
@@ -44,7 +45,7 @@ TINY = Size(rounds=1, workers=(1, 2), calls=10)
 
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:
-    """Calls a second for each worker, beside those of one that works alone."""
+    """Calls a second of each worker, compared with those of one that works alone."""
     database_url = server.migrated("workers")
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(statement("workers.arrange"), {"most": max(size.workers), "at_once": AT_ONCE})
@@ -63,8 +64,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
 
     with provider.running(LATENCY_MS) as url:
         ways: Mapping[str, Callable[[], float]] = {
-            str(workers): lambda workers=workers: rate_of_each(url, workers)  # type: ignore[misc]
-            for workers in size.workers
+            str(workers): partial(rate_of_each, url, workers) for workers in size.workers
         }
         rates = medians(ways, size.rounds)
     alone = rates.pop("1")
@@ -83,7 +83,7 @@ def work(provider_url: str, providers: int, database_url: str) -> Callable[[], i
     """A worker, until nothing is left in the queue. Returns how many prices it has stored."""
     engine = make_engine(database_url, pool_size=AT_ONCE)
     stored: list[int] = []
-    ends, looks_at, is_left = time.monotonic() + _PATIENCE_SECONDS, 0.0, True
+    ends, next_poll, is_left = time.monotonic() + _PATIENCE_SECONDS, 0.0, True
     clients = {
         f"provider{number}": ProviderClient(PROVIDERS["twelvedata"], provider_url, SANDBOX_KEY)
         for number in range(1, providers + 1)
@@ -97,14 +97,14 @@ def work(provider_url: str, providers: int, database_url: str) -> Callable[[], i
     )
 
     def is_over() -> bool:
-        nonlocal looks_at, is_left
+        nonlocal next_poll, is_left
         now = time.monotonic()
         if now > ends:  # also while the database does not answer
             return True
-        if now >= looks_at:
+        if now >= next_poll:
             with engine.connect() as connection:
                 is_left = task_queue.is_busy(connection)
-            looks_at = now + _LOOK_SECONDS
+            next_poll = now + _POLL_SECONDS
         return not is_left
 
     def drain() -> int:

@@ -2252,7 +2252,7 @@ GRANT EXECUTE ON FUNCTION pricing.alert_place(text,text,text) TO pricing_reader,
 CREATE FUNCTION pricing.alerts_to_tell() RETURNS TABLE(alert_id bigint, rule text, subject text, severity text, says text, since timestamp with time zone, is_over boolean, is_repeated boolean, has_news boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.alerts_to_tell() TO pricing_worker;
 
--- What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call, also while as many calls are under way as it may have. Exact only under the lock of the provider_state row.
+-- What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call, also while as many calls are in flight as it may have. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.allowance_of(state pricing.provider_state, keys text[], max_calls integer, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],integer,timestamp with time zone) TO pricing_worker;
 
@@ -2335,7 +2335,7 @@ GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,da
 CREATE FUNCTION pricing.batch_parts(errors jsonb) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_parts(jsonb) TO pricing_reader, pricing_worker;
 
--- Starts a drain, whose run was requested at a time, or returns NULL when as many are at work as have work, of the most that are allowed.
+-- Starts a drain, whose run was requested at a time; or returns NULL when wanted_drains are at work, of the most that are allowed, or another session is starting one.
 CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer, requested timestamp with time zone DEFAULT NULL::timestamp with time zone, most integer DEFAULT 1) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer,timestamp with time zone,integer) TO pricing_worker;
 
@@ -2823,7 +2823,7 @@ GRANT EXECUTE ON FUNCTION pricing.format_time(timestamp with time zone) TO prici
 CREATE FUNCTION pricing.format_time_ahead(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.format_time_ahead(timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- How many more calls a provider may get at once, from all workers together: max_in_flight, less the calls under way, less one for a call that waits for its next request. For the next request of a call, which is named, it does not count itself. Exact only under the lock of the provider_state row.
+-- How many more calls a provider may get at once, from all workers together: max_in_flight, less the calls in flight, less one for a call that waits for its next request. For the next request of a call, which is named, it does not count itself. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.free_calls(state pricing.provider_state, now_ timestamp with time zone, own_call bigint DEFAULT NULL::bigint) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.free_calls(pricing.provider_state,timestamp with time zone,bigint) TO pricing_reader, pricing_worker;
 
@@ -2922,7 +2922,7 @@ GRANT EXECUTE ON FUNCTION pricing.instant_of(timestamp without time zone,text) T
 -- Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.
 TRIGGER FUNCTION pricing.instrument_paused() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Whether another open call with the key of this one goes before its next request: an older one, or one whose own next request is under way.
+-- Whether another open call with the key of this one goes before its next request: an older one, or one whose own next request is in flight.
 CREATE FUNCTION pricing.is_before_page(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_before_page(pricing.collector_call_log,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -3051,7 +3051,7 @@ GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_rea
 CREATE FUNCTION pricing.key_allowances(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_allowances(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, for which no page waits, and whose pause since the last call is over. No row = none can, or as many calls are under way as the provider may have.
+-- That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, for which no page waits, and whose pause since the last call is over. No row = none can, or as many calls are in flight as the provider may have.
 CREATE FUNCTION pricing.key_to_ask(wanted_provider text, keys text[], needed integer, last_call timestamp with time zone, at timestamp with time zone) RETURNS TABLE(key_name text, units_left bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_to_ask(text,text[],integer,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -3668,7 +3668,7 @@ GRANT EXECUTE ON FUNCTION pricing.product_day(text,timestamp with time zone) TO 
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 
--- Why a provider may not be asked the next request of a call now, whatever its limits leave, and when that ends: it or its key was switched off, its breaker has opened, its key pauses, all calls that it may have are under way, or the delay between two calls is not over. NULL = it may.
+-- Why a provider may not be asked the next request of a call now, whatever its limits leave, and when that ends: it or its key was switched off, its breaker has opened, its key pauses, all calls that it may have are in flight, or the delay between two calls is not over. NULL = it may.
 CREATE FUNCTION pricing.provider_obstacle(call pricing.collector_call_log, state pricing.provider_state, now_ timestamp with time zone, OUT refusal text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.provider_obstacle(pricing.collector_call_log,pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -4321,7 +4321,7 @@ GRANT EXECUTE ON FUNCTION pricing.walk_schedules() TO pricing_worker;
 CREATE FUNCTION pricing.walk_waits(wanted_type text, wanted_symbol text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.walk_waits(text,text) TO pricing_reader, pricing_worker;
 
--- How many drains have work: from 1 to the most that are allowed. Ten calls at once are a drain's work. Each provider counts with the calls that it would have under way through the next 15 s: by what waits for it, by the units that its limits leave now, by what its last calls took, and by max_in_flight.
+-- How many drains have work: from 1 to the most that are allowed. A drain makes ten calls at once, so one is wanted for every ten calls that would be in flight through the next 15 s. How many these are follows, for each provider, from the tasks that wait for it, the units that its limits leave now, the averages of its last hundred calls, and max_in_flight.
 CREATE FUNCTION pricing.wanted_drains(most integer) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.wanted_drains(integer) TO pricing_reader, pricing_worker;
 

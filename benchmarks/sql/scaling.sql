@@ -1,5 +1,5 @@
 -- name: types
--- So many data types of quotes, each with its view and its part of the history.
+-- So many data types of quotes, each with its view and its table partition of the history.
 INSERT INTO pricing.data_type_registry (data_type, description, asset_class, fetcher, default_ttl_minutes)
 SELECT format('scaled_%%s', lpad(n::text, 3, '0')), 'Scaled', 'equity', 'quote', 1440
 FROM generate_series(CAST(%(first)s AS integer), CAST(%(last)s AS integer)) n;
@@ -86,8 +86,7 @@ SELECT count(*) FROM pricing.month_versions('equity_daily', '2010-03-01');
 VACUUM (ANALYZE);
 
 -- name: partitioned
--- The same rows in parts of a year of months each, and in one table.
-CREATE TABLE one_part (LIKE pricing.price_history INCLUDING ALL);
+-- A history with a table partition for each month.
 CREATE TABLE by_month (LIKE pricing.price_history INCLUDING ALL) PARTITION BY RANGE (observed_at);
 DO $$ DECLARE month date; BEGIN
     FOR month IN SELECT generate_series(date '2004-01-01', date '2017-12-01', interval '1 month') LOOP
@@ -97,6 +96,7 @@ DO $$ DECLARE month date; BEGIN
 END $$;
 
 -- name: fill_partitioned
+-- The same rows as the type has in one table.
 INSERT INTO by_month SELECT * FROM pricing.price_history WHERE data_type = 'equity_daily';
 
 -- name: year_by_month

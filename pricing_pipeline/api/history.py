@@ -200,7 +200,7 @@ def _read(database: Engine, replica: Replica | None, selection: _Selection) -> t
         try:
             return _write(replica.engine, selection)
         except (DatabaseError, DBAPIError):
-            replica.doubt()
+            replica.mark_unavailable()
         except (UnknownSymbol, UnknownDataType, OtherFile):
             pass  # the primary may know it already
     try:

@@ -61,7 +61,7 @@ def show(only_type: str | None, *, as_json: bool) -> None:
 def run(only_type: str | None, month: date | None, *, as_json: bool) -> None:
     """Write the files that are due, or those of one month. Raises UnknownDataType, and PricingError without a place."""
     settings = load_settings()
-    store = files.place(settings)
+    store = files.open_store(settings)
     done = []
     with open_engine(settings) as engine:
         with engine.connect() as connection:
@@ -104,7 +104,7 @@ def move(only_type: str | None, *, is_dry: bool, as_json: bool) -> None:
         for one in found:
             left = None
             if one.keeps is None and not is_dry:
-                left = exporting.move(engine, files.place(settings), one.data_type, one.month)
+                left = exporting.move(engine, files.open_store(settings), one.data_type, one.month)
             done.append(
                 {
                     "data_type": one.data_type,

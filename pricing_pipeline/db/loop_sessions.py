@@ -97,7 +97,7 @@ class ReplicaSessions(LoopSessions):
             except ReadReplica:
                 pass
             except (DatabaseError, DBAPIError, TimeoutError):
-                self._replica.doubt()
+                self._replica.mark_unavailable()
         return await super().ask(statement, *parameters)
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""A streaming replica that reads may use: whether it follows the primary closely enough now.
+"""A streaming replica for reads: whether it follows the primary closely enough now.
 
-The lag is bounded, not guessed. How far the primary's log is flushed is noted with the time; when the replica has
-replayed that much, it shows everything that was committed by then. So a replica whose connection to the primary is cut,
-or that replays nothing, is found out, and no clock but this process's own matters.
+The lag is bounded, not guessed. Each poll notes the time and how far the primary's log is flushed. When the replica has
+replayed that much, it shows everything that was committed by that time. So a replica that is cut off from the primary,
+or that replays nothing, is soon unused. No clock but this process's own matters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pricing_pipeline.db.engine import autocommitting, make_engine
 from pricing_pipeline.db.query_loader import named, query
 from pricing_pipeline.errors import DatabaseError
 
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _MOST_MARKS = 4096
 _CONNECT_SECONDS = 2
 """A replica that does not answer must not keep readers waiting."""
@@ -40,23 +40,23 @@ class ReplicaState(StrEnum):
 
 
 class Replica:
-    """Watches a replica in a thread of its own, from `start` to `close`. Until the first look it is not used."""
+    """Polls a replica in a thread of its own, from `start` to `close`. Until the first poll it is not used."""
 
     def __init__(self, primary: Engine, url: str, *, max_lag: float, pool_size: int = 5) -> None:
         self.engine = make_engine(url, pool_size=pool_size, connect_timeout=_CONNECT_SECONDS)
-        event.listen(self.engine, "connect", _only_read)
+        event.listen(self.engine, "connect", _make_read_only)
         self._primary = autocommitting(primary)
         self._max_lag = max_lag
         self._marks: deque[tuple[float, int]] = deque(maxlen=_MOST_MARKS)
         self._identity: str | None = None
         self._timeline: int | None = None
         self._shows_until: float | None = None
-        self._found = ReplicaState.AWAY
+        self._last_state = ReplicaState.AWAY
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="replica", daemon=True)
+        self._thread = threading.Thread(target=self._poll_until_closed, name="replica", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begin to poll."""
         self._thread.start()
 
     def close(self) -> None:
@@ -74,8 +74,8 @@ class Replica:
     @property
     def state(self) -> ReplicaState:
         """Whether it may be read now, or why not."""
-        if self._found is not ReplicaState.USED:
-            return self._found
+        if self._last_state is not ReplicaState.USED:
+            return self._last_state
         lag = self.lag
         return ReplicaState.USED if lag is not None and lag <= self._max_lag else ReplicaState.LAGS
 
@@ -84,12 +84,12 @@ class Replica:
         """Whether it may be read now."""
         return self.state is ReplicaState.USED
 
-    def doubt(self) -> None:
-        """Do not use it before the next look: a read of it has failed."""
-        self._found = ReplicaState.AWAY
+    def mark_unavailable(self) -> None:
+        """A read of it has failed: do not use it before the next poll."""
+        self._last_state = ReplicaState.AWAY
 
-    def look(self) -> None:
-        """Find out how it does. A primary that does not answer leaves the lag to grow."""
+    def poll(self) -> None:
+        """Find out its state and its lag. While the primary does not answer, the lag grows."""
         began = time.monotonic()
         try:
             with self._primary.connect() as connection:
@@ -102,27 +102,27 @@ class Replica:
             with autocommitting(self.engine).connect() as connection:
                 seen = connection.execute(query("replica.state")).one()
         except (DatabaseError, DBAPIError):
-            self._found = ReplicaState.AWAY
+            self._last_state = ReplicaState.AWAY
             return
         if self._identity not in (None, seen.identity):
-            self._found = ReplicaState.OTHER
+            self._last_state = ReplicaState.OTHER
         elif not seen.is_following:
-            self._found = ReplicaState.PROMOTED
+            self._last_state = ReplicaState.PROMOTED
         elif self._timeline not in (None, seen.timeline):
-            self._found = ReplicaState.OTHER
+            self._last_state = ReplicaState.OTHER
         else:
             while self._marks and self._marks[0][1] <= seen.replayed:
                 self._shows_until, _ = self._marks.popleft()
-            self._found = ReplicaState.USED
+            self._last_state = ReplicaState.USED
 
-    def _watch(self) -> None:
-        pause = min(_LOOK_SECONDS, self._max_lag / 4)
+    def _poll_until_closed(self) -> None:
+        pause = min(_POLL_SECONDS, self._max_lag / 4)
         while True:
-            self.look()
+            self.poll()
             if self._stop.wait(pause):
                 return
 
 
-def _only_read(connection: object, _record: object) -> None:
+def _make_read_only(connection: object, _record: object) -> None:
     connection.execute(named("replica.only_read"))  # type: ignore[attr-defined]
     connection.commit()  # type: ignore[attr-defined]

@@ -1,23 +1,23 @@
-"""`python -m pricing_pipeline.defs.daemon MARK WORKSPACE`: prepare Dagster's storage, then run its daemon.
+"""`python -m pricing_pipeline.defs.daemon FRESH_START WORKSPACE`: prepare Dagster's storage, then run its daemon.
 
-MARK is a file that exists at a fresh start; it is removed when the storage is ready. WORKSPACE is the workspace.yaml to
-serve.
+FRESH_START is a file that exists at a fresh start; it is removed when the storage is ready. WORKSPACE is the
+workspace.yaml to serve.
 
-Without this, Dagster's processes would all create the missing tables at the same time. And a run that was interrupted
-by a kill would count as running for ever, and take a place in the run queue. This process does both itself, because a
-start mostly waits for the import of Dagster.
+If nobody prepared the storage, all processes of Dagster would create the missing tables at the same time. And a run
+that was interrupted by a kill would count as running for ever, and take a place in the run queue. The daemon's process
+prepares it, because another one would import Dagster once more, and that import is most of a start.
 
-It keeps its connections: by itself the daemon opens one for each query, several a second, which was half of the
-pipeline's cost while nobody watched anything.
+This daemon differs from Dagster's own:
 
-In every storage it serves only our own runs, backfills, sensors and schedules. The owner of a shared storage upgrades
-it and tidies it up.
-
-It goes on when the machine's clock is set back: by itself it would tick no sensor and start no queued run until the
-time of its last tick has come again.
-
-It ticks its sensors as soon as there is work. By itself it would look every five seconds, and the first viewer after a
-quiet time would wait for that.
+- It keeps its connections. Dagster's own opens one for each query, several a second, which was half of the pipeline's
+  cost while nobody watched anything.
+- In every storage it serves only our own runs, backfills, sensors and schedules. The owner of a shared storage upgrades
+  it and tidies it up.
+- It goes on when the machine's clock is set back. Dagster's own ticks no sensor and starts no queued run until the time
+  of its last tick has come again.
+- It ticks its sensors as soon as there is work. Dagster's own looks every five seconds, and the first viewer after a
+  quiet time would wait for that.
+- It looks for backfills every five seconds, not every thirty.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ _UNFINISHED = [
 ]
 _BACKFILL_SECONDS = 5
 _LEAST_PAUSE_SECONDS = 1.0
-"""A sensor ticks at most once in a second."""
+"""A sensor ticks at most once a second."""
 _LOOK_SECONDS = 0.1
 _STATEMENT_TIMEOUT_MS = 60_000
 _RECYCLE_SECONDS = 3600
@@ -71,7 +71,7 @@ def main() -> None:
     if Path(fresh_start).exists():
         prepare()
         Path(fresh_start).unlink()
-    # By itself, the daemon would look for a missing code server only once a minute.
+    # Dagster looks for a missing code server only once a minute.
     while not _listens(os.environ["PRICING_CODE_SOCKET"]):
         time.sleep(0.05)
     setup_interrupt_handlers()
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def look_for_backfills_often() -> None:
-    """Look every five seconds, which no setting offers: by itself Dagster looks every half a minute."""
+    """Look every five seconds. Dagster looks every thirty, and has no setting for that."""
     dagster_daemon.DEFAULT_DAEMON_INTERVAL_SECONDS = _BACKFILL_SECONDS
 
 
@@ -123,7 +123,7 @@ def tick_when_there_is_work(work: threading.Event) -> None:
 class _Pause:
     """The pause between two rounds of ticks: it ends when Dagster is stopped, and early when there is work.
 
-    Work that comes all the time ends it early at most every five seconds, so there are at most twice as many ticks.
+    It ends early at most once in five seconds. So work that never ceases causes at most twice as many ticks.
     """
 
     def __init__(self, shutdown: threading.Event, work: threading.Event) -> None:
@@ -146,8 +146,8 @@ class _Pause:
 def prepare() -> None:
     """Create or migrate our own storage, and end our runs that the last stop interrupted.
 
-    A drain counts as cancelled: it did not fail, and its months must not turn red. A backfill counts as failed: if it
-    were cancelled, its tasks would be cancelled with it, but they are taken up again.
+    A drain ends as cancelled, because its months must not turn red. A backfill ends as failed: cancelling its run would
+    cancel its tasks, too, which are to be taken up again.
     """
     with dg.DagsterInstance.get() as instance:
         is_ours = made_here(instance)

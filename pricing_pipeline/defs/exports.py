@@ -60,7 +60,7 @@ def export_assets(
     def export_history(
         context: dg.AssetExecutionContext, database: PricingDatabase
     ) -> Iterator[dg.MaterializeResult[None]]:
-        run = _Run(context, database.engine)
+        run = _ExportRun(context, database.engine)
         chosen = (
             () if _DUE_TAG in context.run.tags else [date.fromisoformat(k) for k in context.partition_keys]
         )
@@ -106,13 +106,13 @@ def _names(snapshot: RegistrySnapshot) -> list[str]:
     return [kind.data_type for kind in snapshot.data_types if kind.contents is Contents.PRICES]
 
 
-class _Run:
+class _ExportRun:
     """Exports and moves month by month. One that fails does not stop the others; the run fails at its end."""
 
     def __init__(self, context: dg.AssetExecutionContext, engine: Engine) -> None:
         self._context = context
         self._engine = engine
-        self._store: Store = files.place(load_settings_as_guest())
+        self._store: Store = files.open_store(load_settings_as_guest())
         self._failures: list[str] = []
         self._store.drop_abandoned()
 

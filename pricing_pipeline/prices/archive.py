@@ -1,7 +1,7 @@
 """Read values that have left the database from their files, with DuckDB.
 
-What they mean beside what is stored is decided in db/functions/prices/history.sql, which gets them as an argument: one
-rule says what was believed when, and how it is adjusted.
+db/functions/prices/history.sql gets them as an argument, and merges them with the stored values: so one rule says what
+was believed when, and how it is adjusted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pricing_pipeline.db.query_loader import named, query
 from pricing_pipeline.domain.windows import Window, months_of
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import files
-from pricing_pipeline.prices.files import ROWS_OF_A_GROUP, Known, Store
+from pricing_pipeline.prices.files import ROW_GROUP_ROWS, Known, Store
 from pricing_pipeline.settings import load_settings_as_guest
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def load(connection: Connection, wanted: Mapping[str, Any]) -> str | None:
     spans = connection.execute(query("exports.moved_spans"), wanted).all()
     if not spans:
         return None
-    store = files.place(load_settings_as_guest())
+    store = files.open_store(load_settings_as_guest())
     data_type = wanted["data_type"]
     months = sorted({month for span in spans for month in months_of(Window(span.first_day, span.last_day))})
     written = known(connection, data_type, months)
@@ -72,7 +72,7 @@ def merged(store: Store, data_type: str, month: date, written: Known, stored: An
         session.register("filed", _rows(source))
         session.register("arriving", stored)
         session.execute(named("archive.take"))
-        yield from session.sql(named("archive.merged")).to_arrow_reader(ROWS_OF_A_GROUP)
+        yield from session.sql(named("archive.merged")).to_arrow_reader(ROW_GROUP_ROWS)
 
 
 def _rows(source: NativeFile) -> Any:
@@ -84,14 +84,14 @@ def _rows(source: NativeFile) -> Any:
 
 @contextmanager
 def _duckdb(store: Store) -> Iterator[DuckDBPyConnection]:
-    """A session that reads only what it is given, which is in this store."""
+    """A session of DuckDB that opens no file itself: it reads only the rows that it is given from this store."""
     try:
         import duckdb
     except ImportError as error:
         raise PricingError(_NOT_INSTALLED) from error
 
     with (
-        files.clear(store.root),
+        files.translated_errors(store.root),
         duckdb.connect(config={"enable_external_access": "false", "threads": "2"}) as session,
     ):
         session.execute(named("archive.use_utc"))

@@ -1,7 +1,7 @@
 """Years of one symbol's history as Arrow, column by column, for programs that compute with it.
 
-price_reader.py reads the columns. All prices have one type, so that histories of any symbols fit together. This module
-alone imports pyarrow, which takes a second.
+price_reader.py reads the columns. All prices have one type, so that histories of any symbols fit together.
+The import of pyarrow takes a second, so it stands where pyarrow is used.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ NOT_INSTALLED = (
     "Arrow and Parquet need pyarrow, which is not installed. The extra parquet brings it: in the folder of the clone, "
     ".venv/bin/python -m pip install -e '.[parquet]'. CSV needs nothing."
 )
-_DIGITS, _DECIMALS = 38, 18
-"""Of a price or volume: enough for any amount of 18 digits at any scale."""
+DIGITS, DECIMALS = 38, 18
+"""Of a price or volume, also in files: enough for any amount of 18 digits at any scale."""
 
 
 def schema(about: Mapping[str, str]) -> Schema:
@@ -33,7 +33,7 @@ def schema(about: Mapping[str, str]) -> Schema:
     except ImportError as error:
         raise PricingError(NOT_INSTALLED) from error
 
-    number, time = pa.decimal128(_DIGITS, _DECIMALS), pa.timestamp("us", tz="UTC")
+    number, time = pa.decimal128(DIGITS, DECIMALS), pa.timestamp("us", tz="UTC")
     return pa.schema(
         [
             pa.field("observed_at", time, nullable=False),
@@ -70,7 +70,7 @@ def make_batch(columns: Schema, sent: Columns) -> RecordBatch:
         ]
     except pa.ArrowInvalid as error:
         raise PricingError(
-            f"a number of this history does not fit decimal({_DIGITS}, {_DECIMALS}): {error}. Read it as JSON or CSV."
+            f"a number of this history does not fit decimal({DIGITS}, {DECIMALS}): {error}. Read it as JSON or CSV."
         ) from error
     return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
@@ -94,7 +94,7 @@ def _prices(sent: bytes | str, scales: Column) -> Array:
 def _none() -> Any:
     import pyarrow as pa
 
-    return pa.scalar(None, pa.decimal128(_DIGITS, _DECIMALS))
+    return pa.scalar(None, pa.decimal128(DIGITS, DECIMALS))
 
 
 def _scaled(amounts: Column, scale: int) -> Array:
@@ -105,9 +105,9 @@ def _scaled(amounts: Column, scale: int) -> Array:
     wide = np.empty((len(amounts), 2), dtype="<i8")
     wide[:, 0], wide[:, 1] = amounts, amounts >> 63
     exact = pa.Array.from_buffers(
-        pa.decimal128(_DIGITS - _DECIMALS + scale, scale), len(amounts), [None, pa.py_buffer(wide)]
+        pa.decimal128(DIGITS - DECIMALS + scale, scale), len(amounts), [None, pa.py_buffer(wide)]
     )
-    return exact.cast(pa.decimal128(_DIGITS, _DECIMALS))
+    return exact.cast(pa.decimal128(DIGITS, DECIMALS))
 
 
 def _decimals(spelled: str) -> Array:
@@ -116,7 +116,7 @@ def _decimals(spelled: str) -> Array:
     import pyarrow.compute as pc
 
     texts = pa.array(spelled.split(" "))
-    return pc.if_else(pc.equal(texts, ""), None, texts).cast(pa.decimal128(_DIGITS, _DECIMALS))
+    return pc.if_else(pc.equal(texts, ""), None, texts).cast(pa.decimal128(DIGITS, DECIMALS))
 
 
 def _texts(sent: bytes, rows: int) -> Array:

@@ -20,12 +20,12 @@ from pricing_pipeline.db.errors import is_locked
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.errors import FilesError, PricingError
 from pricing_pipeline.prices import archive
-from pricing_pipeline.prices.files import ROWS_OF_A_GROUP, OtherFile, Store, Written, schema
+from pricing_pipeline.prices.files import ROW_GROUP_ROWS, OtherFile, Store, WrittenFile, schema
 
 if TYPE_CHECKING:
     from pyarrow import Table
 
-_READ_AT_ONCE = 4 * 1024 * 1024
+_BLOCK_BYTES = 4 * 1024 * 1024
 _EARLIEST, _LATEST = date(1, 1, 1), date(9999, 1, 1)
 
 
@@ -100,7 +100,7 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
         stored = _stored(connection, data_type, month)
         known = archive.known(connection, data_type, [month]).get(month, {})
         tables = archive.merged(store, data_type, month, known, stored) if about.moved_at else stored
-        written = store.write(_groups(tables))
+        written = store.write(_row_groups(tables))
     same = {written.sha256: written.file_bytes}
     is_new = written.sha256 not in known or not store.has(data_type, month, same)
     try:
@@ -112,7 +112,7 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
     return Exported(about, written.rows, written.file_bytes, written.sha256, is_new)
 
 
-def _replace(engine: Engine, store: Store, about: Month, written: Written, *, is_new: bool) -> None:
+def _replace(engine: Engine, store: Store, about: Month, written: WrittenFile, *, is_new: bool) -> None:
     """Put a file into its place, unless another export, or a move, has been there since the month was read.
 
     Reads refuse a file that the database does not know, so it is noted beforehand, too.
@@ -161,7 +161,7 @@ def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
         known = archive.known(connection, data_type, [month]).get(month, {})
         filed = store.groups(data_type, month, known)
         try:
-            verified = _compare(_groups(_stored(connection, data_type, month)), filed, data_type, month)
+            verified = _compare(_row_groups(_stored(connection, data_type, month)), filed, data_type, month)
         except OtherFile as error:
             raise _differs(data_type, month) from error
         left = connection.execute(
@@ -192,7 +192,7 @@ def _differs(data_type: str, month: date) -> PricingError:
 
 @contextmanager
 def _snapshot(engine: Engine) -> Iterator[Connection]:
-    """A transaction that sees one moment throughout."""
+    """A transaction in which every query sees the database as it is at one moment."""
     with engine.execution_options(isolation_level="REPEATABLE READ").connect() as connection:
         connection.execute(query("exports.use_utc"))
         yield connection
@@ -205,10 +205,10 @@ def _stored(connection: Connection, data_type: str, month: date) -> Any:
 
     parameters = {"data_type": data_type, "month": month}
     lines = driver_lines(connection, driver_query("exports.copy_month"), parameters)
-    source = io.BufferedReader(_Lines(lines), _READ_AT_ONCE)
+    source = io.BufferedReader(_ByteStream(lines), _BLOCK_BYTES)
     return csv.open_csv(
         source,
-        csv.ReadOptions(column_names=columns.names, block_size=_READ_AT_ONCE, use_threads=False),
+        csv.ReadOptions(column_names=columns.names, block_size=_BLOCK_BYTES, use_threads=False),
         csv.ParseOptions(newlines_in_values=True),
         csv.ConvertOptions(
             column_types=columns, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
@@ -216,8 +216,8 @@ def _stored(connection: Connection, data_type: str, month: date) -> Any:
     )
 
 
-class _Lines(io.RawIOBase):
-    """Pieces of text as a file."""
+class _ByteStream(io.RawIOBase):
+    """Pieces of bytes as one file to read."""
 
     def __init__(self, pieces: Iterator[Any]) -> None:
         self._pieces = pieces
@@ -237,8 +237,8 @@ class _Lines(io.RawIOBase):
         return taken
 
 
-def _groups(batches: Iterable[Any]) -> Iterator[Table]:
-    """The rows of some batches in tables of one length, the last one of what is left."""
+def _row_groups(batches: Iterable[Any]) -> Iterator[Table]:
+    """The rows of some batches as tables of ROW_GROUP_ROWS rows; the last table has the rest."""
     import pyarrow as pa
 
     columns = schema()
@@ -247,10 +247,10 @@ def _groups(batches: Iterable[Any]) -> Iterator[Table]:
     for batch in batches:
         kept.append(pa.Table.from_batches([batch]).cast(columns))
         rows += batch.num_rows
-        while rows >= ROWS_OF_A_GROUP:
+        while rows >= ROW_GROUP_ROWS:
             table = pa.concat_tables(kept)
-            yield table.slice(0, ROWS_OF_A_GROUP).combine_chunks()
-            kept = [table.slice(ROWS_OF_A_GROUP)]
-            rows -= ROWS_OF_A_GROUP
+            yield table.slice(0, ROW_GROUP_ROWS).combine_chunks()
+            kept = [table.slice(ROW_GROUP_ROWS)]
+            rows -= ROW_GROUP_ROWS
     if rows:
         yield pa.concat_tables(kept).combine_chunks()

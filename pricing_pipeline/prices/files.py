@@ -1,6 +1,6 @@
-"""Months of history as Parquet files, in a folder or a bucket: their columns, their places, and how one is published.
+"""Months of history as Parquet files, in a folder or a bucket: their columns, their paths, and how one is published.
 
-exporting.py fills them, archive.py reads them. What is in a month, and when its file is due, is the database's to say.
+exporting.py fills them, archive.py reads them. The database says what is in a month, and when its file is due.
 This module alone knows file systems. It imports pyarrow, which takes a second, when it is used.
 """
 
@@ -21,15 +21,15 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pricing_pipeline.errors import FilesError, PricingError
-from pricing_pipeline.prices.arrow import NOT_INSTALLED
+from pricing_pipeline.prices.arrow import DECIMALS, DIGITS, NOT_INSTALLED
 from pricing_pipeline.settings import Settings
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile, Schema, Table
     from pyarrow.fs import FileSystem
 
-ROWS_OF_A_GROUP = 100_000
-"""Rows that are in memory at once; a reader of one symbol skips the others."""
+ROW_GROUP_ROWS = 100_000
+"""Rows of a row group. One group is in memory at a time, and a reader of one symbol skips the others."""
 _UNFINISHED = "_unfinished"
 """Folder of files that are being written. Readers of partitioned folders pass over names that begin with _."""
 _NAMES_OF_UNFINISHED = re.compile(r"[0-9a-f]{32}\.parquet")
@@ -53,7 +53,7 @@ Known = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """A file that is complete, but not in its place yet."""
 
     path: str
@@ -64,59 +64,59 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The place of all files: `data_type=<type>/month=<YYYY-MM>/prices.parquet` under a root."""
+    """Where all files are: `data_type=<type>/month=<YYYY-MM>/prices.parquet` under a root."""
 
-    files: FileSystem
+    filesystem: FileSystem
     root: str
 
     def path(self, data_type: str, month: date) -> str:
         """Where the file of a month is, or will be."""
         return f"{self.root}/data_type={data_type}/month={month:%Y-%m}/prices.parquet"
 
-    def write(self, tables: Iterable[Table]) -> Written:
+    def write(self, tables: Iterable[Table]) -> WrittenFile:
         """Write rows to a file that no reader finds."""
         from pyarrow import parquet
 
         path = f"{self.root}/{_UNFINISHED}/{uuid.uuid4().hex}.parquet"
         rows = 0
-        with clear(self.root):
+        with translated_errors(self.root):
             self._make_folders(path)
             try:
-                with self.files.open_output_stream(path) as stream:
-                    counted = _Counted(stream)
-                    with parquet.ParquetWriter(counted, schema(), compression="zstd") as writer:
+                with self.filesystem.open_output_stream(path) as stream:
+                    hashing = _HashingStream(stream)
+                    with parquet.ParquetWriter(hashing, schema(), compression="zstd") as writer:
                         for table in tables:
-                            writer.write_table(table, row_group_size=ROWS_OF_A_GROUP)
+                            writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
                             rows += table.num_rows
             except BaseException:
                 with suppress(OSError):
-                    self.files.delete_file(path)
+                    self.filesystem.delete_file(path)
                 raise
-        return Written(path, rows, counted.size, counted.digest.hexdigest())
+        return WrittenFile(path, rows, hashing.size, hashing.digest.hexdigest())
 
-    def publish(self, written: Written, data_type: str, month: date) -> None:
+    def publish(self, written: WrittenFile, data_type: str, month: date) -> None:
         """Put a file into its place, in one step: a reader finds the old one or the new one."""
         path = self.path(data_type, month)
-        with clear(self.root):
+        with translated_errors(self.root):
             self._make_folders(path)
-            self.files.move(written.path, path)
+            self.filesystem.move(written.path, path)
 
-    def drop(self, written: Written) -> None:
+    def drop(self, written: WrittenFile) -> None:
         """Remove a file that was not published."""
-        with clear(self.root):
-            self.files.delete_file(written.path)
+        with translated_errors(self.root):
+            self.filesystem.delete_file(written.path)
 
     def drop_abandoned(self) -> None:
         """Remove files that a process did not finish days ago, and nothing that others have put there."""
         from pyarrow import fs
 
-        with clear(self.root):
+        with translated_errors(self.root):
             self._refuse_links(f"{self.root}/{_UNFINISHED}")
             selector = fs.FileSelector(f"{self.root}/{_UNFINISHED}", allow_not_found=True)
-            for file in self.files.get_file_info(selector):
+            for file in self.filesystem.get_file_info(selector):
                 is_ours = file.is_file and _NAMES_OF_UNFINISHED.fullmatch(file.base_name)
                 if is_ours and file.mtime is not None and file.mtime < datetime.now(UTC) - _ABANDONED:
-                    self.files.delete_file(file.path)
+                    self.filesystem.delete_file(file.path)
 
     def groups(self, data_type: str, month: date, known: Known) -> Iterator[Table]:
         """The rows of a file, in the groups in which they were written. Raises what `reading` raises."""
@@ -143,7 +143,7 @@ class Store:
         OtherFile for any other file, also when it takes the place of the right one meanwhile.
         """
         path = self.path(data_type, month)
-        with clear(self.root), ExitStack() as opened:
+        with translated_errors(self.root), ExitStack() as opened:
             source, descriptor = self._open(path, opened)
             version = self._version(path, descriptor)
             if _digest(path, version, source, max(known.values(), default=0)) not in known:
@@ -155,8 +155,8 @@ class Store:
 
     def _open(self, path: str, opened: ExitStack) -> tuple[NativeFile, int | None]:
         """A file, and where it is a local one its descriptor: names may lead elsewhere at the next look."""
-        if self.files.type_name != "local":
-            return opened.enter_context(self.files.open_input_file(path)), None
+        if self.filesystem.type_name != "local":
+            return opened.enter_context(self.filesystem.open_input_file(path)), None
         import pyarrow as pa
 
         # What is no file (a pipe that nobody writes) must keep nobody waiting.
@@ -170,18 +170,18 @@ class Store:
         if descriptor is not None:
             there = os.fstat(descriptor)
             return _Version(there.st_size, there.st_ctime_ns, (there.st_dev, there.st_ino, there.st_mtime_ns))
-        info = self.files.get_file_info(path)
+        info = self.filesystem.get_file_info(path)
         return _Version(info.size or 0, info.mtime_ns or 0, ())
 
     def _make_folders(self, path: str) -> None:
-        if self.files.type_name == "local":  # a bucket has no folders
+        if self.filesystem.type_name == "local":  # a bucket has no folders
             folder = str(PurePosixPath(path).parent)
             self._refuse_links(folder)
-            self.files.create_dir(folder, recursive=True)
+            self.filesystem.create_dir(folder, recursive=True)
 
     def _refuse_links(self, folder: str) -> None:
         """Refuse folders below the root that lead elsewhere: somebody else has made them."""
-        if self.files.type_name != "local":
+        if self.filesystem.type_name != "local":
             return
         for part in (Path(folder), *Path(folder).parents):
             if part == Path(self.root):
@@ -232,8 +232,8 @@ def _other(path: str) -> OtherFile:
     )
 
 
-class _Counted:
-    """A stream that knows the size and the digest of what went through it."""
+class _HashingStream:
+    """A stream that counts and hashes the bytes that are written to it."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -257,15 +257,15 @@ class _Counted:
         self.closed = True
 
 
-def place(settings: Settings) -> Store:
+def open_store(settings: Settings) -> Store:
     """The store that PRICING_EXPORT_URL names. Raises PricingError where none is named, or pyarrow is missing."""
     if settings.export_url is None:
         raise PricingError(NOT_SET)
-    return _open(settings.export_url)
+    return _store_at(settings.export_url)
 
 
 @cache
-def _open(url: str) -> Store:
+def _store_at(url: str) -> Store:
     try:
         from pyarrow import fs
     except ImportError as error:
@@ -273,14 +273,14 @@ def _open(url: str) -> Store:
 
     if "://" not in url:
         return Store(fs.LocalFileSystem(), url.rstrip("/"))
-    with clear(url.partition("?")[0]):
-        files, root = fs.FileSystem.from_uri(url)
-    return Store(files, root.rstrip("/"))
+    with translated_errors(url.partition("?")[0]):
+        filesystem, root = fs.FileSystem.from_uri(url)
+    return Store(filesystem, root.rstrip("/"))
 
 
 @contextmanager
-def clear(where: str) -> Iterator[None]:
-    """Tell what a store refuses as an error of ours."""
+def translated_errors(where: str) -> Iterator[None]:
+    """Raise PricingError where a store raises an error of its own; `where` names the store in the message."""
     try:
         yield
     except FileNotFoundError as error:
@@ -303,7 +303,7 @@ def schema() -> Schema:
     except ImportError as error:
         raise PricingError(NOT_INSTALLED) from error
 
-    number, time = pa.decimal128(38, 18), pa.timestamp("us", tz="UTC")
+    number, time = pa.decimal128(DIGITS, DECIMALS), pa.timestamp("us", tz="UTC")
     return pa.schema(
         [
             pa.field("symbol", pa.string(), nullable=False),

@@ -6,14 +6,14 @@ import time
 
 
 class Pace:
-    """Says that something is due, at most once in so many seconds."""
+    """Says when something is due again: `seconds` after it last was. The monotonic clock measures them."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._last = float("-inf")
 
     def is_due(self) -> bool:
-        """Whether it is due; if so, it counts as done now."""
+        """Whether it is due; if so, it is not due again before `seconds` are over."""
         now = time.monotonic()
         if now - self._last < self._seconds:
             return False

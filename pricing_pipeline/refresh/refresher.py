@@ -63,10 +63,12 @@ _LOG = logging.getLogger(__name__)
 _CHECK_SECONDS, _TICK_SECONDS = 0.5, 1.0
 _POLL_SECONDS = 0.25
 """How often to look for work without a wake-up."""
-_EXTEND_SECONDS, _IDLE_SECONDS = 5.0, 3.0
+_IDLE_SECONDS = 3.0
+"""How long a drain waits for work before it ends."""
 _STOP_SECONDS = 2.0
 """How long a stopping worker waits for its calls in flight; then it returns their tasks."""
-_EXTEND_LEASES_SECONDS = 15.0
+_EXTEND_TASKS_SECONDS = 15.0
+"""How often the leases of tasks are extended whose calls take long."""
 _SETTLED_AT_ONCE = 4
 """How many answers are stored at the same time. One more session would plan all statements for 25 ms, and then
 wait for the others."""
@@ -120,7 +122,7 @@ class Refresher:
         self._tallies: dict[str, Tally] = {}
         self._last_report = 0.0
         self._checks, self._ticks = Pace(_CHECK_SECONDS), Pace(_TICK_SECONDS)
-        self._extensions = Pace(_EXTEND_LEASES_SECONDS)
+        self._extensions = Pace(_EXTEND_TASKS_SECONDS)
         self._are_keys_known = False
 
     def __enter__(self) -> Refresher:
@@ -170,7 +172,7 @@ class Refresher:
                     connection.execute(query("drains.extend"), {"drain_id": drain_id})
                     if self._in_flight or task_queue.is_busy(connection):
                         last_busy = now
-                next_extend = now + min(_EXTEND_SECONDS, _IDLE_SECONDS / 2)
+                next_extend = now + _IDLE_SECONDS / 2
             return now >= ends or now - last_busy > _IDLE_SECONDS
 
         try:
@@ -240,11 +242,6 @@ class Refresher:
 
         self._work_until(is_over)
         return progress
-
-    def progress(self, backfill: Backfill) -> Progress:
-        """How far a backfill is."""
-        with self._engine.begin() as connection:
-            return backfills.progress(connection, backfill.id)
 
     def _work_until(self, is_over: Callable[[], bool]) -> None:
         self._stopping.clear()
@@ -337,7 +334,7 @@ class Refresher:
             return
         now = time.monotonic()
         for in_flight in self._in_flight.values():
-            if _EXTEND_LEASES_SECONDS <= now - in_flight.began <= LONGEST_CALL_SECONDS:
+            if _EXTEND_TASKS_SECONDS <= now - in_flight.began <= LONGEST_CALL_SECONDS:
                 with self._autocommit.connect() as connection:
                     task_queue.extend(connection, in_flight.call)
 

@@ -110,7 +110,7 @@ def lateness(core: Core, calls: list[dict[str, Any]]) -> float:
 
 
 def overlapping(calls: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
-    """Pairs of answered calls for one symbol that were under way at the same time."""
+    """Pairs of answered calls for one symbol that were in flight at the same time."""
     answered = [call for call in calls if call["status"] is not None]
     return [
         (one, other)

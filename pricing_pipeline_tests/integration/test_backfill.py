@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.errors import reason
+from pricing_pipeline.demand import backfills
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.windows import Window
@@ -38,6 +39,11 @@ def refresher(core: Core) -> Refresher:
 def plan(refresher: Refresher, first: str, last: str, *symbols: str, data_type: str = DAILY) -> Backfill:
     window = Window(date.fromisoformat(first), date.fromisoformat(last))
     return refresher.plan_backfill(data_type, window, list(symbols) or None)
+
+
+def progress(core: Core, backfill: Backfill) -> Progress:
+    with core.engine.begin() as connection:
+        return backfills.progress(connection, backfill.id)
 
 
 def spans(core: Core, symbol: str) -> list[tuple[str, str]]:
@@ -159,10 +165,10 @@ def test_g6_adjacent_coverage_becomes_one_span(core: Core) -> None:
 def test_g6_a_second_backfill_has_nothing_to_do(core: Core, refresher: Refresher) -> None:
     first = plan(refresher, "2000-03-01", "2013-02-28")
     work(core)
-    assert refresher.progress(first) == Progress(5, 0, 0)
+    assert progress(core, first) == Progress(5, 0, 0)
     again = plan(refresher, "2000-03-01", "2013-02-28")
     assert again.tasks == 0
-    assert refresher.progress(again).is_finished
+    assert progress(core, again).is_finished
     assert core.claim() == []
     assert core.one("SELECT count(*) FROM pricing.backfills WHERE finished_at IS NULL") == 0
 
@@ -195,9 +201,9 @@ def test_g6_what_is_queued_already_is_waited_for_and_not_asked_twice(
     (call,) = core.claim(max_calls=1)
     assert (call.symbols, call.window) == (["AAPL"], Window(date(2010, 1, 1), date(2010, 6, 30)))
     core.complete(call)
-    assert [refresher.progress(one).open for one in (first, second, third)] == [1, 1, 0]
+    assert [progress(core, one).open for one in (first, second, third)] == [1, 1, 0]
     work(core)
-    assert [refresher.progress(one).open for one in (first, second, third)] == [0, 0, 0]
+    assert [progress(core, one).open for one in (first, second, third)] == [0, 0, 0]
 
 
 def test_g6_a_backfill_does_not_wait_for_one_that_was_asked_for_later(
@@ -207,7 +213,7 @@ def test_g6_a_backfill_does_not_wait_for_one_that_was_asked_for_later(
     work(core)
     core.rows("DELETE FROM pricing.history_coverage")
     plan(refresher, "2010-01-01", "2010-06-30", "AAPL")
-    assert refresher.progress(first).is_finished
+    assert progress(core, first).is_finished
 
 
 def test_g6_what_another_backfill_waits_for_stays_when_one_is_cancelled(
@@ -218,8 +224,8 @@ def test_g6_what_another_backfill_waits_for_stays_when_one_is_cancelled(
     assert core.call("SELECT pricing.cancel_backfill(:id)", id=first.id) == 1
     assert core.tasks("IBM")[0].status == "cancelled"
     assert spans(core, "AAPL") == [("2010-01-01", "2010-06-30"), ("2010-07-01", "2010-09-30")]
-    assert refresher.progress(first).is_finished
-    assert refresher.progress(second).open == 2
+    assert progress(core, first).is_finished
+    assert progress(core, second).open == 2
     assert core.call("SELECT pricing.cancel_backfill(:id)", id=second.id) == 2
     assert core.one("SELECT count(*) FROM pricing.api_call_queue_live") == 0
 
@@ -259,7 +265,7 @@ def test_g6_whatever_is_cancelled_all_others_get_their_days(
         assert core.one("SELECT count(*) FROM pricing.api_call_queue_live") == 0
     work(core)
     for one, window, (*_, symbols, is_cancelled) in zip(planned, windows, asked, strict=True):
-        assert refresher.progress(one).open == 0
+        assert progress(core, one).open == 0
         if not is_cancelled:
             assert plan(refresher, *window, *sorted(symbols)).tasks == 0
 
@@ -269,10 +275,10 @@ def test_g6_failed_tasks_are_counted_and_may_be_asked_for_again(core: Core, refr
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
     shared = plan(refresher, "2010-01-01", "2010-06-30", "IBM")
     core.fail(core.claim_one(), FailureKind.PLAN_RESTRICTED, "not in your plan")
-    assert refresher.progress(first) == Progress(2, 0, 2)
-    assert refresher.progress(shared) == Progress(1, 0, 1)
+    assert progress(core, first) == Progress(2, 0, 2)
+    assert progress(core, shared) == Progress(1, 0, 1)
     again = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
-    assert refresher.progress(again) == Progress(2, 2, 0)
+    assert progress(core, again) == Progress(2, 2, 0)
 
 
 def test_a5_a_backfill_without_a_provider_fails_and_says_so(core: Core, refresher: Refresher) -> None:
@@ -281,10 +287,10 @@ def test_a5_a_backfill_without_a_provider_fails_and_says_so(core: Core, refreshe
     core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'")
     cover(core, "2010-03-01", "2010-03-31", "AAPL")
     planned = plan(refresher, "2010-01-01", "2010-12-31", "AAPL", "IBM")
-    assert refresher.progress(planned) == Progress(3, 0, 3)
+    assert progress(core, planned) == Progress(3, 0, 3)
     core.rows("DELETE FROM pricing.provider_routing")
     planned = plan(refresher, "2010-01-01", "2010-12-31", "AAPL")
-    assert refresher.progress(planned) == Progress(2, 0, 2)
+    assert progress(core, planned) == Progress(2, 0, 2)
     dead = core.tasks("AAPL")[-1]
     assert (dead.status, dead.failure_kind) == ("failed", "misconfigured")
     pair = core.demand_of(DAILY, "AAPL")

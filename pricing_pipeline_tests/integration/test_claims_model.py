@@ -4,7 +4,7 @@ For any mix of tasks, workers, limits, quota, keys, breakers and faults: if one 
 returns a call; what cannot be called hides nothing; among what can be called priority decides. One exception: for a
 task that waits for more units than are left, they are saved during two of each five minutes.
 
-Of all workers together, a provider has no more calls under way than max_in_flight, and no symbol is asked for twice at
+Of all workers together, a provider has no more calls in flight than max_in_flight, and no symbol is asked for twice at
 once. What a worker that died had claimed is done by others, and its late answers are refused.
 """
 

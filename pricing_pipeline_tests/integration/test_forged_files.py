@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import exporting, files
-from pricing_pipeline.prices.files import Store, place
+from pricing_pipeline.prices.files import Store, open_store
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -33,7 +33,7 @@ MARCH = date(2020, 3, 1)
 def store(core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A folder with months that have left the database."""
     monkeypatch.setenv("PRICING_EXPORT_URL", str(tmp_path / "history"))
-    found = place(load_settings())
+    found = open_store(load_settings())
     put(core, *days(MARCH, 70))
     keep(core, 3)
     export_all(core, found)
@@ -140,7 +140,7 @@ def test_f12_reads_go_on_while_a_month_is_written_anew_and_after_an_export_that_
     put(core, (MARCH, 7777))
     publish = Store.publish
 
-    def dying(self: Store, written: files.Written, data_type: str, month: date) -> None:
+    def dying(self: Store, written: files.WrittenFile, data_type: str, month: date) -> None:
         assert closes(core) == before
         publish(self, written, data_type, month)
         assert closes(core) == before

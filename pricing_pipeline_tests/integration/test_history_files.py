@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import PricingError, SettingsError
 from pricing_pipeline.prices import exporting, price_reader
-from pricing_pipeline.prices.files import Store, place
+from pricing_pipeline.prices.files import Store, open_store
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight
@@ -48,7 +48,7 @@ MARCH = date(2020, 3, 1)
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A folder for files, as PRICING_EXPORT_URL names it."""
     monkeypatch.setenv("PRICING_EXPORT_URL", str(tmp_path / "history"))
-    return place(load_settings())
+    return open_store(load_settings())
 
 
 def put(core: Core, *days_and_amounts: tuple[date, int], symbol: str = "AAPL", call: int = 8) -> None:
@@ -410,7 +410,7 @@ def test_f12_a_bucket_does_as_a_folder_does(
     monkeypatch.setenv("PRICING_EXPORT_URL", bucket)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "canary-key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-secret")
-    store = place(load_settings())
+    store = open_store(load_settings())
     put(core, *days(MARCH, 70))
     keep(core, 3)
     assert [one.is_new for one in export_all(core, store)] == [True] * 3
@@ -421,7 +421,7 @@ def test_f12_a_bucket_does_as_a_folder_does(
     put(core, (MARCH, 7777))
     assert [one.versions for one in export_all(core, store)] == [32]
     assert closes(core) == before | {MARCH: Decimal("77.77")}
-    elsewhere = Store(store.files, "no-such-bucket")
+    elsewhere = Store(store.filesystem, "no-such-bucket")
     with pytest.raises(PricingError, match="PRICING_EXPORT_URL") as refused:
         exporting.export(core.engine, elsewhere, DAILY, MARCH)
     assert "canary" not in str(refused.value) + caplog.text

@@ -74,6 +74,7 @@ DELETE FROM pricing.provider_limits WHERE provider = 'uex';
 DELETE FROM pricing.provider_state WHERE provider = 'uex';
 DELETE FROM pricing.data_collectors WHERE provider = 'uex';
 ALTER TABLE pricing.data_type_registry DROP COLUMN keep_months;
+ALTER TABLE pricing.registry_state DROP COLUMN prices_from;
 DROP TABLE pricing.exported_months, pricing.moved_days;
 UPDATE pricing.alembic_version SET version_num = '0073';
 """

@@ -177,7 +177,7 @@ def test_b11_a_long_call_keeps_its_claim(
     core: Core, clock: Clock, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock moves past the lease in steps while the call is under way; recovery runs all the while."""
-    monkeypatch.setattr("pricing_pipeline.refresh.refresher._EXTEND_LEASES_SECONDS", 0.0)
+    monkeypatch.setattr("pricing_pipeline.refresh.refresher._EXTEND_TASKS_SECONDS", 0.0)
     monkeypatch.setattr("pricing_pipeline.refresh.refresher._TICK_SECONDS", 0.0)
     core.heartbeat("ann", (QUOTE, "AAPL"))
     turns, answered = 0, threading.Event()

@@ -144,7 +144,7 @@ def test_b20_a_replica_of_another_database_is_not_read(server: object, servers: 
     postgres = servers.standby_url().replace("/pricing?", "/dagster?")
     for url, state in ((postgres, "of another database"), (servers.standby_url() + "1", "away")):
         replica = Replica(core.engine, url, max_lag=MAX_LAG)
-        replica.look()
+        replica.poll()
         assert replica.state == state
         replica.close()
 
@@ -168,7 +168,7 @@ def test_b20_a_copy_that_went_its_own_way_is_no_replica(
         replica = Replica(core.engine, Servers(servers.primary, folder).standby_url(), max_lag=MAX_LAG)
         try:
             wait_until(lambda: answers(replica.engine))
-            replica.look()
+            replica.poll()
             assert replica.state is ReplicaState.OTHER
         finally:
             replica.close()

@@ -35,7 +35,7 @@ def waiting(core: Core, providers: Sequence[str] = PROVIDERS, *, tasks: int = 10
 
 
 def work_for_three(core: Core) -> None:
-    """Each of three providers would have ten calls under way, within its limits."""
+    """Each of three providers would have ten calls in flight, within its limits."""
     core.lift_limits(batch_size=1)
     core.rows("UPDATE pricing.data_collectors SET max_in_flight = 10")
     slow_calls(core)

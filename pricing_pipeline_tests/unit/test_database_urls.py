@@ -46,12 +46,12 @@ def test_a4_a_comma_in_a_password_makes_no_hosts_of_it(password: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresql://ann:sek@ret@db1:5432/pricing",
-        "postgresql://ann:s@1,2@db1:5432/pricing",
-        "postgresql://ann:1,2/ret@db1/pricing",
-        "postgresql://ann:1,2?ret@db1/pricing",
-        "postgresql://db1:5432/pricing?user=ann&password=sek@ret",
-        "postgresql://db1:1,db2:2/pricing?password=sek@ret",
+        "postgresql://ann:pa55@ret@db1:5432/pricing",
+        "postgresql://ann:pa55@1,2@db1:5432/pricing",
+        "postgresql://ann:pa55,1,2/ret@db1/pricing",
+        "postgresql://ann:pa55,1,2?ret@db1/pricing",
+        "postgresql://db1:5432/pricing?user=ann&password=pa55@ret",
+        "postgresql://db1:1,db2:2/pricing?password=pa55@ret",
     ],
 )
 def test_a4_a_url_of_which_a_part_of_the_password_would_be_a_host_is_refused(url: str) -> None:
@@ -64,8 +64,8 @@ def test_a4_a_url_of_which_a_part_of_the_password_would_be_a_host_is_refused(url
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresql://ann:sek/ret?x#y@db1:5432/pricing",
-        "postgresql://ann:sek%40ret%2C@db1,db2/pricing?application_name=a%40b",
+        "postgresql://ann:pa55/ret?x#y@db1:5432/pricing",
+        "postgresql://ann:pa55%40ret%2C@db1,db2/pricing?application_name=a%40b",
         "postgresql:///pricing?host=/tmp/a%40b&user=ann&password=x",
     ],
 )

@@ -237,7 +237,7 @@ def change(
     ] = None,
     max_in_flight: Annotated[
         int | None,
-        typer.Option(metavar="CALLS", help="Calls of all workers together that may be under way at once."),
+        typer.Option(metavar="CALLS", help="Calls of all workers together that may be in flight at once."),
     ] = None,
     delay_ms: Annotated[
         int | None, typer.Option(metavar="MS", help="Least time between two calls of all workers together.")

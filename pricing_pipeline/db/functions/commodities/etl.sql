@@ -101,7 +101,7 @@ BEGIN
     END IF;
     SELECT w.sentence, w.next_at INTO refusal, until FROM pricing.why_not_called(wanted_provider, -1, needed) w;
     IF refusal IS NULL THEN
-        refusal := pg_catalog.format('the delay between two calls to %s is not over, or all that it may have are under way', wanted_provider);
+        refusal := pg_catalog.format('the delay between two calls to %s is not over, or all that it may have are in flight', wanted_provider);
         SELECT min(state.last_call_at + make_interval(
                    secs => p.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END)) INTO until
         FROM pricing.data_collectors p CROSS JOIN pricing.key_allowances(wanted_provider, claimed_at) r

@@ -131,7 +131,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY r.units_left DESC, r.key_name LIMIT 1
 $$;
 COMMENT ON FUNCTION pricing.key_to_ask(text, text[], integer, timestamptz, timestamptz) IS
-    'That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, for which no page waits, and whose pause since the last call is over. No row = none can, or as many calls are under way as the provider may have.';
+    'That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, for which no page waits, and whose pause since the last call is over. No row = none can, or as many calls are in flight as the provider may have.';
 
 
 CREATE OR REPLACE FUNCTION pricing.within_units(
@@ -225,7 +225,7 @@ BEGIN
     END IF;
     SELECT * INTO allowed FROM pricing.key_to_ask(wanted_provider, keys, able.units_per_call + able.units_per_symbol, last_call, now_);
     IF allowed.key_name IS NULL THEN
-        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room, a call that has begun needs it, or all calls that it may have are under way. Try again in a minute', wanted_provider);
+        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room, a call that has begun needs it, or all calls that it may have are in flight. Try again in a minute', wanted_provider);
         RETURN;
     END IF;
     SELECT f.value_ids, f.symbols INTO value_ids, symbols

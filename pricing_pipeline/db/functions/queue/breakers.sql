@@ -232,7 +232,7 @@ BEGIN
     IF coalesce(most, 0) < 1 OR coalesce(call.size, 0) <= most THEN
         RETURN;
     END IF;
-    -- Of calls that were under way together the smallest counts.
+    -- Of calls that were in flight together the smallest counts.
     INSERT INTO pricing.shown_batches AS s (provider, fetcher, is_of_days, shown_size, shown_at)
     VALUES (call.provider, call.fetcher, call.is_of_days, most, pricing.clock())
     ON CONFLICT ON CONSTRAINT shown_batches_pkey DO UPDATE

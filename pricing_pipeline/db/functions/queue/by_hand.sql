@@ -303,7 +303,7 @@ BEGIN
     END IF;
     SELECT a.key_name INTO key_name FROM pricing.key_to_ask(wanted_provider, keys, needed_units, last_call, claimed_at) a;
     IF key_name IS NULL THEN
-        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room for %s units, a call that has begun needs them, or all calls that it may have are under way. Try again in a minute',
+        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room for %s units, a call that has begun needs them, or all calls that it may have are in flight. Try again in a minute',
                                      wanted_provider, needed_units);
         RETURN;
     END IF;

@@ -138,26 +138,26 @@ BEGIN
     RETURN allowed;
 END $$;
 COMMENT ON FUNCTION pricing.allowance_of(pricing.provider_state, text[], integer, timestamptz) IS
-    'What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call, also while as many calls are under way as it may have. Exact only under the lock of the provider_state row.';
+    'What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call, also while as many calls are in flight as it may have. Exact only under the lock of the provider_state row.';
 
 
 CREATE OR REPLACE FUNCTION pricing.free_calls(state pricing.provider_state, now_ timestamptz, own_call bigint DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
-    under_way bigint[];
+    in_flight bigint[];
     is_page_due boolean;
 BEGIN
     -- A request ends within 10 s, and begins when its claim is on the disk. So what a lost worker has begun is soon over, too.
-    SELECT array_agg(DISTINCT coalesce(c.page_of, c.call_id)) INTO under_way FROM pricing.counted_calls c
+    SELECT array_agg(DISTINCT coalesce(c.page_of, c.call_id)) INTO in_flight FROM pricing.counted_calls c
     WHERE c.provider = state.provider AND c.finished_at IS NULL AND c.counted_at > now_ - interval '15 seconds'
       AND coalesce(c.page_of, c.call_id) IS DISTINCT FROM own_call;
-    -- A call that waits for its next request is not under way. The next free place is for the oldest such call.
-    is_page_due := own_call IS NULL AND pricing.is_kept_for_page(state, state.page_key, now_) AND NOT coalesce(state.page_call = ANY (under_way), false);
+    -- A call that waits for its next request is not in flight. The next free place is for the oldest such call.
+    is_page_due := own_call IS NULL AND pricing.is_kept_for_page(state, state.page_key, now_) AND NOT coalesce(state.page_call = ANY (in_flight), false);
     RETURN (SELECT p.max_in_flight FROM pricing.data_collectors p WHERE p.provider = state.provider)
-         - coalesce(cardinality(under_way), 0) - is_page_due::integer;
+         - coalesce(cardinality(in_flight), 0) - is_page_due::integer;
 END $$;
 COMMENT ON FUNCTION pricing.free_calls(pricing.provider_state, timestamptz, bigint) IS
-    'How many more calls a provider may get at once, from all workers together: max_in_flight, less the calls under way, less one for a call that waits for its next request. For the next request of a call, which is named, it does not count itself. Exact only under the lock of the provider_state row.';
+    'How many more calls a provider may get at once, from all workers together: max_in_flight, less the calls in flight, less one for a call that waits for its next request. For the next request of a call, which is named, it does not count itself. Exact only under the lock of the provider_state row.';
 
 
 CREATE OR REPLACE FUNCTION pricing.save_units(wanted_provider text, allowed pricing.call_allowance, now_ timestamptz)

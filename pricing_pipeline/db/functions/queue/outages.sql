@@ -226,7 +226,7 @@ BEGIN
         ELSE
             returned := returned + pricing.return_waiting(one);
         END IF;
-        -- It stays for as long as calls may be under way that fail with the others, and somebody may hold a row. What
+        -- It stays for as long as calls may be in flight that fail with the others, and somebody may hold a row. What
         -- nobody asks for any more is forgotten.
         DELETE FROM pricing.outages o
         WHERE o.outage_id = one.outage_id

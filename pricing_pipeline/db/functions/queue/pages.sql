@@ -180,7 +180,7 @@ BEGIN
         refusal := pg_catalog.format('%s has refused the key, and is asked by one request at a time', call.provider);
         next_at := now_ + interval '1 second';
     ELSIF pricing.free_calls(state, now_, call.call_id) <= 0 THEN
-        refusal := pg_catalog.format('as many calls to %s are under way as it may have', call.provider);
+        refusal := pg_catalog.format('as many calls to %s are in flight as it may have', call.provider);
         next_at := now_ + interval '1 second';
     ELSIF state.page_call < call.call_id AND pricing.is_kept_for_page(state, call.key_name, now_) THEN
         refusal := pg_catalog.format('an older call to %s needs its units', call.provider);
@@ -191,7 +191,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.provider_obstacle(pricing.collector_call_log, pricing.provider_state, timestamptz) IS
-    'Why a provider may not be asked the next request of a call now, whatever its limits leave, and when that ends: it or its key was switched off, its breaker has opened, its key pauses, all calls that it may have are under way, or the delay between two calls is not over. NULL = it may.';
+    'Why a provider may not be asked the next request of a call now, whatever its limits leave, and when that ends: it or its key was switched off, its breaker has opened, its key pauses, all calls that it may have are in flight, or the delay between two calls is not over. NULL = it may.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_before_page(call pricing.collector_call_log, now_ timestamptz) RETURNS boolean
@@ -204,7 +204,7 @@ BEGIN
           AND coalesce(c.moved_to, c.started_at) > now_ - interval '60 seconds' AND (c.page_of IS NOT NULL OR c.call_id < call.call_id));
 END $$;
 COMMENT ON FUNCTION pricing.is_before_page(pricing.collector_call_log, timestamptz) IS
-    'Whether another open call with the key of this one goes before its next request: an older one, or one whose own next request is under way.';
+    'Whether another open call with the key of this one goes before its next request: an older one, or one whose own next request is in flight.';
 
 
 CREATE OR REPLACE FUNCTION pricing.used_in_vain(call pricing.collector_call_log, now_ timestamptz,

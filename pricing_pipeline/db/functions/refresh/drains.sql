@@ -35,19 +35,19 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     -- A drain makes ten calls at once.
     calls_of_drain constant integer := 10;
-    -- A run starts in three to nine seconds. What is done by then needs no further drain.
+    -- In seconds. A run starts in three to nine of them, and what is done by then needs no further drain.
     horizon constant float8 := 15;
-    at_once float8;
+    in_flight float8;
 BEGIN
     IF most <= 1 THEN
         RETURN 1;
     END IF;
-    -- So many calls in so many seconds are, at any time, their number times the seconds that each takes, through these seconds.
+    -- Little's law: calls in flight at a time = calls a second, times the seconds that each takes.
     SELECT sum(least(p.max_in_flight, least(waiting.tasks / took.tasks, pricing.units_available(p.provider, pricing.clock()) / took.units) * took.seconds / horizon))
-    INTO at_once
+    INTO in_flight
     FROM pricing.data_collectors p
     CROSS JOIN LATERAL (
-        -- What a call of a drain does, of the last ones. Of a provider that has none yet, the first drain makes some.
+        -- Averages of the last calls. For a provider without any the first drain makes some.
         SELECT avg(greatest(extract(epoch FROM c.finished_at - c.started_at), 0))::float8 AS seconds,
                greatest(avg(c.units)::float8, 0.001) AS units, greatest(avg(cardinality(c.symbols))::float8, 1) AS tasks
         FROM (SELECT x.* FROM pricing.collector_call_log x
@@ -57,13 +57,13 @@ BEGIN
         SELECT count(*) AS tasks
         FROM (SELECT FROM pricing.api_call_queue_live q
               WHERE q.provider = p.provider AND q.run_after IS NULL AND q.status = 'pending'
-              -- More would change nothing.
+              -- A longer queue would not change the result: max_in_flight bounds it.
               LIMIT ceil(p.max_in_flight * horizon / greatest(took.seconds, 0.01) * took.tasks)::bigint) w) waiting
     WHERE p.is_active AND took.seconds IS NOT NULL;
-    RETURN least(most, greatest(1, ceil(at_once / calls_of_drain)))::integer;
+    RETURN least(most, greatest(1, ceil(in_flight / calls_of_drain)))::integer;
 END $$;
 COMMENT ON FUNCTION pricing.wanted_drains(integer) IS
-    'How many drains have work: from 1 to the most that are allowed. Ten calls at once are a drain''s work. Each provider counts with the calls that it would have under way through the next 15 s: by what waits for it, by the units that its limits leave now, by what its last calls took, and by max_in_flight.';
+    'How many drains have work: from 1 to the most that are allowed. A drain makes ten calls at once, so one is wanted for every ten calls that would be in flight through the next 15 s. How many these are follows, for each provider, from the tasks that wait for it, the units that its limits leave now, the averages of its last hundred calls, and max_in_flight.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lasting_drains() RETURNS integer
@@ -104,7 +104,7 @@ BEGIN
     RETURN begun;
 END $$;
 COMMENT ON FUNCTION pricing.begin_drain(text, text, integer, timestamptz, integer) IS
-    'Starts a drain, whose run was requested at a time, or returns NULL when as many are at work as have work, of the most that are allowed.';
+    'Starts a drain, whose run was requested at a time; or returns NULL when wanted_drains are at work, of the most that are allowed, or another session is starting one.';
 
 
 CREATE OR REPLACE FUNCTION pricing.extend_drain(extended uuid) RETURNS void
