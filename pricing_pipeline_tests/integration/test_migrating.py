@@ -68,15 +68,18 @@ def test_a_database_of_another_version_is_refused_in_words(core: Core, owner_url
     assert core.one("SELECT version_num FROM pricing.alembic_version") == revision
 
 
-_BEFORE_UEX = """
-DELETE FROM pricing.provider_capabilities WHERE provider = 'uex';
-DELETE FROM pricing.provider_limits WHERE provider = 'uex';
-DELETE FROM pricing.provider_state WHERE provider = 'uex';
-DELETE FROM pricing.data_collectors WHERE provider = 'uex';
+_AT_0073 = """
 ALTER TABLE pricing.data_type_registry DROP COLUMN keep_months;
 ALTER TABLE pricing.registry_state DROP COLUMN prices_from;
 DROP TABLE pricing.exported_months, pricing.moved_days;
 UPDATE pricing.alembic_version SET version_num = '0073';
+"""
+"""Takes back what later migrations add."""
+_WITHOUT_UEX = """
+DELETE FROM pricing.provider_capabilities WHERE provider = 'uex';
+DELETE FROM pricing.provider_limits WHERE provider = 'uex';
+DELETE FROM pricing.provider_state WHERE provider = 'uex';
+DELETE FROM pricing.data_collectors WHERE provider = 'uex';
 """
 
 
@@ -86,7 +89,7 @@ def test_c4_a_database_from_before_uex_syncs_after_its_upgrade(
 ) -> None:
     """By what docs/commodities.md says: one command adds the type, the next one syncs."""
     with psycopg.connect(owner_url) as connection:
-        connection.execute(_BEFORE_UEX)
+        connection.execute(_WITHOUT_UEX + _AT_0073)
     assert cli("db", "upgrade").exit_code == 0
     core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 0 WHERE provider = 'uex'")
     added = "commodity_price --fetcher terminal_prices --asset-class commodity --ttl 30"
@@ -109,14 +112,13 @@ def test_c4_uex_is_in_use_after_an_upgrade_only_where_all_providers_are(
 ) -> None:
     """A home of real providers asks nobody before `provider use`. What is there already is left alone."""
     with psycopg.connect(owner_url) as connection:
-        connection.execute(_BEFORE_UEX)
+        connection.execute(_WITHOUT_UEX + _AT_0073)
         connection.execute("UPDATE pricing.data_collectors SET is_active = %s", [in_use])
     upgrade(owner_url)
     assert core.one("SELECT is_active FROM pricing.data_collectors WHERE provider = 'uex'") is in_use
     core.rows("UPDATE pricing.provider_limits SET units = 7 WHERE (provider, name) = ('uex', 'minute')")
-    core.rows("ALTER TABLE pricing.data_type_registry DROP COLUMN keep_months")
-    core.rows("DROP TABLE pricing.exported_months, pricing.moved_days")
-    core.rows("UPDATE pricing.alembic_version SET version_num = '0073'")
+    with psycopg.connect(owner_url) as connection:
+        connection.execute(_AT_0073)
     upgrade(owner_url)
     limit = "SELECT units FROM pricing.provider_limits WHERE (provider, name) = ('uex', 'minute')"
     assert core.one(limit) == 7
