@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 test-pgbouncer mutants pages pictures bench bench-install clients-install test-clients check audit format lock clean
+.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 test-pgbouncer mutants pages pictures bench bench-install celery-install clients-install test-clients check audit format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -64,10 +64,10 @@ test: install-test ## Run the tests of the code, with PostgreSQL, Dagster and th
 coverage: install-test ## Run them traced, which is slower, and say what they do not reach
 	$(PYTEST) --cov --cov-report term:skip-covered $(TESTS) $(ARGS)
 
-test-acceptance: install-test ## Run the tests of what users start: `up` and all its processes, Dagster's programs, a browser
+test-acceptance: install-test ## Run the tests of what users start: `up` and all its processes, its database server, Dagster's programs, a browser
 	$(PYTEST) $(ACCEPTANCE) $(ARGS)
 
-test-faults: install-test ## Run the tests of what it survives: storms, contention, crashes, wrong clocks
+test-faults: install-test ## Run the tests of what it survives: outages, storms, contention, crashes, wrong clocks
 	$(PYTEST) $(FAULTS) $(ARGS)
 
 test-bench: install-test ## Run every benchmark at its smallest, to see that it still answers
@@ -111,6 +111,10 @@ bench-install: install ## Install the queues that `make bench` compares with, in
 	$(BIN)/python -m venv --clear .venv-bench
 	.venv-bench/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r benchmarks/requirements.txt
 
+celery-install: install ## Install Celery for `make test-acceptance`, in a folder of its own
+	rm -rf .packages-celery
+	$(PIP_INSTALL) --target .packages-celery -r deploy/celery/requirements.txt
+
 clients-install: install ## Install the clients that `make test-clients` judges the sandbox by, in an environment of their own
 	$(BIN)/python -m venv --clear .venv-clients
 	.venv-clients/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r foreign_clients/requirements.txt
@@ -124,7 +128,7 @@ lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade r
 	$(LOCK) $(ARGS) --group test --constraints requirements.lock --output-file requirements-test.lock
 
 clean: ## Remove the virtual environment and all caches; data in .pricing stays
-	rm -rf $(VENV) .venv-bench .venv-clients build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) .venv-bench .venv-clients .packages-celery build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
 		.hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -56,6 +56,12 @@ class PlainProcesses:
         del self._running[name]
         return status, seconds
 
+    def kill(self, name: str) -> None:
+        """Kill one and all that it has started, as the end of a machine does."""
+        process = self._running.pop(name)
+        _kill_session(process.pid)
+        process.wait()
+
 
 def _session(leader: int) -> list[int]:
     """The processes of a session, but for zombies that nobody has waited for yet."""

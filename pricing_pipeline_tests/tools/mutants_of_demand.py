@@ -11,7 +11,7 @@ _DEMAND = f"{_TESTS}/integration/test_demand.py"
 _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
 _SEALING = f"{_TESTS}/unit/test_sealing.py"
 _CREDENTIALS = f"{_TESTS}/integration/test_credentials.py"
-_TROUBLE = f"{_TESTS}/integration/test_trouble_ends.py"
+_TROUBLE = f"{_TESTS}/faults/test_trouble_ends.py"
 _FRESHNESS_MODEL = f"{_TESTS}/integration/test_freshness_model.py"
 _FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
 
