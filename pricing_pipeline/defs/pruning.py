@@ -1,4 +1,4 @@
-"""Prune Dagster's own storage. A drain every two minutes leaves hundreds of megabytes of events a day.
+"""Prune Dagster's own storage, which would grow without end by the events of runs.
 
 No data is lost: prices, calls and tasks are in the pricing database, with the ids of their runs. If a partition's last
 event is deleted with its run, the partition is reported again, without a run.

@@ -164,6 +164,7 @@ def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
             verified = _compare(_row_groups(_stored(connection, data_type, month)), filed, data_type, month)
         except OtherFile as error:
             raise _differs(data_type, month) from error
+        store.make_durable(data_type, month)
         left = connection.execute(
             query("exports.move"), {"data_type": data_type, "month": month, "verified": verified}
         ).scalar_one()

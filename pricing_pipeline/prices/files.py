@@ -153,6 +153,22 @@ class Store:
             if self._version(path, descriptor) != version:
                 raise _other(path)
 
+    def make_durable(self, data_type: str, month: date) -> None:
+        """Wait until the file of a month, with its folders, is on the disk. A bucket keeps what it has taken.
+
+        The system writes to the disk some seconds later. A machine that loses its power in between loses the file.
+        """
+        if self.filesystem.type_name != "local":
+            return
+        path = Path(self.path(data_type, month))
+        with translated_errors(self.root):
+            for place in (path, path.parent, path.parent.parent, Path(self.root)):
+                descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
     def _open(self, path: str, opened: ExitStack) -> tuple[NativeFile, int | None]:
         """A file, and where it is a local one its descriptor: names may lead elsewhere at the next look."""
         if self.filesystem.type_name != "local":

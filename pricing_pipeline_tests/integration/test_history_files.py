@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import random
 import socket
 import subprocess
@@ -20,7 +22,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.scopes import Scope
-from pricing_pipeline.errors import PricingError, SettingsError
+from pricing_pipeline.errors import FilesError, PricingError, SettingsError
 from pricing_pipeline.prices import exporting, price_reader
 from pricing_pipeline.prices.files import Store, open_store
 from pricing_pipeline.settings import load_settings
@@ -187,6 +189,30 @@ def test_f12_nothing_leaves_the_database_that_the_file_does_not_have(
     assert core.one("SELECT count(*) FROM pricing.price_history") == rows
     with pytest.raises(DBAPIError, match="REPEATABLE READ"):
         core.call("SELECT pricing.move_month('equity_daily', '2020-03-01', 32)")
+
+
+def test_f12_a_file_is_on_the_disk_before_its_values_leave(
+    core: Core, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its folders: a machine that loses its power must have the values in one place or the other."""
+    put(core, *days(MARCH, 70))
+    export_all(core, store)
+    keep(core, 3)
+    on_disk: list[str] = []
+
+    def full_disk(descriptor: int) -> None:
+        on_disk.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if len(on_disk) == 4:
+            raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(FilesError, match="the disk is full"):
+        exporting.move(core.engine, store, DAILY, MARCH)
+    file = Path(store.path(DAILY, MARCH))
+    assert on_disk == [str(file), str(file.parent), str(file.parent.parent), store.root]
+    assert core.one("SELECT count(*) FROM pricing.price_history") == 70
+    monkeypatch.undo()
+    assert exporting.move(core.engine, store, DAILY, MARCH) == 31
 
 
 def test_f12_a_worker_moves_no_month_that_its_type_keeps(core: Core, store: Store) -> None:
