@@ -10,6 +10,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   ├── ReadReplica          the database takes no writes: a replica, not the primary
     │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
+    ├── FilesError               months of history outside the database cannot be read or written
     ├── UnknownDataType          a request names a data type that is not in the registry
     ├── UnknownSymbol            ... a symbol that no instrument has
     ├── UnknownCommodity         ... a commodity that no list has named

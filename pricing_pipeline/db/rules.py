@@ -71,6 +71,7 @@ RULES = {
     "price_alert_user_is_sane": "a user's name has 1 to 200 characters",
     "price_alerts_per_user_is_positive": "a user may have at least one price alert",
     "price_condition_has_its_values": "above, below, moved have a threshold, stale a time, each a pace, and no more",
+    "prices_from_known": "prices come from the sandbox or from real providers",
     "price_condition_is_known": "a price alert tells of above, below, moved, stale or each",
     "provider_is_plain_name": f"a provider's name {_NAME}",
     "provider_routing_order": "another provider has this rank already; give a rank that is free",

@@ -69,6 +69,7 @@ OTHER_DEFINERS = {
     "why_old",
     "note_token_uses",
     "make_storage",  # a trigger of the registry
+    "decide_prices_from",  # once for each database
     "announce_export",
     "lock_export",
     "note_export",
