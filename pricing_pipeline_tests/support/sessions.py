@@ -11,20 +11,6 @@ from sqlalchemy import Connection, Engine, event, text
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.support.patience import PATIENCE
 
-_OUR_FUNCTIONS_WAIT = f"""
-    DO $$
-    DECLARE
-        one record;
-    BEGIN
-        FOR one IN
-            SELECT p.oid::regprocedure AS name FROM pg_proc p
-            WHERE p.pronamespace = 'pricing'::regnamespace AND p.proconfig::text LIKE '%lock_timeout%'
-        LOOP
-            EXECUTE format('ALTER FUNCTION %s SET lock_timeout = %L', one.name, '{PATIENCE:.0f}s');
-        END LOOP;
-    END $$
-"""
-
 
 def wait_for_locks(core: Core, *others: Engine) -> None:
     """Let whoever waits for a lock wait on, also in our functions, which give up after 0.1 to 2 s.
@@ -32,7 +18,7 @@ def wait_for_locks(core: Core, *others: Engine) -> None:
     For tests in which one session waits until the other is done: on a busy machine that may take longer. Nor does the
     server end the session that is waited for.
     """
-    core.rows(_OUR_FUNCTIONS_WAIT)
+    core.be_patient()
     for engine in (core.engine, core.owner, *others):
         event.listen(engine, "checkout", _wait_on)
 
