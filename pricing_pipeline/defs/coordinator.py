@@ -4,6 +4,8 @@ Dagster limits runs by their tags, and no tag of its UI tells such runs from dra
 month of a drain, and documents have no tag.
 """
 
+import threading
+
 import dagster as dg
 from dagster._core.run_coordinator import (
     QueuedRunCoordinator,
@@ -15,6 +17,9 @@ from pricing_pipeline.defs.ours import CHECKS_JOB, DRAIN_TAG, LABEL, SYNC_JOB
 BY_HAND_TAG = "pricing/by-hand"
 """The tag of our runs that are neither drains, checks nor syncs. dagster.yaml limits how many of them run at once."""
 
+QUEUED = threading.Event()
+"""Set when this process has queued a run, as the daemon does for its sensors."""
+
 
 class PricingRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
     """Queues every run, and tags those that people start, so that they leave room for drains."""
@@ -25,4 +30,6 @@ class PricingRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
         is_ours = origin is not None and origin.repository_origin.get_label() == LABEL
         if is_ours and DRAIN_TAG not in run.tags and run.job_name not in (CHECKS_JOB, SYNC_JOB):
             self._instance.add_run_tags(run.run_id, {BY_HAND_TAG: "true"})
-        return super().submit_run(context)
+        submitted = super().submit_run(context)
+        QUEUED.set()
+        return submitted

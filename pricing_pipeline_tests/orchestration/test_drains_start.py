@@ -1,4 +1,4 @@
-"""As many drains as have work are on their way, and never more: a model of ticks and runs; and the run queue."""
+"""As many drains as have work are on their way, and never more: a model of ticks and runs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-import yaml
-from dagster._core.run_coordinator import SubmitRunContext
-from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
-from pricing_pipeline_tests.fixtures.dagster import RANGE_START, Stage, a_daemon, a_run, an_instance, move
+from pricing_pipeline_tests.fixtures.dagster import RANGE_START, Stage, a_run, an_instance, move
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support import backlogs
 from pricing_pipeline_tests.support.examples import examples
 
-ROOT = Path(__file__).parents[2]
 DRAIN = {"pricing/drain": "true"}
 QUEUED, STARTING, STARTED, SUCCESS, FAILURE = (
     dg.DagsterRunStatus[name] for name in ("QUEUED", "STARTING", "STARTED", "SUCCESS", "FAILURE")
@@ -153,55 +149,3 @@ def test_g3_b17_so_many_drains_are_on_their_way_whatever_happens(
                 suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
             ),
         )
-
-
-ALL_ASSETS = "__ASSET_JOB"
-BY_HAND = [
-    (ALL_ASSETS, {"dagster/partition": "2020-01-01"}),  # Materialize of one month
-    (ALL_ASSETS, {RANGE_START: "2020-01-01"}),
-    (ALL_ASSETS, {"dagster/backfill": "abc", "dagster/partition": "2020-01-01"}),
-    (ALL_ASSETS, {}),  # documents, which have no months
-    ("refresh", {"dagster/partition": "2020-01-01"}),
-    ("refresh", {"dagster/backfill": "abc"}),
-]
-"""Job and tags of runs that the pages of the UI and Dagster's backfills launch."""
-
-
-@pytest.mark.parametrize("at_work", [0, 1, 2])
-def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_waits(
-    environment: None, core: Core, tmp_path: Path, at_work: int
-) -> None:
-    """The queue looks every second: that is how long a drain waits."""
-    config = yaml.safe_load((ROOT / "dagster.yaml").read_text())
-    assert config["run_coordinator"]["config"]["dequeue_interval_seconds"] == 1
-    overrides = {
-        "run_coordinator": config["run_coordinator"],
-        "run_launcher": {"module": "dagster._core.test_utils", "class": "MockedRunLauncher"},
-        "telemetry": {"enabled": False},
-    }
-    with (
-        dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance,
-        a_daemon(instance) as workspace,
-    ):
-
-        def submit(run: dg.DagsterRun) -> dg.DagsterRun:
-            return instance.run_coordinator.submit_run(
-                SubmitRunContext(run, workspace.create_request_context())
-            )
-
-        def asked(tags: dict[str, str], job: str) -> dg.DagsterRun:
-            return submit(a_run(instance, dg.DagsterRunStatus.NOT_STARTED, tags, job))
-
-        for job, tags in BY_HAND[:at_work]:
-            move(instance, asked(tags, job), STARTED)
-        waiting = {asked(tags, job).run_id for job, tags in BY_HAND * 2}
-        check = asked({"dagster/priority": "5"}, "check_prices")
-        drain = asked({**DRAIN, "dagster/priority": "10", "dagster/partition": "2026-11-01"}, "refresh")
-        list(QueuedRunCoordinatorDaemon(interval_seconds=2).run_iteration(workspace))
-        launched = [run.run_id for run in instance.run_launcher.queue()]  # type: ignore[attr-defined]
-        assert launched[:2] == [drain.run_id, check.run_id]
-        assert len(waiting & {*launched}) == 2 - at_work
-        stranger = submit(a_run(instance, dg.DagsterRunStatus.NOT_STARTED, location="theirs"))
-        marked = {run.run_id for run in instance.get_runs(dg.RunsFilter(tags={"pricing/by-hand": "true"}))}
-        assert waiting <= marked
-        assert marked.isdisjoint({drain.run_id, check.run_id, stranger.run_id})

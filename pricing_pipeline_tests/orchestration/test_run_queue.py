@@ -1,0 +1,111 @@
+"""The queue of Dagster's runs: how many runs of people leave it, and when it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import dagster as dg
+import pytest
+import yaml
+from dagster._core.run_coordinator import SubmitRunContext
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._daemon import controller
+
+from pricing_pipeline.defs import coordinator
+from pricing_pipeline.defs.daemon import launch_as_soon_as_queued
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.dagster import RANGE_START, ROOT, a_daemon, a_run, move
+from pricing_pipeline_tests.support.patience import PATIENCE
+
+DRAIN = {"pricing/drain": "true"}
+NOT_STARTED, STARTED = dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED
+
+ALL_ASSETS = "__ASSET_JOB"
+BY_HAND = [
+    (ALL_ASSETS, {"dagster/partition": "2020-01-01"}),  # Materialize of one month
+    (ALL_ASSETS, {RANGE_START: "2020-01-01"}),
+    (ALL_ASSETS, {"dagster/backfill": "abc", "dagster/partition": "2020-01-01"}),
+    (ALL_ASSETS, {}),  # documents, which have no months
+    ("refresh", {"dagster/partition": "2020-01-01"}),
+    ("refresh", {"dagster/backfill": "abc"}),
+]
+"""Job and tags of runs that the pages of the UI and Dagster's backfills launch."""
+
+
+class Queue:
+    """The run queue of dagster.yaml, and a launcher that only notes what it is to launch."""
+
+    def __init__(self, instance: dg.DagsterInstance, workspace: WorkspaceProcessContext) -> None:
+        self.instance = instance
+        self._workspace = workspace
+
+    def submit(self, run: dg.DagsterRun) -> dg.DagsterRun:
+        request = self._workspace.create_request_context()
+        return self.instance.run_coordinator.submit_run(SubmitRunContext(run, request))
+
+    def queued(self, tags: dict[str, str], job: str) -> dg.DagsterRun:
+        return self.submit(a_run(self.instance, NOT_STARTED, tags, job))
+
+    def look(self, pause: float) -> None:
+        """Let the queue that the daemon's controller makes look once, after its pause in seconds."""
+        look = controller.QueuedRunCoordinatorDaemon(interval_seconds=pause)  # type: ignore[attr-defined]
+        list(look.run_iteration(self._workspace))
+
+    def launched(self) -> list[str]:
+        return [run.run_id for run in self.instance.run_launcher.queue()]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def queue(environment: None, core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
+    # It is Dagster's own again at the end.
+    monkeypatch.setattr(controller, "QueuedRunCoordinatorDaemon", controller.QueuedRunCoordinatorDaemon)
+    launch_as_soon_as_queued()
+    config = yaml.safe_load((ROOT / "dagster.yaml").read_text())["run_coordinator"]
+    overrides = {
+        "run_coordinator": config,
+        "run_launcher": {"module": "dagster._core.test_utils", "class": "MockedRunLauncher"},
+        "telemetry": {"enabled": False},
+    }
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance,
+        a_daemon(instance) as workspace,
+    ):
+        coordinator.QUEUED.clear()
+        yield Queue(instance, workspace)
+
+
+@pytest.mark.parametrize("at_work", [0, 1, 2])
+def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_waits(
+    queue: Queue, at_work: int
+) -> None:
+    for job, tags in BY_HAND[:at_work]:
+        move(queue.instance, queue.queued(tags, job), STARTED)
+    waiting = {queue.queued(tags, job).run_id for job, tags in BY_HAND * 2}
+    check = queue.queued({"dagster/priority": "5"}, "check_prices")
+    drain = queue.queued({**DRAIN, "dagster/priority": "10", "dagster/partition": "2026-11-01"}, "refresh")
+    queue.look(pause=0.0)
+    launched = queue.launched()
+    assert launched[:2] == [drain.run_id, check.run_id]
+    assert len(waiting & {*launched}) == 2 - at_work
+    stranger = queue.submit(a_run(queue.instance, NOT_STARTED, location="theirs"))
+    marked = {run.run_id for run in queue.instance.get_runs(dg.RunsFilter(tags={"pricing/by-hand": "true"}))}
+    assert waiting <= marked
+    assert marked.isdisjoint({drain.run_id, check.run_id, stranger.run_id})
+
+
+def test_g3_a_run_that_the_daemon_queues_is_launched_at_once(queue: Queue) -> None:
+    look = Thread(target=queue.look, args=[3 * PATIENCE])
+    look.start()
+    drain = queue.queued(DRAIN, "refresh")
+    look.join(PATIENCE)
+    assert not look.is_alive()
+    assert queue.launched() == [drain.run_id]
+
+
+def test_g3_a_run_that_another_process_queues_is_launched_after_the_pause(queue: Queue) -> None:
+    drain = queue.queued(DRAIN, "refresh")
+    coordinator.QUEUED.clear()
+    queue.look(pause=0.01)
+    assert queue.launched() == [drain.run_id]
