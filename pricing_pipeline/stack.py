@@ -73,6 +73,14 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             say(f"Settings that the environment lacks come from {path}")
         worker, owner, dagster = _databases(settings, supervisor, say)
         supervisor.check()
+        environment = _environment(settings, worker, dagster, sandbox_port)
+        has_tables = _settle(settings, environment)
+        if not _is_storage_ours(settings, environment):
+            say(_STORAGE_OF_OTHERS)
+        if not has_tables:
+            # It prepares Dagster's storage meanwhile. One that has tables may have runs of a database that is refused
+            # below, and the daemon would end them.
+            supervisor.start(_daemon(environment))
         upgrade(owner)
         _note_start(settings, worker)
         keep_kind(settings)
@@ -81,10 +89,6 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         provider_rules.apply_settings(owner, settings)
         if not settings.sandbox:
             _say_who_is_asked(settings, worker, say)
-        environment = _environment(settings, worker, dagster, sandbox_port)
-        has_tables = _settle(settings, environment)
-        if not _is_storage_ours(settings, environment):
-            say(_STORAGE_OF_OTHERS)
         urls = {
             "dagster": f"http://{_own_address(settings.ui_address)}:{web_port}",
             "api": f"http://{_own_address(settings.api_address)}:{api_port}",
@@ -98,13 +102,15 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             say(f"Prices come from the sandbox at {urls['sandbox']}, not from real providers")
         if demo:
             supervisor.start(_module("demo-viewer", "pricing_pipeline.sample.viewer", environment))
-        supervisor.start(_api(environment, urls["api"], api_port))
-        say("Starting Dagster; this takes about ten seconds")
+        say("Starting Dagster; this takes about five seconds")
         _start_dagster(settings, supervisor, environment, has_tables=has_tables)
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
-        supervisor.start(_notifier(settings.home.absolute(), environment))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
+        # These start last: the first price does not need them, and they would take its processors.
+        supervisor.start(_api(environment, urls["api"], api_port))
+        supervisor.start(_notifier(settings.home.absolute(), environment))
+        supervisor.wait_until_ready("api")
         say(f"Operations page and HTTP API: {urls['api']}; `pricing-pipeline page` prints a link")
         say(
             "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
@@ -254,13 +260,13 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
 def _start_dagster(
     settings: Settings, supervisor: Supervisor, environment: dict[str, str], *, has_tables: bool
 ) -> None:
-    """Start daemon and code server, and wait until the daemon has prepared Dagster's storage.
+    """Start the code server, and the daemon where it does not run yet; wait until Dagster's storage is prepared.
 
     A code server that finds no tables fails to load, and does not try again, so in a new storage it starts after them.
     """
     if has_tables:
         supervisor.start(_code_server(environment))
-    supervisor.start(_daemon(environment))
+        supervisor.start(_daemon(environment))
     supervisor.wait_until_ready("dagster-daemon")
     if not has_tables:
         _settle(settings, environment)
