@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks import (
     api,
     backfill,
+    first_start,
     heartbeats,
     history_write,
     latency,
@@ -38,6 +39,7 @@ _QUESTIONS: dict[str, Any] = {
     "refresh": refresh,
     "workers": workers,
     "latency": latency,
+    "first_start": first_start,
     "history_write": history_write,
     "backfill": backfill,
     "api": api,

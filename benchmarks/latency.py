@@ -9,14 +9,9 @@ minute.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,10 +22,9 @@ from typing import Any
 import httpx
 import psycopg
 
-from benchmarks import crew, provider
+from benchmarks import crew, pipeline, provider
 from benchmarks.report import Row, percentile
 from benchmarks.server import BenchmarkServer, statement
-from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.providers.configured import SANDBOX_KEY
 
@@ -39,7 +33,6 @@ _PAIRS_OF_A_VIEWER = 50
 _COLD_PAIRS = 200
 _QUIET_SECONDS = 10
 """Without any demand before a cold start: the sensor does not request another drain within ten seconds."""
-_PATIENCE_SECONDS = 300
 _ASSETS = "{ assetNodes { assetKey { path } } }"
 
 
@@ -76,13 +69,15 @@ def _cold(connection: psycopg.Connection[Any], starts: int, pairs: int) -> list[
     requested: list[float] = []
     started: list[float] = []
     for number in range(starts):
-        _wait_until(lambda: bool(_value(connection, "latency.is_idle")), "the drain did not end")
+        pipeline.wait_until(
+            lambda: bool(pipeline.value(connection, "latency.is_idle")), "the drain did not end"
+        )
         time.sleep(_QUIET_SECONDS)
         symbols = [f"C{number * pairs + n}" for n in range(1, pairs + 1)]
-        since = _value(connection, "latency.now")
+        since = pipeline.value(connection, "latency.now")
         _watch(connection, "cold", symbols)
         known = {"symbols": symbols, "since": since}
-        _wait_until(partial(_are_fetched, connection, known), "no prices came")
+        pipeline.wait_until(partial(_are_fetched, connection, known), "no prices came")
         ((asked, drained, seconds),) = connection.execute(statement("latency.cold"), known).fetchall()
         requested.append(asked)
         started.append(drained - asked)
@@ -118,7 +113,7 @@ def _warm(connection: psycopg.Connection[Any], pairs: int, size: Size) -> list[R
 
 
 def _are_fetched(connection: psycopg.Connection[Any], known: dict[str, Any]) -> bool:
-    return bool(_value(connection, "latency.fetched", **known) == len(known["symbols"]))
+    return bool(pipeline.value(connection, "latency.fetched", **known) == len(known["symbols"]))
 
 
 def _row(metric: str, seconds: float) -> Row:
@@ -154,7 +149,7 @@ def _viewers(
             failed.append(error)
 
     thread = threading.Thread(target=stay, name="viewers")
-    begun = _value(connection, "latency.now")
+    begun = pipeline.value(connection, "latency.now")
     thread.start()
     try:
         yield begun, failed
@@ -170,41 +165,14 @@ def _watch(connection: psycopg.Connection[Any], viewer: str, symbols: Sequence[s
 @contextmanager
 def _pipeline(provider_url: str, pairs: int) -> Iterator[psycopg.Connection[Any]]:
     """A pipeline that nobody uses yet, whose only provider is at `provider_url`; gives a session of its owner."""
-    folder = Path(tempfile.mkdtemp(prefix="pricing-benchmark-"))
-    folder.chmod(0o711)
-    home = folder / "home"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PRICING_")} | {
-        "PRICING_HOME": str(home),
+    settings = {
         "PRICING_SANDBOX": "false",
-        "PRICING_WEB_PORT": "0",
-        "PRICING_API_PORT": "0",
         "PRICING_TWELVEDATA_API_KEY": SANDBOX_KEY.get_secret_value(),
     }
-    command = [sys.executable, "-m", "pricing_pipeline.cli", "up", "--no-demo"]
-    log = folder / "up.log"
-    try:
-        with (
-            log.open("w") as output,
-            subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process,
-        ):
-            try:
-                _wait_until(lambda: _has_started(log, process), "the pipeline did not start")
-                url = EmbeddedServer(home).url("pricing", "owner")
-                with psycopg.connect(url, autocommit=True) as connection:
-                    connection.execute(statement("latency.arrange"), {"url": provider_url, "pairs": pairs})
-                    _wait_until(lambda: _is_loaded(home), "the new type was not loaded")
-                    yield connection
-            finally:
-                process.terminate()
-                process.wait(_PATIENCE_SECONDS)
-    finally:
-        shutil.rmtree(folder)
-
-
-def _has_started(log: Path, process: subprocess.Popen[bytes]) -> bool:
-    if process.poll() is not None:
-        raise crew.WorkerError(f"the pipeline did not start:\n{log.read_text()[-3000:]}")
-    return "Operations page and HTTP API" in log.read_text()
+    with pipeline.running(settings, "--no-demo") as started:
+        started.connection.execute(statement("latency.arrange"), {"url": provider_url, "pairs": pairs})
+        pipeline.wait_until(lambda: _is_loaded(started.home), "the new type was not loaded")
+        yield started.connection
 
 
 def _is_loaded(home: Path) -> bool:
@@ -215,16 +183,3 @@ def _is_loaded(home: Path) -> bool:
     answer = httpx.post(f"{state['urls']['dagster']}/graphql", json={"query": _ASSETS}, trust_env=False)
     nodes = answer.raise_for_status().json()["data"]["assetNodes"]
     return ["price_history", "minute_quote"] in [node["assetKey"]["path"] for node in nodes]
-
-
-def _value(connection: psycopg.Connection[Any], name: str, **known: Any) -> Any:
-    ((value,),) = connection.execute(statement(name), known).fetchall()
-    return value
-
-
-def _wait_until(is_there: Callable[[], bool], otherwise: str) -> None:
-    ends = time.monotonic() + _PATIENCE_SECONDS
-    while not is_there():
-        if time.monotonic() > ends:
-            raise crew.WorkerError(f"{otherwise} within {_PATIENCE_SECONDS} s")
-        time.sleep(0.1)

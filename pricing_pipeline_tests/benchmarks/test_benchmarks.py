@@ -67,6 +67,7 @@ METRICS = {
         **{f"warm_until_{what}_p95_seconds@pairs=20": set() for what in ("queued", "claimed")},
         "fresh_share@pairs=20": set(),
     },
+    "first_start": {f"{what}_seconds": set() for what in ("pages", "first_price", "slowest_first_price")},
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 
