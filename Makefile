@@ -146,7 +146,7 @@ endif
 $(VENV)/.runtime: requirements.lock
 	@for python in $(PYTHON); do \
 		if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-			echo "Making $(VENV) with $$("$$python" --version) and installing the pinned dependencies (about 150 MB) ..."; \
+			echo "Making $(VENV) with $$("$$python" --version) and installing the pinned dependencies (about 175 MB) ..."; \
 			exec "$$python" -m venv --clear $(VENV); \
 		fi; \
 	done; \

@@ -81,14 +81,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             # It prepares Dagster's storage meanwhile. One that has tables may have runs of a database that is refused
             # below, and the daemon would end them.
             supervisor.start(_daemon(environment))
-        upgrade(owner)
-        _note_start(settings, worker)
-        keep_kind(settings)
-        if sample.load(owner, demo=demo, in_use=settings.sandbox):
-            say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
-        provider_rules.apply_settings(owner, settings)
-        if not settings.sandbox:
-            _say_who_is_asked(settings, worker, say)
+        _prepare_database(settings, worker, owner, demo=demo, say=say)
         urls = {
             "dagster": f"http://{_own_address(settings.ui_address)}:{web_port}",
             "api": f"http://{_own_address(settings.api_address)}:{api_port}",
@@ -146,6 +139,18 @@ def _require_master_key(settings: Settings) -> None:
     """Check that the master keys are usable, if there are any."""
     with contextlib.suppress(NoMasterKey):
         master_keys.load(settings)
+
+
+def _prepare_database(settings: Settings, worker: str, owner: str, *, demo: bool, say: Say) -> None:
+    """Migrate the pricing database, refuse one for other prices, and load what a first start brings."""
+    upgrade(owner)
+    _note_start(settings, worker)
+    keep_kind(settings)
+    if sample.load(owner, demo=demo, in_use=settings.sandbox):
+        say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
+    provider_rules.apply_settings(owner, settings)
+    if not settings.sandbox:
+        _say_who_is_asked(settings, worker, say)
 
 
 def _note_start(settings: Settings, worker: str) -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyarrow import NativeFile
 
 _NOT_INSTALLED = (
-    "old months of this history are in files, and reading them needs DuckDB, which is not installed. The extra archive "
-    "brings it: in the folder of the clone, .venv/bin/python -m pip install -e '.[archive,parquet]'"
+    "old months of this history are in files, and reading them needs DuckDB, which is not installed. The extra parquet "
+    "brings it: in the folder of the clone, .venv/bin/python -m pip install -e '.[parquet]'"
 )
 
 
@@ -92,7 +92,9 @@ def _duckdb(store: Store) -> Iterator[DuckDBPyConnection]:
 
     with (
         files.translated_errors(store.root),
-        duckdb.connect(config={"enable_external_access": "false", "threads": "2"}) as session,
+        duckdb.connect(
+            config={"enable_external_access": "false", "threads": "2", "memory_limit": "256MB"}
+        ) as session,
     ):
         session.execute(named("archive.use_utc"))
         try:

@@ -115,7 +115,7 @@ def _imported(folder: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("folder", "allowed"),
     [
-        ("pricing_pipeline", [*RUNTIME, *OPTIONAL["archive"]]),
+        ("pricing_pipeline", [*RUNTIME, *OPTIONAL["parquet"]]),
         ("migrations", RUNTIME),
         ("pricing_pipeline_tests", DIRECT),
     ],
@@ -137,7 +137,7 @@ def test_all_but_what_dagster_loads_works_without_the_extra() -> None:
         module
         for module, found in packages_distributions().items()
         if {canonicalize_name(name) for name in found}
-        & pinned([*OPTIONAL["dagster"], *OPTIONAL["parquet"], *OPTIONAL["archive"]]).keys()
+        & pinned([*OPTIONAL["dagster"], *OPTIONAL["parquet"]]).keys()
     )
     assert {"dagster", "psycopg2", "pyarrow"} <= set(extra)
     code = f"""
