@@ -23,10 +23,10 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.embedded_home import warn_of_account
 from pricing_pipeline.db.engine import checked_url, make_engine, parsed_url
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.env_file import env_file
 from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.environments import environment_of_children, given_to
+from pricing_pipeline.local_files.env_file import env_file
 from pricing_pipeline.operations import health, last_resort, life
 from pricing_pipeline.processes import dagster_home
 from pricing_pipeline.processes.children import Child
