@@ -81,14 +81,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             # It prepares Dagster's storage meanwhile. One that has tables may have runs of a database that is refused
             # below, and the daemon would end them.
             supervisor.start(_daemon(environment))
-        upgrade(owner)
-        _note_start(settings, worker)
-        keep_kind(settings)
-        if sample.load(owner, demo=demo, in_use=settings.sandbox):
-            say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
-        provider_rules.apply_settings(owner, settings)
-        if not settings.sandbox:
-            _say_who_is_asked(settings, worker, say)
+        _prepare_database(settings, owner, worker, demo=demo, say=say)
         urls = {
             "dagster": f"http://{_own_address(settings.ui_address)}:{web_port}",
             "api": f"http://{_own_address(settings.api_address)}:{api_port}",
@@ -116,6 +109,18 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
         )
         supervisor.run_until_stopped()
+
+
+def _prepare_database(settings: Settings, owner: str, worker: str, *, demo: bool, say: Say) -> None:
+    """Upgrade the pricing database, refuse one that has the other kind of prices, and fill a new one."""
+    upgrade(owner)
+    _note_start(settings, worker)
+    keep_kind(settings)
+    if sample.load(owner, demo=demo, in_use=settings.sandbox):
+        say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
+    provider_rules.apply_settings(owner, settings)
+    if not settings.sandbox:
+        _say_who_is_asked(settings, worker, say)
 
 
 def _free_ports(settings: Settings, *, with_token: bool) -> tuple[int, int, int | None]:
