@@ -103,7 +103,7 @@ def export_schedule(
 
 
 def _names(snapshot: RegistrySnapshot) -> list[str]:
-    return [kind.data_type for kind in snapshot.data_types if kind.contents is Contents.PRICES]
+    return [type_.data_type for type_ in snapshot.data_types if type_.contents is Contents.PRICES]
 
 
 class _ExportRun:
