@@ -2267,7 +2267,7 @@ GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, 
 -- Refuses a data type whose fetcher is unknown or does not fit its asset class, notes what it consists of, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.
 TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Of the values that have left the database those that were believed at a time (NULL = now), unless what is stored has taken their place by then.
+-- The moved values that were believed at a time (NULL = now), unless what is stored has taken their place by then.
 CREATE FUNCTION pricing.archived_as_of(wanted_type text, wanted_symbol text, since timestamp with time zone, before timestamp with time zone, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS SETOF pricing.price_revisions LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.archived_as_of(text,text,timestamp with time zone,timestamp with time zone,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
@@ -2851,7 +2851,7 @@ GRANT EXECUTE ON FUNCTION pricing.has_answered(text) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_worker;
 
--- Whether a value of a pair of that day is believed that has left the database.
+-- Whether a moved value of a pair of that day is believed.
 CREATE FUNCTION pricing.has_moved(wanted_type text, wanted_symbol text, day date) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_moved(text,text,date) TO pricing_reader, pricing_worker;
 
@@ -3150,7 +3150,7 @@ GRANT EXECUTE ON FUNCTION pricing.lock_call(bigint) TO pricing_worker;
 CREATE FUNCTION pricing.lock_call_tasks(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.lock_call_tasks(bigint,bigint[],uuid) TO pricing_worker;
 
--- Keeps other exports of a month waiting until the end of the transaction, and tells when it was exported and has left the database.
+-- Keeps other exports of a month waiting until the end of the transaction, and tells when it was exported and when it moved.
 CREATE FUNCTION pricing.lock_export(wanted_type text, wanted_month date) RETURNS TABLE(exported_at timestamp with time zone, moved_at timestamp with time zone) LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lock_export(text,date) TO pricing_worker;
 
@@ -3297,7 +3297,7 @@ GRANT EXECUTE ON FUNCTION pricing.month_marks(text,date,date) TO pricing_reader,
 CREATE FUNCTION pricing.month_versions(wanted_type text, wanted_month date) RETURNS SETOF pricing.price_revisions LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.month_versions(text,date) TO pricing_reader, pricing_worker;
 
--- Exported months that are older than their type keeps in the database; and what keeps one there for now: being_fetched, quarantined (values that a person has to decide on), or not_thinned.
+-- Exported months that are older than their type keeps in the database, and what keeps a month there for now: being_fetched, quarantined (a person has to decide on values), or not_thinned.
 CREATE FUNCTION pricing.months_to_move(only_type text DEFAULT NULL::text) RETURNS TABLE(data_type text, month date, versions bigint, keeps text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.months_to_move(text) TO pricing_reader, pricing_worker;
 
@@ -3333,7 +3333,7 @@ GRANT EXECUTE ON FUNCTION pricing.move_demand(timestamp with time zone,interval)
 CREATE FUNCTION pricing.move_due(kind pricing.data_type_registry, now_ timestamp with time zone, pairs pricing.due_pair[], OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.move_due(pricing.data_type_registry,timestamp with time zone,pricing.due_pair[]) TO pricing_worker;
 
--- Deletes the values of a month that its file has, as the caller has found in the same transaction, but for the thirty newest of each pair. Returns how many it has deleted.
+-- Moves a month: deletes the values that its file has, as the caller has found in the same transaction, except the thirty newest of each pair. Returns how many it has deleted.
 CREATE FUNCTION pricing.move_month(wanted_type text, wanted_month date, verified bigint) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.move_month(text,date,bigint) TO pricing_worker;
 
@@ -3373,7 +3373,7 @@ GRANT EXECUTE ON FUNCTION pricing.move_times(timestamp with time zone,interval) 
 CREATE FUNCTION pricing.moved_back(at timestamp with time zone, now_ timestamp with time zone, step interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
--- Days with values of a pair that a read between two days needs, and that have left the database.
+-- Days of which a read between two days needs moved values of a pair.
 CREATE FUNCTION pricing.moved_spans(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone, adjust text) RETURNS TABLE(first_day date, last_day date) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.moved_spans(text,text,date,date,timestamp with time zone,text) TO pricing_reader, pricing_worker;
 
@@ -3640,7 +3640,7 @@ GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader,
 CREATE FUNCTION pricing.price_of_kin(wanted_class text, besides_type text, wanted_symbol text, is_first boolean) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, scale smallint) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.price_of_kin(text,text,text,boolean) TO pricing_reader, pricing_worker;
 
--- Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now. Those that have left the database are brought in archived.
+-- Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now. archived has the moved ones.
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
@@ -3850,7 +3850,7 @@ GRANT EXECUTE ON FUNCTION pricing.request_reads(text,text[],text[]) TO pricing_w
 CREATE FUNCTION pricing.request_views(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.request_views(text[],text[]) TO pricing_worker;
 
--- Refuses to read days as if they had no values when these have left the database and the caller did not bring them.
+-- Refuses a read of days with moved values if the caller did not bring these.
 CREATE FUNCTION pricing.require_archived(wanted_type text, wanted_symbol text, first_day date, last_day date, archived pricing.price_revisions[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_archived(text,text,date,date,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, cast, get_args
 from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from pricing_pipeline.env_file import env_file, read_env_file, refuse
 from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.local_files.env_file import env_file, read_env_file, refuse
 
 _LOG = logging.getLogger(__name__)
 _PREFIX = "PRICING_"

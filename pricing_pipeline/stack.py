@@ -23,10 +23,10 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.embedded_home import warn_of_account
 from pricing_pipeline.db.engine import checked_url, make_engine, parsed_url
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.env_file import env_file
 from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.environments import environment_of_children, given_to
+from pricing_pipeline.local_files.env_file import env_file
 from pricing_pipeline.operations import health, last_resort, life
 from pricing_pipeline.processes import dagster_home
 from pricing_pipeline.processes.children import Child
@@ -81,7 +81,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             # It prepares Dagster's storage meanwhile. One that has tables may have runs of a database that is refused
             # below, and the daemon would end them.
             supervisor.start(_daemon(environment))
-        _prepare_database(settings, worker, owner, demo=demo, say=say)
+        _prepare_database(settings, owner, worker, demo=demo, say=say)
         urls = {
             "dagster": f"http://{_own_address(settings.ui_address)}:{web_port}",
             "api": f"http://{_own_address(settings.api_address)}:{api_port}",
@@ -109,6 +109,18 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
         )
         supervisor.run_until_stopped()
+
+
+def _prepare_database(settings: Settings, owner: str, worker: str, *, demo: bool, say: Say) -> None:
+    """Upgrade the pricing database, refuse one that has the other kind of prices, and fill a new one."""
+    upgrade(owner)
+    _note_start(settings, worker)
+    keep_kind(settings)
+    if sample.load(owner, demo=demo, in_use=settings.sandbox):
+        say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
+    provider_rules.apply_settings(owner, settings)
+    if not settings.sandbox:
+        _say_who_is_asked(settings, worker, say)
 
 
 def _free_ports(settings: Settings, *, with_token: bool) -> tuple[int, int, int | None]:
@@ -139,18 +151,6 @@ def _require_master_key(settings: Settings) -> None:
     """Check that the master keys are usable, if there are any."""
     with contextlib.suppress(NoMasterKey):
         master_keys.load(settings)
-
-
-def _prepare_database(settings: Settings, worker: str, owner: str, *, demo: bool, say: Say) -> None:
-    """Migrate the pricing database, refuse one for other prices, and load what a first start brings."""
-    upgrade(owner)
-    _note_start(settings, worker)
-    keep_kind(settings)
-    if sample.load(owner, demo=demo, in_use=settings.sandbox):
-        say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
-    provider_rules.apply_settings(owner, settings)
-    if not settings.sandbox:
-        _say_who_is_asked(settings, worker, say)
 
 
 def _note_start(settings: Settings, worker: str) -> None:

@@ -209,7 +209,7 @@ async def show_run(
 def _start(database: Engine, settings: Settings | None, body: NewBackfill, asked_by: str) -> BackfillRun:
     with database.connect() as connection:
         request = backfills.checked(connection, body.data_type, body.first_day, body.last_day, body.symbols)
-    name = request.kind.data_type
+    name = request.type_.data_type
     with _webserver(settings) as webserver:
         asset = webserver.find(name)
         if asset is None:

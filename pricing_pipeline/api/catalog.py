@@ -95,8 +95,10 @@ def list_types(
         active = data_type_registry.active_data_types(connection)
         old = data_type_registry.retired_data_types(connection) if retired else None
     return Types(
-        data_types=[TypeSummary(**data_type_registry.content_of(kind)) for kind in active],
-        retired=None if old is None else [TypeSummary(**data_type_registry.content_of(kind)) for kind in old],
+        data_types=[TypeSummary(**data_type_registry.content_of(type_)) for type_ in active],
+        retired=None
+        if old is None
+        else [TypeSummary(**data_type_registry.content_of(type_)) for type_ in old],
     )
 
 

@@ -56,9 +56,9 @@ def read_documents(
 ) -> Documents:
     """The documents of a symbol. Missing and stale ones are queued, unless `as_of` asks for the past."""
     with database.begin() as connection:
-        kind = _type_of_documents(connection, data_type)
+        type_ = _type_of_documents(connection, data_type)
         symbol = instruments.spelled_anywhere(connection, symbol)
-        require_instrument(connection, kind, symbol)
+        require_instrument(connection, type_, symbol)
         if as_of is None:
             reading = documents.read(connection, data_type, symbol, caller.user_or_none)
         else:
@@ -75,12 +75,12 @@ def read_documents(
 
 
 def _type_of_documents(connection: Connection, name: str) -> DataType:
-    kind = data_type_registry.active_data_type(connection, name)
-    if kind.contents is Contents.DOCUMENTS:
-        return kind
+    type_ = data_type_registry.active_data_type(connection, name)
+    if type_.contents is Contents.DOCUMENTS:
+        return type_
     known = data_type_registry.active_data_types(connection)
     others = [other.data_type for other in known if other.contents is Contents.DOCUMENTS]
     raise UnknownDataType(
-        f"{name} is a type of {kind.contents}, which /v1/types describes. Types of documents are: "
+        f"{name} is a type of {type_.contents}, which /v1/types describes. Types of documents are: "
         f"{', '.join(others) or 'none yet'}."
     )

@@ -25,7 +25,7 @@ class Gap(BaseModel):
     from_: date = Field(alias="from")
     to: date
     sessions: int
-    kind: GapKind
+    type_: GapKind
     detail: str | None
     """For people."""
 
@@ -58,11 +58,11 @@ def read_gaps(
     A backfill can fetch those of the kinds `not_asked` and `failed`.
     """
     with database.connect() as connection:
-        kind = type_of_prices(connection, data_type)
+        type_ = type_of_prices(connection, data_type)
         symbol = instruments.spelled_anywhere(connection, symbol)
-        require_instrument(connection, kind, symbol)
+        require_instrument(connection, type_, symbol)
         last_day = last_of(first, last, calendars.today(connection))
-        days = Window(first or min(kind.history_from or last_day, last_day), last_day)
+        days = Window(first or min(type_.history_from or last_day, last_day), last_day)
         gaps = calendars.gaps(connection, data_type, symbol, days.start, days.end)
         closed = calendars.closed_days(connection, data_type, symbol, days.start, days.end)
         known_to = calendars.known_to(connection, data_type, symbol)

@@ -243,14 +243,14 @@ def _write(database: Engine, selection: _Selection) -> tuple[IO[bytes], int, str
 
 def _about(connection: Connection, selection: _Selection) -> History:
     """What is read, without rows. Raises UnknownDataType, UnknownSymbol and InvalidRange."""
-    kind = type_of_prices(connection, selection.data_type)
+    type_ = type_of_prices(connection, selection.data_type)
     symbol = instruments.spelled_anywhere(connection, selection.symbol)
-    require_instrument(connection, kind, symbol)
+    require_instrument(connection, type_, symbol)
     days = price_reader.days(connection, selection.first, selection.last, _DEFAULT_DAYS)
     return History.model_validate(
         {
             "symbol": symbol,
-            "data_type": kind.data_type,
+            "data_type": type_.data_type,
             "from": days.start,
             "to": days.end,
             "as_of": selection.as_of,

@@ -98,22 +98,22 @@ def each_of(symbols: str) -> list[str]:
 
 def type_of_prices(connection: Connection, name: str) -> DataType:
     """An active data type of prices. Raises UnknownDataType."""
-    kind = data_type_registry.active_data_type(connection, name)
-    if kind.contents is not Contents.PRICES:
+    type_ = data_type_registry.active_data_type(connection, name)
+    if type_.contents is not Contents.PRICES:
         where = {
             Contents.DOCUMENTS: f"documents/{name}/SYMBOL",
             Contents.INVENTORY: "products/SYMBOL/availability",
             Contents.COMMODITIES: "commodities",
-        }[kind.contents]
+        }[type_.contents]
         raise UnknownDataType(
-            f"{name} is a type of {kind.contents}, not of prices: GET /v1/{where} reads them."
+            f"{name} is a type of {type_.contents}, not of prices: GET /v1/{where} reads them."
         )
-    return kind
+    return type_
 
 
-def require_instrument(connection: Connection, kind: DataType, symbol: str) -> None:
+def require_instrument(connection: Connection, type_: DataType, symbol: str) -> None:
     """Raise UnknownSymbol unless the data type applies to an instrument of this symbol."""
-    if not instruments.exists(connection, kind.asset_class, symbol):
+    if not instruments.exists(connection, type_.asset_class, symbol):
         raise UnknownSymbol(
-            f"no {kind.asset_class} instrument is called {symbol!r}. Watching it as {kind.data_type} makes it known."
+            f"no {type_.asset_class} instrument is called {symbol!r}. Watching it as {type_.data_type} makes it known."
         )

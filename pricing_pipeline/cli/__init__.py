@@ -9,7 +9,7 @@ import typer
 
 from pricing_pipeline.cli.commands import NOUNS, PROCESSES
 from pricing_pipeline.cli.program import PlainLines, Program
-from pricing_pipeline.env_file import env_file
+from pricing_pipeline.local_files.env_file import env_file
 
 _FILE = env_file()
 

@@ -85,7 +85,7 @@ def _fetch(settings: Settings, engine: Engine, request: Request, show: Show) -> 
 
 def _place_of(webserver: Webserver, request: Request) -> Location | str:
     """Where Dagster has the asset, or a clause on why this backfill is nothing for it."""
-    name = request.kind.data_type
+    name = request.type_.data_type
     try:
         where = webserver.find(name)
     except DagsterUnreachable:
@@ -120,7 +120,7 @@ def _progress(data_type: str, *, quiet: bool) -> Iterator[Show]:
 
 
 def _say(request: Request, outcome: Outcome, cost: backfills.Cost, states: Mapping[str, int]) -> None:
-    window, name = request.window, request.kind.data_type
+    window, name = request.window, request.type_.data_type
     whose = "" if request.symbols is None else f" of {listed(request.symbols)}"
     if outcome.run_url is not None:
         typer.echo(f"run: {outcome.run_url}")

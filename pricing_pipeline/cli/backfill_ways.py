@@ -95,7 +95,7 @@ def in_process(settings: Settings, engine: Engine, request: Request, show: Show)
         open_clients(settings, engine) as clients,
         Refresher(engine, clients, worker=worker) as refresher,
     ):
-        plan = refresher.plan_backfill(request.kind.data_type, request.window, request.symbols)
+        plan = refresher.plan_backfill(request.type_.data_type, request.window, request.symbols)
         try:
             pauses = Pauses(engine)
 
@@ -115,7 +115,7 @@ def in_dagster(
     webserver: Webserver, where: Location, engine: Engine, request: Request, show: Show
 ) -> Outcome:
     """Have Dagster do it, and follow until everything is fetched. Raises DagsterUnreachable when it refuses."""
-    name = request.kind.data_type
+    name = request.type_.data_type
     run_id = webserver.launch(where, name, request.window, request.symbols)
     show("starting", _NOTHING_YET)
     try:

@@ -32,30 +32,32 @@ from pricing_pipeline.settings import load_settings
 def list_(*, retired: bool, as_json: bool) -> None:
     """Tell every active data type, and the retired ones if they are wanted."""
     with open_connection(load_settings()) as connection:
-        kinds = data_type_registry.active_data_types(connection)
+        types = data_type_registry.active_data_types(connection)
         old = data_type_registry.retired_data_types(connection) if retired else []
     if as_json:
-        retired_types = {"retired": [data_type_registry.content_of(kind) for kind in old]} if retired else {}
-        print_json({"data_types": [data_type_registry.content_of(kind) for kind in kinds], **retired_types})
+        retired_types = (
+            {"retired": [data_type_registry.content_of(type_) for type_ in old]} if retired else {}
+        )
+        print_json({"data_types": [data_type_registry.content_of(type_) for type_ in types], **retired_types})
         return
     print_table(
         ["data type", "fetcher", "asset class", "TTL", "refreshed", "history from", "description"],
         [
             (
-                kind.data_type,
-                kind.fetcher.value,
-                kind.asset_class,
-                duration(kind.default_ttl_minutes * 60),
-                "retired" if kind in old else _refreshed(kind.refresh_schedule, kind.schedule_timezone),
-                kind.history_from,
-                kind.description,
+                type_.data_type,
+                type_.fetcher.value,
+                type_.asset_class,
+                duration(type_.default_ttl_minutes * 60),
+                "retired" if type_ in old else _refreshed(type_.refresh_schedule, type_.schedule_timezone),
+                type_.history_from,
+                type_.description,
             )
-            for kind in [*kinds, *old]
+            for type_ in [*types, *old]
         ],
         right=["TTL"],
         spare=["description", "history from", "fetcher"],
     )
-    if not kinds and not old:
+    if not types and not old:
         typer.echo("the registry is empty; `pricing-pipeline type add --help` shows how to fill it.")
 
 
@@ -66,34 +68,34 @@ def _refreshed(schedule: str | None, timezone: str) -> str:
 def show(name: str, *, as_json: bool) -> None:
     """Tell everything about one data type. Raises UnknownDataType."""
     with open_connection(load_settings()) as connection:
-        kind = reads.any_data_type(connection, name)
+        type_ = reads.any_data_type(connection, name)
         routes = provider_rules.routes(connection, name)
         bounds = instruments.bounds_of_type(connection, name)
     if as_json:
-        print_json({**kind, **bounds, "routes": [asdict(route) for route in routes]})
+        print_json({**type_, **bounds, "routes": [asdict(route) for route in routes]})
         return
-    thinned = kind["thin_after_days"]
+    thinned = type_["thin_after_days"]
     counting = [route for route in routes if route.is_active and route.provider_active]
     print_lines(
         {
-            "data type": name if kind["is_active"] else f"{name} (retired)",
-            "what": kind["description"],
-            "fetcher": kind["fetcher"],
-            "days ahead": kind["days_ahead"],
-            "of": f"{kind['asset_class']}, {kind['instruments']} instruments",
-            "TTL": duration(kind["ttl_minutes"] * 60),
-            "held": f"{duration(kind['background_ttl_minutes'] * 60)} while nobody watches",
-            "refreshed": _refreshed(kind["schedule"], kind["timezone"]),
-            "judged by": kind["staleness_function"],
-            "history": f"from {kind['history_from']}" if kind["history_from"] else "none to backfill",
-            "thinned": f"to one for {duration(kind['thin_to_minutes'] * 60)} after {thinned} days"
+            "data type": name if type_["is_active"] else f"{name} (retired)",
+            "what": type_["description"],
+            "fetcher": type_["fetcher"],
+            "days ahead": type_["days_ahead"],
+            "of": f"{type_['asset_class']}, {type_['instruments']} instruments",
+            "TTL": duration(type_["ttl_minutes"] * 60),
+            "held": f"{duration(type_['background_ttl_minutes'] * 60)} while nobody watches",
+            "refreshed": _refreshed(type_["schedule"], type_["timezone"]),
+            "judged by": type_["staleness_function"],
+            "history": f"from {type_['history_from']}" if type_["history_from"] else "none to backfill",
+            "thinned": f"to one for {duration(type_['thin_to_minutes'] * 60)} after {thinned} days"
             if thinned
             else "",
-            "kept": f"{kind['keep_months']} months in the database, older ones in files"
-            if kind["keep_months"]
+            "kept": f"{type_['keep_months']} months in the database, older ones in files"
+            if type_["keep_months"]
             else "",
             "bounds": bounds_words(**bounds),
-            "owner": kind["owner"],
+            "owner": type_["owner"],
             "served by": ", ".join(route.provider for route in counting if route.symbol is None),
             "symbols by": ", ".join(
                 f"{route.symbol} by {route.provider}" for route in counting if route.symbol
@@ -106,20 +108,20 @@ def set_ttl(name: str, ttl: int | None, background_ttl: int | None, *, as_json: 
     """Change TTLs, as the owner. Raises UnknownDataType; the database refuses what is no TTL."""
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         data_type_registry.set_ttl(connection, name, ttl, background_ttl)
-        kind = reads.any_data_type(connection, name)
+        type_ = reads.any_data_type(connection, name)
     if as_json:
-        print_json({key: kind[key] for key in ("data_type", "ttl_minutes", "background_ttl_minutes")})
+        print_json({key: type_[key] for key in ("data_type", "ttl_minutes", "background_ttl_minutes")})
         return
     typer.echo(
-        f"{name} grows at most {duration(kind['ttl_minutes'] * 60)} old while it is watched, and "
-        f"{duration(kind['background_ttl_minutes'] * 60)} while it is held and not watched."
+        f"{name} grows at most {duration(type_['ttl_minutes'] * 60)} old while it is watched, and "
+        f"{duration(type_['background_ttl_minutes'] * 60)} while it is held and not watched."
     )
 
 
 def set_own_ttl(name: str, symbols: Sequence[str], ttl: int | None, *, as_json: bool) -> None:
     """Give symbols a TTL of their own, or with None their type's. Raises UnknownSymbol where nothing is stored."""
     with open_owner(load_settings()) as engine, engine.begin() as connection:
-        kind = reads.any_data_type(connection, name)
+        type_ = reads.any_data_type(connection, name)
         symbols = list(dict.fromkeys(instruments.spelled(connection, name, symbols)))
         changed = data_type_registry.set_own_ttl(connection, name, symbols, ttl)
         missing = [symbol for symbol in symbols if symbol not in changed]
@@ -133,7 +135,7 @@ def set_own_ttl(name: str, symbols: Sequence[str], ttl: int | None, *, as_json: 
         return
     how = "as its type's do" if ttl is None else "by a TTL of its own"
     typer.echo(
-        f"{name} {listed(symbols)} grows at most {duration((ttl or kind['ttl_minutes']) * 60)} old, {how}."
+        f"{name} {listed(symbols)} grows at most {duration((ttl or type_['ttl_minutes']) * 60)} old, {how}."
     )
 
 
@@ -255,14 +257,14 @@ def add(
                     owner=owner,
                     days_ahead=days_ahead,
                 )
-                kind = data_type_registry.active_data_type(connection, data_type)
+                type_ = data_type_registry.active_data_type(connection, data_type)
         except PricingError as error:
             refusal = error.__cause__
             if isinstance(refusal, DBAPIError):
                 raise PricingError(f"{data_type!r} is not added: {sentence(refusal)}") from refusal
             raise
     if as_json:
-        print_json(data_type_registry.content_of(kind))
+        print_json(data_type_registry.content_of(type_))
     else:
         typer.echo(f"{data_type} is added; a running pipeline shows its assets within half a minute.")
 

@@ -33,8 +33,8 @@ def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) 
     Raises UnknownDataType, also for a type of prices, and UnknownSymbol.
     """
     with open_connection(load_settings()) as connection:
-        kind = data_type_registry.active_data_type(connection, data_type)
-        if kind.contents is not Contents.DOCUMENTS:
+        type_ = data_type_registry.active_data_type(connection, data_type)
+        if type_.contents is not Contents.DOCUMENTS:
             others = [
                 other.data_type
                 for other in data_type_registry.active_data_types(connection)
@@ -52,28 +52,28 @@ def show(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) 
             stored = documents.as_of(connection, data_type, symbol, as_of)
             reading, stops = Reading(stored, None, None, False, False), []
         if not reading.documents:
-            reads.require_instruments(connection, kind, [symbol])
+            reads.require_instruments(connection, type_, [symbol])
         connection.commit()
     if as_json:
-        print_json(_content(symbol, kind, as_of, reading))
+        print_json(_content(symbol, type_, as_of, reading))
     elif reading.documents:
         _tell(reading.documents)
         if reading.age_seconds is not None:
             hint(f"Confirmed {duration(reading.age_seconds)} ago, which is {_judged(reading)}.")
     if not reading.documents:
-        hint(_what_will_come(symbol, kind, as_of, reading, stops))
+        hint(_what_will_come(symbol, type_, as_of, reading, stops))
     elif stops and not as_json:
         hint(f"nothing newer comes now. {sentences_of(stops)}")
     elif reading.is_requested and not as_json:
         hint("A newer answer is asked for; a running pipeline fetches it in a moment.")
 
 
-def _content(symbol: str, kind: DataType, as_of: datetime | None, reading: Reading) -> dict[str, Any]:
+def _content(symbol: str, type_: DataType, as_of: datetime | None, reading: Reading) -> dict[str, Any]:
     past = {"as_of": iso(as_of)} if as_of is not None else {}
     now = {} if as_of is not None else {"fetched_at": reading.fetched_at, "fresh": reading.fresh}
     return {
         "symbol": symbol,
-        "data_type": kind.data_type,
+        "data_type": type_.data_type,
         **past,
         **now,
         "documents": [
@@ -119,9 +119,9 @@ def _text(value: Scalar) -> str:
 
 
 def _what_will_come(
-    symbol: str, kind: DataType, as_of: datetime | None, reading: Reading, stops: Sequence[Why]
+    symbol: str, type_: DataType, as_of: datetime | None, reading: Reading, stops: Sequence[Why]
 ) -> str:
-    sentence = f"nothing is stored of {symbol} {kind.data_type}"
+    sentence = f"nothing is stored of {symbol} {type_.data_type}"
     if as_of is not None:
         return f"{sentence} that was believed at {iso(as_of)}."
     if stops:

@@ -1,4 +1,4 @@
-"""`export`: files of months of history, written and shown, and months that leave the database."""
+"""`export`: show and write the files of months of history, and move old months out of the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pricing_pipeline.prices import exporting, files
 from pricing_pipeline.settings import load_settings
 
 _KEPT = {
-    None: "leaves",
+    None: "to be moved",
     "being_fetched": "stays: days of it are being fetched",
     "quarantined": "stays: values of it are quarantined, which `quarantine list` shows",
     "not_thinned": "stays: it is not thinned yet",
@@ -21,41 +21,41 @@ _KEPT = {
 
 
 def show(only_type: str | None, *, as_json: bool) -> None:
-    """Tell how the file of each month stands. Raises UnknownDataType."""
+    """Show the state of each month's file. Raises UnknownDataType."""
     with open_connection(load_settings()) as connection:
         if only_type is not None:
             reads.any_data_type(connection, only_type)
-        found = [
+        months = [
             month
             for name in ([only_type] if only_type else exporting.types(connection))
             for month in exporting.months(connection, name)
         ]
     if as_json:
-        months = [
+        content = [
             {
-                "data_type": one.data_type,
-                "month": f"{one.month:%Y-%m}",
-                "values_in_database": one.versions,
-                "is_due": one.is_due,
-                "exported_at": one.exported_at,
-                "moved_at": one.moved_at,
+                "data_type": month.data_type,
+                "month": f"{month.month:%Y-%m}",
+                "values_in_database": month.versions,
+                "is_due": month.is_due,
+                "exported_at": month.exported_at,
+                "moved_at": month.moved_at,
             }
-            for one in found
+            for month in months
         ]
-        print_json({"months": months})
+        print_json({"months": content})
         return
     rows = [
         [
-            one.data_type,
-            f"{one.month:%Y-%m}",
-            one.versions,
-            moment(one.exported_at),
-            moment(one.moved_at),
-            "due" if one.is_due else "",
+            month.data_type,
+            f"{month.month:%Y-%m}",
+            month.versions,
+            moment(month.exported_at),
+            moment(month.moved_at),
+            "due" if month.is_due else "",
         ]
-        for one in found
+        for month in months
     ]
-    print_table(["type", "month", "in database", "exported", "left", ""], rows, right=["in database"])
+    print_table(["type", "month", "in database", "exported", "moved", ""], rows, right=["in database"])
 
 
 def run(only_type: str | None, month: date | None, *, as_json: bool) -> None:
@@ -93,34 +93,36 @@ def run(only_type: str | None, month: date | None, *, as_json: bool) -> None:
 
 
 def move(only_type: str | None, *, is_dry: bool, as_json: bool) -> None:
-    """Let months leave the database, or only tell which would. Raises what `run` raises."""
+    """Move months to their files, or only show which would move. Raises what `run` raises."""
     settings = load_settings()
     done = []
     with open_engine(settings) as engine:
         with engine.connect() as connection:
             if only_type is not None:
                 reads.any_data_type(connection, only_type)
-            found = exporting.movable(connection, only_type)
-        for one in found:
-            left = None
-            if one.keeps is None and not is_dry:
-                left = exporting.move(engine, files.open_store(settings), one.data_type, one.month)
+            months = exporting.movable(connection, only_type)
+        for month in months:
+            moved = None
+            if month.keeps is None and not is_dry:
+                moved = exporting.move(engine, files.open_store(settings), month.data_type, month.month)
             done.append(
                 {
-                    "data_type": one.data_type,
-                    "month": f"{one.month:%Y-%m}",
-                    "values": one.versions,
-                    "keeps": one.keeps,
-                    "rows_left_database": left,
+                    "data_type": month.data_type,
+                    "month": f"{month.month:%Y-%m}",
+                    "values": month.versions,
+                    "keeps": month.keeps,
+                    "rows_left_database": moved,
                 }
             )
             if not as_json:
-                how = _KEPT[one.keeps] if left is None else f"{left} rows have left the database"
-                typer.echo(f"{one.data_type} {one.month:%Y-%m}: {one.versions} values in the file, {how}")
+                how = _KEPT[month.keeps] if moved is None else f"moved {moved} rows"
+                typer.echo(
+                    f"{month.data_type} {month.month:%Y-%m}: {month.versions} values in the file, {how}"
+                )
     if as_json:
         print_json({"months": done})
     elif not done:
         typer.echo(
-            "Nothing is to leave the database: no exported month is older than its type keeps. "
+            "No month is to move: no exported month is older than its type keeps in the database. "
             "`type change NAME --keep-months N` sets that."
         )

@@ -25,7 +25,7 @@ def open_(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: 
     """Open holdings. Raises UnknownDataType, and CapExceeded when they are too many for the user."""
     user = login() if user is None else user
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        kind = data_type_registry.active_data_type(connection, data_type)
+        type_ = data_type_registry.active_data_type(connection, data_type)
         symbols = instruments.spelled(connection, data_type, symbols)
         new = viewers.hold(connection, user, [(data_type, symbol) for symbol in symbols])
     if as_json:
@@ -33,7 +33,7 @@ def open_(user: str | None, data_type: str, symbols: Sequence[str], *, as_json: 
     elif new:
         typer.echo(
             f"{user} holds {data_type} {listed(symbols)}. Prices are fetched in the background, "
-            f"at most {kind.background_ttl_minutes} minutes old while somebody looks now and then."
+            f"at most {type_.background_ttl_minutes} minutes old while somebody looks now and then."
         )
     else:
         typer.echo(f"{user} holds {data_type} {listed(symbols)} already; nothing has changed.")
@@ -96,7 +96,7 @@ def show(symbol: str, data_type: str, user: str | None, *, as_json: bool) -> Non
     """Tell everything about one holding, a closed one too. Raises UnknownDataType and UnknownDemand."""
     user = login() if user is None else user
     with open_connection(load_settings()) as connection:
-        kind = reads.any_data_type(connection, data_type)
+        type_ = reads.any_data_type(connection, data_type)
         (symbol,) = instruments.spelled(connection, data_type, [symbol])
         found = viewers.holdings(connection, user, data_type, [symbol], 1, closed_too=True)
         if not found:
@@ -105,7 +105,7 @@ def show(symbol: str, data_type: str, user: str | None, *, as_json: bool) -> Non
                 f"`pricing-pipeline holding list {symbol} --closed` shows who has."
             )
         (why,) = freshness.why(connection, symbol, data_type)
-    background = duration(kind["background_ttl_minutes"] * 60)
+    background = duration(type_["background_ttl_minutes"] * 60)
     if as_json:
         print_json({**asdict(found[0]), "price": asdict(why)})
         return

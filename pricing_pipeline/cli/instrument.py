@@ -100,8 +100,8 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
             for instrument in instruments.listed(connection, [symbol], asset_class, len(stored))
         }
         prices = {price.data_type: price for price in price_reader.latest(connection, symbol)}
-        kinds = data_type_registry.active_data_types(connection)
-        priced = {kind.data_type for kind in kinds if kind.contents is Contents.PRICES}
+        types = data_type_registry.active_data_types(connection)
+        priced = {type_.data_type for type_ in types if type_.contents is Contents.PRICES}
         bounds = {
             row["asset_class"]: instruments.bounds(connection, row["asset_class"], symbol) for row in stored
         }

@@ -123,9 +123,9 @@ def _served(connection: Connection, provider: str) -> str | None:
     """A data type that a provider serves, or at least could."""
     (about,) = provider_rules.providers(connection, provider)
     able = [
-        kind.data_type
-        for kind in data_type_registry.active_data_types(connection)
-        if kind.fetcher in about.fetchers
+        type_.data_type
+        for type_ in data_type_registry.active_data_types(connection)
+        if type_.fetcher in about.fetchers
     ]
     return next(iter((*about.data_types, *able)), None)
 

@@ -55,14 +55,14 @@ def show(
     """
     with open_connection(load_settings()) as connection:
         if data_type is not None:
-            kind = data_type_registry.active_data_type(connection, data_type)
-        kinds = {known.data_type: known for known in data_type_registry.active_data_types(connection)}
+            type_ = data_type_registry.active_data_type(connection, data_type)
+        types = {known.data_type: known for known in data_type_registry.active_data_types(connection)}
         readings: dict[str, tuple[Reading, list[Why]]] = {}
         stops: dict[str, list[Why]] = {}
         for given in symbols:
             symbol = instruments.spelled_anywhere(connection, given)
             if data_type is not None:
-                reads.require_instruments(connection, kind, [symbol])
+                reads.require_instruments(connection, type_, [symbol])
             # Asked before the read asks for anything: what has failed is known to fail.
             reasons = freshness.why(connection, symbol, data_type)
             readings[symbol] = price_reader.read(connection, symbol, data_type), reasons
@@ -75,11 +75,11 @@ def show(
     if as_json:
         print_json({"symbols": list(readings), "prices": [price_content(price) for price in prices]})
     elif not export.write(_COLUMNS, [asdict(price) for price in prices], csv, parquet) and prices:
-        _list(prices, {name for name, kind in kinds.items() if _is_daily(kind)})
+        _list(prices, {name for name, type_ in types.items() if _is_daily(type_)})
     for symbol, (reading, reasons) in readings.items():
         if not reading.prices:
-            others = [kinds[reason.data_type] for reason in reasons if reason.data_type in kinds]
-            if others and all(kind.contents is not Contents.PRICES for kind in others):
+            others = [types[reason.data_type] for reason in reasons if reason.data_type in types]
+            if others and all(type_.contents is not Contents.PRICES for type_ in others):
                 hint(f"{symbol} has no prices. It has {reads.read_by(others[0], symbol)}")
                 continue
             words = _what_will_come(symbol, reading.requested, reasons, stops[symbol])
@@ -96,8 +96,8 @@ def show(
         hint(_IS_FETCHED)
 
 
-def _is_daily(kind: DataType) -> bool:
-    return kind.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
+def _is_daily(type_: DataType) -> bool:
+    return type_.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
 
 
 def _list(prices: Sequence[LatestPrice], daily: Collection[str]) -> None:
@@ -134,8 +134,8 @@ def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         if data_type is not None:
-            kind = data_type_registry.active_data_type(connection, data_type)
-            reads.require_instruments(connection, kind, [symbol])
+            type_ = data_type_registry.active_data_type(connection, data_type)
+            reads.require_instruments(connection, type_, [symbol])
         reasons = freshness.why(connection, symbol, data_type)
     if not reasons:
         raise _unknown(symbol)

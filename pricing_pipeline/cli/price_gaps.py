@@ -102,9 +102,9 @@ def _holidays(data_type: str, days: Sequence[date]) -> str:
 
 def _types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[tuple[str, date | None]]:
     if wanted is not None:
-        kind = data_type_registry.active_data_type(connection, wanted)
-        reads.require_instruments(connection, kind, [symbol])
-        return [(kind.data_type, kind.history_from)]
+        type_ = data_type_registry.active_data_type(connection, wanted)
+        reads.require_instruments(connection, type_, [symbol])
+        return [(type_.data_type, type_.history_from)]
     rows = connection.execute(query("calendars.daily_types"), {"symbol": symbol}).all()
     if not rows:
         raise UnknownSymbol(

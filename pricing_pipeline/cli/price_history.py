@@ -51,17 +51,17 @@ def history(
     with open_connection(load_settings()) as connection:
         today = calendars.today(connection)
         days = price_reader.days(connection, first, last, _DEFAULT_DAYS)
-        kind = data_type_registry.active_data_type(connection, data_type)
+        type_ = data_type_registry.active_data_type(connection, data_type)
         symbol = instruments.spelled_anywhere(connection, symbol)
         bars = price_reader.bars(
             connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust
         )
         if not bars:
-            reads.require_instruments(connection, kind, [symbol])
-        hints = [] if bars else [_what_is_missing(symbol, kind, days, as_of)]
-        to_mark = price_plot.marks(connection, symbol, kind, bars, as_of) if plot and bars else None
+            reads.require_instruments(connection, type_, [symbol])
+        hints = [] if bars else [_what_is_missing(symbol, type_, days, as_of)]
+        to_mark = price_plot.marks(connection, symbol, type_, bars, as_of) if plot and bars else None
         if bars and adjust in (Adjust.SPLITS, Adjust.TOTAL):
-            hints += _on_adjustment(connection, symbol, kind, bars, days, adjust, as_of, today)
+            hints += _on_adjustment(connection, symbol, type_, bars, days, adjust, as_of, today)
     if as_json:
         asked = {"as_of": as_of and iso(as_of), "adjust": adjust and adjust.value}
         print_json(
@@ -71,16 +71,16 @@ def history(
                 "from": days.start,
                 "to": days.end,
                 **{name: value for name, value in asked.items() if value is not None},
-                "rows": [_row(bar, kind) for bar in bars],
+                "rows": [_row(bar, type_) for bar in bars],
             }
         )
-    elif export.write(_COLUMNS, [_row(bar, kind) | {"volume": bar.volume} for bar in bars], csv, parquet):
+    elif export.write(_COLUMNS, [_row(bar, type_) | {"volume": bar.volume} for bar in bars], csv, parquet):
         pass
     elif to_mark is not None:
-        labels = [_date(bar, kind) if _is_daily(kind) else moment(bar.observed_at) for bar in bars]
+        labels = [_date(bar, type_) if _is_daily(type_) else moment(bar.observed_at) for bar in bars]
         price_plot.show(symbol, data_type, bars, labels, to_mark)
     elif bars:
-        _list(kind, bars)
+        _list(type_, bars)
         if adjust is None and any(bar.adjustment is Adjust.SPLITS for bar in bars):
             hint("Their source has divided these prices by every split since their day.")
     if as_of is not None and as_of > datetime.combine(today + timedelta(days=1), time(), UTC):
@@ -92,7 +92,7 @@ def history(
 def _on_adjustment(
     connection: Connection,
     symbol: str,
-    kind: DataType,
+    type_: DataType,
     bars: Sequence[Bar],
     days: Window,
     adjust: Adjust,
@@ -100,11 +100,11 @@ def _on_adjustment(
     today: date,
 ) -> list[str]:
     """What adjusted values rest on; and steps that look like splits that nobody has entered."""
-    known = actions.read(connection, kind.asset_class, symbol, as_of)
+    known = actions.read(connection, type_.asset_class, symbol, as_of)
     until = today if as_of is None else as_of.astimezone(UTC).date()
     sentences = [_what_is_counted(symbol, adjust, bars[0], until, [stored.action for stored in known])]
-    if as_of is None and kind.fetcher is Fetcher.DAILY_BARS:
-        for split in actions.untold_splits(connection, kind.data_type, symbol, days.start, days.end):
+    if as_of is None and type_.fetcher is Fetcher.DAILY_BARS:
+        for split in actions.untold_splits(connection, type_.data_type, symbol, days.start, days.end):
             shares = f"{split.new_shares}:{split.old_shares}"
             sentences.append(
                 f"On {split.ex_on} the price steps like a split of {shares}, and none is known. If it was one: "
@@ -113,9 +113,9 @@ def _on_adjustment(
     return sentences
 
 
-def _row(bar: Bar, kind: DataType) -> dict[str, Any]:
+def _row(bar: Bar, type_: DataType) -> dict[str, Any]:
     return {
-        "date": _date(bar, kind),
+        "date": _date(bar, type_),
         "open": bar.open,
         "high": bar.high,
         "low": bar.low,
@@ -130,23 +130,23 @@ def _row(bar: Bar, kind: DataType) -> dict[str, Any]:
     }
 
 
-def _date(bar: Bar, kind: DataType) -> str:
+def _date(bar: Bar, type_: DataType) -> str:
     """The trading day of a daily value, which is stored as its midnight UTC; else the full time."""
     stamp = iso(bar.observed_at)
-    return stamp[:10] if _is_daily(kind) else stamp
+    return stamp[:10] if _is_daily(type_) else stamp
 
 
-def _is_daily(kind: DataType) -> bool:
-    return kind.fetcher is not Fetcher.QUOTE
+def _is_daily(type_: DataType) -> bool:
+    return type_.fetcher is not Fetcher.QUOTE
 
 
-def _list(kind: DataType, bars: Sequence[Bar]) -> None:
+def _list(type_: DataType, bars: Sequence[Bar]) -> None:
     numbers = ["open", "high", "low", "close", "volume"]
     shown = [name for name in numbers if any(getattr(bar, name) is not None for bar in bars)]
 
     def cells(bar: Bar) -> list[object]:
         values = [getattr(bar, name) for name in shown]
-        when = _date(bar, kind) if _is_daily(kind) else moment(bar.observed_at)
+        when = _date(bar, type_) if _is_daily(type_) else moment(bar.observed_at)
         prices_ = ("" if value is None else decimal(value) for value in values)
         return [
             when,
@@ -156,7 +156,7 @@ def _list(kind: DataType, bars: Sequence[Bar]) -> None:
         ]
 
     is_noted = any(bar.quality for bar in bars)
-    headings = ["day" if _is_daily(kind) else in_zone("time"), *shown, "", *([""] if is_noted else [])]
+    headings = ["day" if _is_daily(type_) else in_zone("time"), *shown, "", *([""] if is_noted else [])]
     print_table(headings, map(cells, bars), right=shown)
 
 
@@ -180,17 +180,17 @@ def _what_is_counted(
     )
 
 
-def _what_is_missing(symbol: str, kind: DataType, days: Window, as_of: datetime | None) -> str:
-    sentence = f"nothing is stored of {symbol} {kind.data_type} from {days.start} to {days.end}."
+def _what_is_missing(symbol: str, type_: DataType, days: Window, as_of: datetime | None) -> str:
+    sentence = f"nothing is stored of {symbol} {type_.data_type} from {days.start} to {days.end}."
     if as_of is not None:
         return f"{sentence[:-1]} that was believed at {iso(as_of)}."
-    if kind.contents is not Contents.PRICES:
-        return f"{sentence} It has {reads.read_by(kind, symbol)}"
-    if kind.history_from is None:
+    if type_.contents is not Contents.PRICES:
+        return f"{sentence} It has {reads.read_by(type_, symbol)}"
+    if type_.history_from is None:
         return f"{sentence} Its provider has no history; values gather while somebody watches it."
-    if days.end < kind.history_from:
-        return f"{sentence} Its history begins on {kind.history_from}."
+    if days.end < type_.history_from:
+        return f"{sentence} Its history begins on {type_.history_from}."
     return (
         f"{sentence} This fetches it: pricing-pipeline backfill start {symbol} "
-        f"--type {kind.data_type} --from {max(days.start, kind.history_from)} --to {days.end}"
+        f"--type {type_.data_type} --from {max(days.start, type_.history_from)} --to {days.end}"
     )

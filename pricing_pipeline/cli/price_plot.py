@@ -31,7 +31,7 @@ class Marks:
 
 
 def marks(
-    connection: Connection, symbol: str, kind: DataType, bars: Sequence[Bar], as_of: datetime | None
+    connection: Connection, symbol: str, type_: DataType, bars: Sequence[Bar], as_of: datetime | None
 ) -> Marks:
     """What is to be marked of the values between the first and the last of `bars`, which are not empty.
 
@@ -39,17 +39,17 @@ def marks(
     """
     first, last = bars[0].observed_at, bars[-1].observed_at
     parameters = {
-        "data_type": kind.data_type,
+        "data_type": type_.data_type,
         "symbol": symbol,
         "first": first,
         "last": last,
         "as_of": as_of,
     }
     revised = frozenset(connection.execute(query("cli.revised"), parameters).scalars())
-    if as_of is not None or kind.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
+    if as_of is not None or type_.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
         return Marks((), revised)
     try:
-        pair = (connection, kind.data_type, symbol, first.date(), last.date())
+        pair = (connection, type_.data_type, symbol, first.date(), last.date())
         return Marks(calendars.gaps(*pair), revised, len(calendars.closed_days(*pair)))
     except InvalidRange:
         return Marks((), revised)  # it has no trading calendar

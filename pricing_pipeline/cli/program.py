@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from pricing_pipeline.env_file import read_env_file
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.local_files.env_file import read_env_file
 
 _NOISE = re.compile("Value error, |, unable to parse string as an? [a-z]+")
 """What the checks of arguments say of themselves, and not of what was typed."""

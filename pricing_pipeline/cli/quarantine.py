@@ -105,7 +105,7 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
         body = quarantined_values.body(connection, value_id)
         level = quarantined_values.level(connection, value_id)
         is_active = value.data_type in {
-            kind.data_type for kind in data_type_registry.active_data_types(connection)
+            type_.data_type for type_ in data_type_registry.active_data_types(connection)
         }
     answer = None if body is None else body.decode("utf-8", "replace")
     if as_json:

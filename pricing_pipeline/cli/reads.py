@@ -61,19 +61,19 @@ def any_data_type(connection: Connection, name: str) -> Mapping[str, Any]:
     return about
 
 
-def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
+def require_instruments(connection: Connection, type_: DataType, symbols: Sequence[str]) -> None:
     """Have the database refuse, in a sentence, symbols that are no instruments that the data type applies to."""
-    instruments.symbols_by_type(connection, [kind.data_type], symbols)
+    instruments.symbols_by_type(connection, [type_.data_type], symbols)
 
 
-def read_by(kind: DataType, symbol: str) -> str:
+def read_by(type_: DataType, symbol: str) -> str:
     """What a symbol has in a data type that is not of prices, and the command that reads it."""
     command = {
-        Contents.DOCUMENTS: f"document show {symbol} --type {kind.data_type}",
+        Contents.DOCUMENTS: f"document show {symbol} --type {type_.data_type}",
         Contents.INVENTORY: f"product availability {symbol}",
         Contents.COMMODITIES: "commodity list",
-    }[kind.contents]
-    return f"{kind.contents}: pricing-pipeline {command}"
+    }[type_.contents]
+    return f"{type_.contents}: pricing-pipeline {command}"
 
 
 def confirmed(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Confirmed]:

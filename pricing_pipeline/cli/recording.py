@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.own_files import replace_own, sync_folder
+from pricing_pipeline.local_files.own_files import replace_own, sync_folder
 from pricing_pipeline.providers.base import Request
 
 _SUFFIXES = (".json", ".txt", ".html", ".csv")

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import AwareDatetime, ConfigDict, TypeAdapter
 
 from pricing_pipeline.errors import SupervisorError
-from pricing_pipeline.own_files import NotPrivate, read_private, replace_own
+from pricing_pipeline.local_files.own_files import NotPrivate, read_private, replace_own
 from pricing_pipeline.processes.home import prepare_home
 from pricing_pipeline.providers.searches import Listing
 

@@ -59,7 +59,7 @@ class Overview:
     health: Sequence[Part] = ()
 
     def total(self, name: str) -> int:
-        return sum(int(getattr(kind, name)) for kind in self.types)
+        return sum(int(getattr(type_, name)) for type_ in self.types)
 
 
 def status(*, as_json: bool) -> bool:
@@ -120,7 +120,7 @@ def _content(
         "started_at": started_at,
         "first_price_seconds": first_price,
         **{name: overview.total(name) if known else None for name in _COUNTS},
-        "types": {kind.data_type: _type(kind) for kind in overview.types},
+        "types": {type_.data_type: _type(type_) for type_ in overview.types},
         "queue": dict(overview.queue),
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
         "forecast": {ahead.provider: ahead.content for ahead in overview.forecasts},
@@ -146,16 +146,16 @@ def _content(
     }
 
 
-def _type(kind: Freshness) -> dict[str, Any]:
+def _type(type_: Freshness) -> dict[str, Any]:
     return {
-        "ttl_minutes": kind.default_ttl_minutes,
-        "watched": kind.watched,
-        "fresh": kind.fresh,
-        "due": kind.due,
-        "late": kind.late,
-        "refused": kind.refused,
-        "paused": kind.paused,
-        "oldest_fetched_at": kind.oldest_fetched_at,
+        "ttl_minutes": type_.default_ttl_minutes,
+        "watched": type_.watched,
+        "fresh": type_.fresh,
+        "due": type_.due,
+        "late": type_.late,
+        "refused": type_.refused,
+        "paused": type_.paused,
+        "oldest_fetched_at": type_.oldest_fetched_at,
     }
 
 
@@ -298,8 +298,8 @@ def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:
 def _say_types(content: Mapping[str, Any]) -> None:
     typer.echo()
     rows = [
-        (name, duration(kind["ttl_minutes"] * 60), *(kind[count] for count in _COUNTS))
-        for name, kind in content["types"].items()
+        (name, duration(type_["ttl_minutes"] * 60), *(type_[count] for count in _COUNTS))
+        for name, type_ in content["types"].items()
     ]
     rows.append(("all", "", *(content[count] for count in _COUNTS)))
     print_table(["data type", "TTL", *_COUNTS], rows, right=["TTL", *_COUNTS])

@@ -24,7 +24,7 @@ from pricing_pipeline.db.engine import make_engine, parsed_url
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import DatabaseError, EmbeddedServerError
-from pricing_pipeline.own_files import sync_folder
+from pricing_pipeline.local_files.own_files import sync_folder
 from pricing_pipeline.processes.os_processes import without_libpq_variables
 
 _PROGRAMS = ("pg_dump", "pg_restore", "psql")

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.errors import EmbeddedServerError
-from pricing_pipeline.own_files import NotPrivate, read_private, replace_own
+from pricing_pipeline.local_files.own_files import NotPrivate, read_private, replace_own
 
 MAJOR = "18"
 SUPERUSER, OWNER, WORKER = "postgres", "pricing_owner", "pricing_worker"

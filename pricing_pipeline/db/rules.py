@@ -99,7 +99,7 @@ RULES = {
     "symbol_fits_class": "a symbol looks as its data type's do",
     "symbol_is_sane": "a symbol has 1 to 40 letters, digits or . / : = ^ _ - and begins with a letter, a digit or ^",
     "keep_months_is_sane": "3 to 1200 months are kept in the database beside the current one",
-    "months_are_thinned_before_they_leave": "what is thinned is thinned before it leaves the database: keep more "
+    "months_are_thinned_before_they_leave": "what is thinned is thinned before it moves to files: keep more "
     "months, or thin earlier",
     "month_begins_on_its_first": "a month is given by its first day",
     "data_type_is_registered": "there is no such data type",

@@ -39,7 +39,7 @@ def months(snapshot: RegistrySnapshot) -> dg.MonthlyPartitionsDefinition:
 
     All types share them, because they are in one job. A type without history has only the values that came in its time.
     """
-    begins = [kind.history_from for kind in snapshot.data_types if kind.history_from is not None]
+    begins = [type_.history_from for type_ in snapshot.data_types if type_.history_from is not None]
     return dg.MonthlyPartitionsDefinition(
         min(begins, default=_NO_HISTORY).replace(day=1).isoformat(), end_offset=1
     )
@@ -93,28 +93,28 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
     page = page_address()
     return [
         dg.AssetSpec(
-            latest_key(kind.data_type),
-            deps=[stored_key(kind)],
-            group_name=shown(kind).latest_group,
+            latest_key(type_.data_type),
+            deps=[stored_key(type_)],
+            group_name=shown(type_).latest_group,
             kinds={"postgres", "table"},
             description=escaped(
-                f"{_sentence(kind)} {shown(kind).latest} of each symbol, due again "
-                f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it. "
+                f"{_sentence(type_)} {shown(type_).latest} of each symbol, due again "
+                f"{_minutes(type_.default_ttl_minutes)} after it was fetched while someone watches it. "
                 "A type without viewers gets no events, so its freshness may read stale."
-                f"{_no_schedule(unscheduled.get(kind.data_type))}"
+                f"{_no_schedule(unscheduled.get(type_.data_type))}"
             ),
-            freshness_policy=freshness_policy(kind),
+            freshness_policy=freshness_policy(type_),
             metadata={
-                "dagster/table_name": f"pricing.{kind.table_name}",
-                "ttl_minutes": kind.default_ttl_minutes,
-                **page_link(page, f"type-{kind.data_type}"),
-                **code_links(shown(kind).file),
-                **_latest_columns(kind),
+                "dagster/table_name": f"pricing.{type_.table_name}",
+                "ttl_minutes": type_.default_ttl_minutes,
+                **page_link(page, f"type-{type_.data_type}"),
+                **code_links(shown(type_).file),
+                **_latest_columns(type_),
             },
-            tags={"strategy": kind.refresh_strategy},
-            owners=_owners(kind),
+            tags={"strategy": type_.refresh_strategy},
+            owners=_owners(type_),
         )
-        for kind in snapshot.data_types
+        for type_ in snapshot.data_types
     ]
 
 
@@ -124,7 +124,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         name="refresh_prices",
-        specs=[_stored_spec(kind, snapshot, partitions, page) for kind in snapshot.data_types],
+        specs=[_stored_spec(type_, snapshot, partitions, page) for type_ in snapshot.data_types],
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
@@ -166,49 +166,51 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
 
 
 def _stored_spec(
-    kind: DataType,
+    type_: DataType,
     snapshot: RegistrySnapshot,
     partitions: dg.PartitionsDefinition[str],
     page: str | None,
 ) -> dg.AssetSpec:
     return dg.AssetSpec(
-        stored_key(kind),
-        deps=[*map(provider_key, snapshot.routes.get(kind.data_type, ())), SUBSCRIPTIONS],
-        group_name=shown(kind).stored_group,
+        stored_key(type_),
+        deps=[*map(provider_key, snapshot.routes.get(type_.data_type, ())), SUBSCRIPTIONS],
+        group_name=shown(type_).stored_group,
         kinds={"python", "postgres"},
-        description=escaped(f"{_sentence(kind)} {_history_sentence(kind)}"),
+        description=escaped(f"{_sentence(type_)} {_history_sentence(type_)}"),
         metadata={
-            "dagster/table_name": shown(kind).table.format(kind.data_type),
-            **_columns(shown(kind).stored_columns),
-            **page_link(page, "backfills" if kind.contents is Contents.PRICES else f"type-{kind.data_type}"),
+            "dagster/table_name": shown(type_).table.format(type_.data_type),
+            **_columns(shown(type_).stored_columns),
+            **page_link(
+                page, "backfills" if type_.contents is Contents.PRICES else f"type-{type_.data_type}"
+            ),
             **code_links("refresh/refresher.py", "refresh/settling.py"),
         },
-        tags={"strategy": kind.refresh_strategy},
-        owners=_owners(kind),
-        partitions_def=partitions if kind.contents is Contents.PRICES else None,
+        tags={"strategy": type_.refresh_strategy},
+        owners=_owners(type_),
+        partitions_def=partitions if type_.contents is Contents.PRICES else None,
         skippable=True,
     )
 
 
-def _sentence(kind: DataType) -> str:
-    return kind.description or f"{shown(kind).noun} of type {kind.data_type}."
+def _sentence(type_: DataType) -> str:
+    return type_.description or f"{shown(type_).noun} of type {type_.data_type}."
 
 
-def _latest_columns(kind: DataType) -> dict[str, dg.TableSchema]:
+def _latest_columns(type_: DataType) -> dict[str, dg.TableSchema]:
     # A table that the user has made has other columns.
-    return {} if kind.has_own_table else _columns(shown(kind).latest_columns)
+    return {} if type_.has_own_table else _columns(shown(type_).latest_columns)
 
 
 def _columns(schema: dg.TableSchema | None) -> dict[str, dg.TableSchema]:
     return {"dagster/column_schema": schema} if schema else {}
 
 
-def _history_sentence(kind: DataType) -> str:
-    if kind.contents is not Contents.PRICES:
-        return f"{shown(kind).history}Materialize fetches the watched and held pairs now."
-    if kind.history_from is None:
+def _history_sentence(type_: DataType) -> str:
+    if type_.contents is not Contents.PRICES:
+        return f"{shown(type_).history}Materialize fetches the watched and held pairs now."
+    if type_.history_from is None:
         return "History grows as quotes arrive; its provider has none to backfill."
-    return f"History from {kind.history_from} can be backfilled: choose months under Materialize."
+    return f"History from {type_.history_from} can be backfilled: choose months under Materialize."
 
 
 def _no_schedule(fault: str | None) -> str:
@@ -217,8 +219,8 @@ def _no_schedule(fault: str | None) -> str:
     return f" Its schedule is not followed; correct it in pricing.data_type_registry. {fault}"
 
 
-def _owners(kind: DataType) -> list[str] | None:
-    return [kind.owner] if kind.owner else None
+def _owners(type_: DataType) -> list[str] | None:
+    return [type_.owner] if type_.owner else None
 
 
 def _minutes(ttl: int) -> str:

@@ -77,30 +77,30 @@ def backfill(
 
     For the current month, and for types without prices, it also fetches the watched and held pairs of these types now.
     """
-    selected = (kind for kind in snapshot.data_types if stored_key(kind) in context.selected_asset_keys)
-    kinds = sorted(selected, key=lambda kind: kind.data_type)
-    wanted = _wanted(context, engine, kinds, config.chosen())
-    kinds = [kind for kind in kinds if kind.data_type in wanted]
-    prices = [kind for kind in kinds if kind.contents is Contents.PRICES]
+    selected = (type_ for type_ in snapshot.data_types if stored_key(type_) in context.selected_asset_keys)
+    types = sorted(selected, key=lambda type_: type_.data_type)
+    wanted = _wanted(context, engine, types, config.chosen())
+    types = [type_ for type_ in types if type_.data_type in wanted]
+    prices = [type_ for type_ in types if type_.contents is Contents.PRICES]
     today = datetime.now(UTC).date()
     window = _window(context, config) if prices else Window(today, today)
     plans, faults, without_history = [], [], {}
-    for kind in prices:
-        if no_history := _no_history(kind, window):
-            without_history[kind.data_type] = no_history
+    for type_ in prices:
+        if no_history := _no_history(type_, window):
+            without_history[type_.data_type] = no_history
             if window.start < today.replace(day=1):  # the current month gets the prices that are fetched now
                 context.log.warning(no_history)
             continue
         try:
-            plans.append(refresher.plan_backfill(kind.data_type, window, wanted[kind.data_type]))
+            plans.append(refresher.plan_backfill(type_.data_type, window, wanted[type_.data_type]))
         except DBAPIError as error:
             if not isinstance(error.orig, errors.InvalidParameterValue):
                 raise
             faults.append(reason(error))  # the other types go on
     is_current = window.start <= today <= window.end
-    for kind in kinds:
-        if is_current or kind.contents is not Contents.PRICES:
-            fault = _fetch_now(context, refresher, reporter, kind, wanted[kind.data_type])
+    for type_ in types:
+        if is_current or type_.contents is not Contents.PRICES:
+            fault = _fetch_now(context, refresher, reporter, type_, wanted[type_.data_type])
             faults += [fault] if fault else []
     for name, no_history in without_history.items():
         reporter.report_unfillable(name, window, no_history)
@@ -126,13 +126,13 @@ def backfill(
 
 
 def _wanted(
-    context: dg.AssetExecutionContext, engine: Engine, kinds: Sequence[DataType], symbols: list[str] | None
+    context: dg.AssetExecutionContext, engine: Engine, types: Sequence[DataType], symbols: list[str] | None
 ) -> Mapping[str, list[str] | None]:
     """The data types to fetch, with those of the symbols that they have; None = all.
 
     Raises Failure, before anything is queued, for a symbol that none of the types has.
     """
-    names = [kind.data_type for kind in kinds]
+    names = [type_.data_type for type_ in types]
     if symbols is None:
         return dict.fromkeys(names)
     try:
@@ -153,35 +153,35 @@ def _fetch_now(
     context: dg.AssetExecutionContext,
     refresher: Refresher,
     reporter: Reporter,
-    kind: DataType,
+    type_: DataType,
     symbols: list[str] | None,
 ) -> str | None:
     """Fetch the watched and held pairs of a type; returns the fault, if any."""
-    done = refresher.fetch_now(kind.data_type, symbols, reporter.steps(kind.data_type))
-    if kind.contents is not Contents.PRICES and not done.failed:
-        reporter.report_records(kind, done.tasks)
+    done = refresher.fetch_now(type_.data_type, symbols, reporter.steps(type_.data_type))
+    if type_.contents is not Contents.PRICES and not done.failed:
+        reporter.report_records(type_, done.tasks)
     if not done.tasks:
-        say = context.log.warning if kind.history_from is None else context.log.info
-        say(f"{kind.data_type}: no watched or held pair can be fetched now")
+        say = context.log.warning if type_.history_from is None else context.log.info
+        say(f"{type_.data_type}: no watched or held pair can be fetched now")
         return None
-    context.log.info(f"{kind.data_type}: fetched {done.tasks - done.failed} of {done.tasks} watched or held")
+    context.log.info(f"{type_.data_type}: fetched {done.tasks - done.failed} of {done.tasks} watched or held")
     if not done.failed:
         return None
     return (
-        f"{done.failed} of {done.tasks} watched or held pairs of {kind.data_type} could not be fetched: "
+        f"{done.failed} of {done.tasks} watched or held pairs of {type_.data_type} could not be fetched: "
         "`pricing-pipeline task list --status failed` shows why"
     )
 
 
-def _no_history(kind: DataType, window: Window) -> str | None:
+def _no_history(type_: DataType, window: Window) -> str | None:
     """Why a type has nothing to fill in these days; None if it may have something."""
-    if kind.history_from is None:
+    if type_.history_from is None:
         return (
-            f"{kind.data_type} keeps no history that could be backfilled, so nothing of it is asked for. "
+            f"{type_.data_type} keeps no history that could be backfilled, so nothing of it is asked for. "
             "Set history_from in the registry if its provider has history."
         )
-    if window.end < kind.history_from:
-        return f"there is no history of {kind.data_type} before {kind.history_from}, so nothing of it is asked for."
+    if window.end < type_.history_from:
+        return f"there is no history of {type_.data_type} before {type_.history_from}, so nothing of it is asked for."
     return None
 
 

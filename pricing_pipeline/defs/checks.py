@@ -231,27 +231,27 @@ def _each(rows: Sequence[RowT], judge: Callable[[RowT], Verdict]) -> dict[str, V
     return {row.data_type: judge(row) for row in rows}
 
 
-def _is_price(kind: DataType) -> bool:
-    return kind.contents is Contents.PRICES
+def _is_price(type_: DataType) -> bool:
+    return type_.contents is Contents.PRICES
 
 
-def _has_slots(kind: DataType) -> bool:
-    return kind.fetcher is Fetcher.SLOTS
+def _has_slots(type_: DataType) -> bool:
+    return type_.fetcher is Fetcher.SLOTS
 
 
-def _is_commodity(kind: DataType) -> bool:
-    return kind.contents is Contents.COMMODITIES
+def _is_commodity(type_: DataType) -> bool:
+    return type_.contents is Contents.COMMODITIES
 
 
-def _is_daily(kind: DataType) -> bool:
-    return kind.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
+def _is_daily(type_: DataType) -> bool:
+    return type_.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
 
 
 ALERTS = _Check(
     "alerts",
     "No alert that people are told of at once (P0, P1) is open about this type or a provider of it.",
     "an-alert-is-open",
-    lambda kind: True,
+    lambda type_: True,
     _alerts,
     needs_values=False,
 )
@@ -261,7 +261,7 @@ CHECKS = (
         "on_time",
         "No watched price has been due for longer than max(30 s, TTL/4), unless its symbol is at fault.",
         "one-price-stays-old",
-        lambda kind: True,
+        lambda type_: True,
         _on_time,
     ),
     _Check(
@@ -409,12 +409,12 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
         specs=[
             dg.AssetCheckSpec(
                 check.name,
-                asset=latest_key(kind.data_type),
+                asset=latest_key(type_.data_type),
                 description=escaped(f"{check.description} What to do: {_GUIDE}#{check.anchor}"),
             )
             for check in CHECKS
-            for kind in snapshot.data_types
-            if check.applies(kind)
+            for type_ in snapshot.data_types
+            if check.applies(type_)
         ],
         can_subset=True,
     )

@@ -33,7 +33,7 @@ _FRESHNESS = dg.FreshnessPolicy.time_window(warn_window=timedelta(hours=2), fail
 
 def is_wanted(snapshot: RegistrySnapshot) -> bool:
     """Whether the registry has a type of commodities, and the provider of the lists is active."""
-    has_type = any(kind.contents is Contents.COMMODITIES for kind in snapshot.data_types)
+    has_type = any(type_.contents is Contents.COMMODITIES for type_ in snapshot.data_types)
     return has_type and Uex.name in snapshot.providers
 
 

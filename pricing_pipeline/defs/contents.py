@@ -160,6 +160,6 @@ _PRODUCTS = replace(
 )
 
 
-def shown(kind: DataType) -> Shown:
+def shown(type_: DataType) -> Shown:
     """How Dagster shows a data type. One of products has tables of its own beside those of slots."""
-    return _PRODUCTS if kind.fetcher is Fetcher.PRODUCT else SHOWN[kind.contents]
+    return _PRODUCTS if type_.fetcher is Fetcher.PRODUCT else SHOWN[type_.contents]

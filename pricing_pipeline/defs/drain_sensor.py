@@ -33,7 +33,7 @@ class _Requested:
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that requests runs of the refresh job for watched and held pairs and for missed slots of schedules."""
-    known = {kind.data_type: kind for kind in snapshot.data_types}
+    known = {type_.data_type: type_ for type_ in snapshot.data_types}
     schedules = MissedSlots(snapshot)
     partitions = months(snapshot)
 
@@ -71,8 +71,8 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             # A drain serves all types, also those that are not loaded yet, but a run must select loaded ones.
             asked = ({*(outlook.queued_types or ())}, {*(outlook.watched_types or ())})
             names = next(filter(None, (names & known.keys() for names in asked)), known.keys())
-            kinds = [known[name] for name in sorted(names)]
-            has_months = any(kind.contents is Contents.PRICES for kind in kinds)
+            types = [known[name] for name in sorted(names)]
+            has_months = any(type_.contents is Contents.PRICES for type_ in types)
             # By Dagster's clock, because the database's may be ahead.
             month = partitions.get_last_partition_key() if has_months else None
             tags = drain_tags(context.instance, database.engine)
@@ -80,7 +80,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                 dg.RunRequest(
                     run_key=f"{_run_key(outlook, requested)}-{number}",
                     partition_key=month,
-                    asset_selection=[stored_key(kind) for kind in kinds],
+                    asset_selection=[stored_key(type_) for type_ in types],
                     tags=tags,
                 )
                 for number in range(missing)

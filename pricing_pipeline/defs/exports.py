@@ -1,7 +1,7 @@
 """Months of history as files: an asset for each type of prices, where PRICING_EXPORT_URL names a place for them.
 
 A run that people start writes the months that they choose. The schedule's run writes those that are due, of all types,
-and then lets months leave the database that their types do not keep in it.
+and then moves the months that their types do not keep in the database.
 """
 
 from collections.abc import Iterator, Sequence
@@ -93,8 +93,8 @@ def export_schedule(
         cron_schedule="37 2 * * *",
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description="Writes the months of history that have changed to files, and lets old ones leave the database "
-        "whose types do not keep them.",
+        description="Writes the months of history that have changed to files, and moves those that their types do "
+        "not keep in the database.",
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
         return dg.RunRequest(partition_key=partitions.get_last_partition_key(), tags={_DUE_TAG: "due"})
@@ -103,7 +103,7 @@ def export_schedule(
 
 
 def _names(snapshot: RegistrySnapshot) -> list[str]:
-    return [kind.data_type for kind in snapshot.data_types if kind.contents is Contents.PRICES]
+    return [type_.data_type for type_ in snapshot.data_types if type_.contents is Contents.PRICES]
 
 
 class _ExportRun:
@@ -129,7 +129,7 @@ class _ExportRun:
                 self._fail(data_type, month, error)
 
     def move(self, data_type: str) -> None:
-        """Let the months of a type leave the database that it does not keep."""
+        """Move the months that a type does not keep in the database."""
         with self._engine.connect() as connection:
             months = exporting.movable(connection, data_type)
         for month in months:
@@ -137,11 +137,11 @@ class _ExportRun:
                 self._context.log.info(f"{data_type} {month.month:%Y-%m} stays for now: {month.keeps}")
                 continue
             try:
-                left = exporting.move(self._engine, self._store, data_type, month.month)
+                moved = exporting.move(self._engine, self._store, data_type, month.month)
             except PricingError as error:
                 self._fail(data_type, month.month, error)
                 continue
-            metadata: Metadata = {"rows_left_database": dg.MetadataValue.int(left)}
+            metadata: Metadata = {"rows_left_database": dg.MetadataValue.int(moved)}
             event = dg.AssetObservation(
                 export_key(data_type), partition=month.month.isoformat(), metadata=metadata
             )

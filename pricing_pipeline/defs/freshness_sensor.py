@@ -36,8 +36,8 @@ class _Reported:
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """The sensor that materializes latest prices, without a run, while all watched pairs are on time."""
-    kinds = {kind.data_type: kind for kind in snapshot.data_types}
-    ttls = {name: kind.default_ttl_minutes * 60.0 for name, kind in kinds.items()}
+    types = {type_.data_type: type_ for type_ in snapshot.data_types}
+    ttls = {name: type_.default_ttl_minutes * 60.0 for name, type_ in types.items()}
 
     @dg.sensor(
         name="report_freshness",
@@ -71,7 +71,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
             kept = {name: at for name, at in reported.at.items() if name in ttls and name not in troubled}
             return dg.SensorResult(
-                asset_events=[*judged, *(_calm(database, kinds[row.data_type], row) for row in calm)],
+                asset_events=[*judged, *(_calm(database, types[row.data_type], row) for row in calm)],
                 skip_reason=_describe_tick(
                     calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)
                 ),
@@ -86,13 +86,13 @@ def _pause(ttl: float) -> float:
     return max(_REPORTED_AT_LEAST_SECONDS, ttl / 2) - _TICK_JITTER_SECONDS
 
 
-def _calm(database: PricingDatabase, kind: DataType, row: freshness.Freshness) -> dg.AssetMaterialization:
+def _calm(database: PricingDatabase, type_: DataType, row: freshness.Freshness) -> dg.AssetMaterialization:
     shown: Metadata = {}
     try:
         with database.engine.connect() as connection:
-            shown |= sample(connection, kind)
+            shown |= sample(connection, type_)
             shown |= freshness_plot(quality.served(connection, row.data_type))
-            shown |= plot(connection, kind)
+            shown |= plot(connection, type_)
     except DBAPIError as error:  # a failed plot must not stop the report of this type or another
         shown["not_shown"] = dg.MetadataValue.text(
             f"the database cannot show the plots now: {error.orig}"[:500]

@@ -24,7 +24,7 @@ def refresh_job(snapshot: RegistrySnapshot) -> UnresolvedAssetJobDefinition:
     """
     return dg.define_asset_job(
         REFRESH_JOB,
-        selection=dg.AssetSelection.assets(*(stored_key(kind) for kind in snapshot.data_types)),
+        selection=dg.AssetSelection.assets(*(stored_key(type_) for type_ in snapshot.data_types)),
         description="Launched by hand, it fills the chosen months. Sensor and schedules have it drain the fetch queue: "
         "most-watched first, inside every provider's limits.",
         tags=NO_RUN_RETRIES,

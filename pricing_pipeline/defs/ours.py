@@ -66,9 +66,9 @@ def export_key(data_type: str) -> dg.AssetKey:
     return dg.AssetKey(["exported_history", data_type])
 
 
-def stored_key(kind: DataType) -> dg.AssetKey:
+def stored_key(type_: DataType) -> dg.AssetKey:
     """The asset of what a data type stores, which runs materialize."""
-    return dg.AssetKey([_STORED[kind.contents], kind.data_type])
+    return dg.AssetKey([_STORED[type_.contents], type_.data_type])
 
 
 def latest_key(data_type: str) -> dg.AssetKey:
@@ -97,8 +97,8 @@ class Ours:
         """Those of the code location in which a sensor ticks."""
         location = context.code_location_origin
         label = f"{context.repository_name}@{location.location_name}" if location else LABEL
-        prices = tuple(kind.data_type for kind in data_types if kind.contents is Contents.PRICES)
-        records = tuple(stored_key(kind) for kind in data_types if kind.contents is not Contents.PRICES)
+        prices = tuple(type_.data_type for type_ in data_types if type_.contents is Contents.PRICES)
+        records = tuple(stored_key(type_) for type_ in data_types if type_.contents is not Contents.PRICES)
         return cls(label, prices, records, tuple(providers))
 
     @property
@@ -175,9 +175,9 @@ def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Ite
     everybodys = instance.get_backfills
 
     def backfills(*args: Any, **options: Any) -> Sequence[PartitionBackfill]:
-        kinds = list(our_types())
-        exports = (export_key(kind.data_type) for kind in kinds)
-        keys = frozenset([*map(stored_key, kinds), *exports, COMMODITY_LISTS])
+        types = list(our_types())
+        exports = (export_key(type_.data_type) for type_ in types)
+        keys = frozenset([*map(stored_key, types), *exports, COMMODITY_LISTS])
         return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill, keys)]
 
     instance.get_backfills = backfills  # type: ignore[method-assign]

@@ -35,7 +35,7 @@ class Reporter:
 
     A month of a history is materialized, which Dagster shows as filled, when no instrument lacks a day of it that can
     be fetched. Before that, new values of the month are observed. Types without a history to fill lack nothing.
-    `kinds` are the types that are loaded.
+    `types` are those that are loaded.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class Reporter:
         context: dg.AssetExecutionContext,
         engine: Engine,
         allowances: Allowances,
-        kinds: Collection[DataType] = (),
+        types: Collection[DataType] = (),
     ) -> None:
-        self._without_history = frozenset(kind.data_type for kind in kinds if kind.history_from is None)
-        self._kinds = {kind.data_type: kind for kind in kinds}
+        self._without_history = frozenset(type_.data_type for type_ in types if type_.history_from is None)
+        self._types = {type_.data_type: type_ for type_ in types}
         self._context = context
         self._engine = engine
         self._allowances = allowances
@@ -63,7 +63,7 @@ class Reporter:
                 row.data_type: row for row in freshness.measure(connection, [t.data_type for t in tallies])
             }
             self._learn(connection, [tally.data_type for tally in tallies])
-            shown = {t.data_type: sample(connection, self._kinds[t.data_type]) for t in tallies}
+            shown = {t.data_type: sample(connection, self._types[t.data_type]) for t in tallies}
             late = {name: why_late(connection, row) for name, row in served.items()}
             months = {t.data_type: self._months_to_report(t) for t in tallies}
             stored = {
@@ -79,7 +79,7 @@ class Reporter:
                 self._reported_records.add(name)
                 metadata = {**work, "records": dg.MetadataValue.int(tally.records)}
                 self._context.log_event(
-                    dg.AssetMaterialization(stored_key(self._kinds[name]), metadata=metadata)
+                    dg.AssetMaterialization(stored_key(self._types[name]), metadata=metadata)
                 )
             if tally.latest_calls:  # calls for spans of days bring no latest prices
                 metadata = {**work, **serving(served.get(name)), **late.get(name, {}), **shown[name]}
@@ -109,11 +109,11 @@ class Reporter:
 
     def _learn(self, connection: Connection, names: Sequence[str]) -> None:
         """Look up types that were added after the code location was loaded: a drain serves all types."""
-        if self._kinds.keys() >= {*names}:
+        if self._types.keys() >= {*names}:
             return
-        kinds = data_type_registry.active_data_types(connection)
-        kinds += data_type_registry.retired_data_types(connection)
-        self._kinds = {kind.data_type: kind for kind in kinds} | self._kinds
+        types = data_type_registry.active_data_types(connection)
+        types += data_type_registry.retired_data_types(connection)
+        self._types = {type_.data_type: type_ for type_ in types} | self._types
 
     def finish_months(self) -> None:
         """Report the months that are filled by now, and the row counts that take long.
@@ -231,14 +231,14 @@ class Reporter:
             metadata = month_metadata(*stored.get(month, (0, 0))) | reason
             self._report_month(data_type, month, metadata, is_filled=True)
 
-    def report_records(self, kind: DataType, confirmed: int) -> None:
+    def report_records(self, type_: DataType, confirmed: int) -> None:
         """Report that the records of a type are up to date; a drain may have fetched them, or nobody watches any."""
-        if kind.data_type in self._reported_records:
+        if type_.data_type in self._reported_records:
             return
         metadata: Metadata = {"pairs_confirmed": dg.MetadataValue.int(confirmed)}
         with self._engine.connect() as connection:
-            metadata |= asset_size(connection, kind.data_type, is_once=True)
-        self._context.log_event(dg.AssetMaterialization(stored_key(kind), metadata=metadata))
+            metadata |= asset_size(connection, type_.data_type, is_once=True)
+        self._context.log_event(dg.AssetMaterialization(stored_key(type_), metadata=metadata))
 
     def cancelled(self, backfill: Backfill) -> int:
         """How many tasks of a backfill were cancelled."""

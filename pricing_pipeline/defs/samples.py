@@ -14,14 +14,14 @@ SAMPLE_ROWS = 8
 """Rows of each table."""
 
 
-def sample(connection: Connection, kind: DataType) -> Metadata:
+def sample(connection: Connection, type_: DataType) -> Metadata:
     """A table of what is latest of a data type; none if nothing is stored."""
-    return _TABLES[kind.contents](connection, kind)
+    return _TABLES[type_.contents](connection, type_)
 
 
-def plot(connection: Connection, kind: DataType) -> Metadata:
+def plot(connection: Connection, type_: DataType) -> Metadata:
     """A plot of what people look at most; none if there is too little to draw."""
-    return _PLOTS[kind.contents](connection, kind)
+    return _PLOTS[type_.contents](connection, type_)
 
 
 def latest_table(rows: Sequence[price_reader.SampleRow]) -> Metadata:
@@ -38,22 +38,22 @@ def latest_table(rows: Sequence[price_reader.SampleRow]) -> Metadata:
     return named_table("latest_prices", ["symbol", "price", "observed (UTC)", "provider"], cells)
 
 
-def _prices(connection: Connection, kind: DataType) -> Metadata:
-    return latest_table(price_reader.sample(connection, kind.data_type, SAMPLE_ROWS))
+def _prices(connection: Connection, type_: DataType) -> Metadata:
+    return latest_table(price_reader.sample(connection, type_.data_type, SAMPLE_ROWS))
 
 
-def _documents(connection: Connection, kind: DataType) -> Metadata:
+def _documents(connection: Connection, type_: DataType) -> Metadata:
     cells: list[list[object]] = [
         [row.symbol, row.period or "", f"{row.recorded_at:%Y-%m-%d %H:%M:%S}", row.provider]
-        for row in documents.sample(connection, kind.data_type, SAMPLE_ROWS)
+        for row in documents.sample(connection, type_.data_type, SAMPLE_ROWS)
     ]
     return named_table("latest_documents", ["symbol", "period", "since (UTC)", "provider"], cells)
 
 
-def _inventory(connection: Connection, kind: DataType) -> Metadata:
-    parameters = {"data_type": kind.data_type, "at_most": SAMPLE_ROWS}
+def _inventory(connection: Connection, type_: DataType) -> Metadata:
+    parameters = {"data_type": type_.data_type, "at_most": SAMPLE_ROWS}
     cells: list[list[object]]
-    if kind.fetcher is Fetcher.PRODUCT:
+    if type_.fetcher is Fetcher.PRODUCT:
         cells = [
             [row.symbol, row.name or "", row.time_zone or "", row.options, row.categories or ""]
             for row in connection.execute(query("samples.products"), parameters)
@@ -81,7 +81,7 @@ def _places(remaining: int | None, capacity: int | None) -> str:
     return str(remaining) if capacity is None else f"{remaining} of {capacity}"
 
 
-def _commodities(connection: Connection, kind: DataType) -> Metadata:
+def _commodities(connection: Connection, type_: DataType) -> Metadata:
     cells: list[list[object]] = [
         [
             row.commodity,
@@ -98,27 +98,27 @@ def _commodities(connection: Connection, kind: DataType) -> Metadata:
     return named_table("best_routes", header, cells)
 
 
-def _price_plot(connection: Connection, kind: DataType) -> Metadata:
-    return price_plot(quality.portrait(connection, kind.data_type))
+def _price_plot(connection: Connection, type_: DataType) -> Metadata:
+    return price_plot(quality.portrait(connection, type_.data_type))
 
 
-def _no_plot(connection: Connection, kind: DataType) -> Metadata:
+def _no_plot(connection: Connection, type_: DataType) -> Metadata:
     return {}
 
 
-def _occupancy_plot(connection: Connection, kind: DataType) -> Metadata:
-    if kind.fetcher is Fetcher.PRODUCT:
+def _occupancy_plot(connection: Connection, type_: DataType) -> Metadata:
+    if type_.fetcher is Fetcher.PRODUCT:
         return {}
-    parameters = {"data_type": kind.data_type, "at_most": 1}
+    parameters = {"data_type": type_.data_type, "at_most": 1}
     product = connection.execute(query("samples.inventory"), parameters).one_or_none()
     if product is None:
         return {}
-    of_product = {"data_type": kind.data_type, "symbol": product.symbol}
+    of_product = {"data_type": type_.data_type, "symbol": product.symbol}
     days = connection.execute(query("samples.days_of_product"), of_product).all()
     return occupancy_plot(product.name or product.symbol, days)
 
 
-def _spread_plot(connection: Connection, kind: DataType) -> Metadata:
+def _spread_plot(connection: Connection, type_: DataType) -> Metadata:
     best = connection.execute(query("samples.trade_routes"), {"at_most": 1}).one_or_none()
     if best is None:
         return {}

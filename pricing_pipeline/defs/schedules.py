@@ -38,14 +38,14 @@ def scheduled_refreshes(snapshot: RegistrySnapshot) -> tuple[list[dg.ScheduleDef
     the others.
     """
     definitions, faults = [], {}
-    for kind in snapshot.data_types:
-        if kind.refresh_schedule is None:
+    for type_ in snapshot.data_types:
+        if type_.refresh_schedule is None:
             continue
         try:
-            definitions.append(_schedule(kind))
+            definitions.append(_schedule(type_))
         except dg.DagsterInvalidDefinitionError as error:
-            faults[kind.data_type] = str(error)
-            _LOG.warning("data type %s is not refreshed by its schedule: %s", kind.data_type, error)
+            faults[type_.data_type] = str(error)
+            _LOG.warning("data type %s is not refreshed by its schedule: %s", type_.data_type, error)
     return definitions, faults
 
 
@@ -58,27 +58,27 @@ def _ever_comes(cron: str, timezone: str) -> bool:
     return True
 
 
-def _schedule(kind: DataType) -> dg.ScheduleDefinition:
-    cron = kind.refresh_schedule or ""
-    if is_valid_cron_schedule(cron) and not _ever_comes(cron, kind.schedule_timezone):
+def _schedule(type_: DataType) -> dg.ScheduleDefinition:
+    cron = type_.refresh_schedule or ""
+    if is_valid_cron_schedule(cron) and not _ever_comes(cron, type_.schedule_timezone):
         raise dg.DagsterInvalidDefinitionError(f"Found invalid cron schedule '{cron}': its day never comes.")
 
     @dg.schedule(
-        name=f"{kind.data_type}_schedule",
+        name=f"{type_.data_type}_schedule",
         job_name=REFRESH_JOB,  # with a target of its own each schedule would make a job, 60 ms of every load
         cron_schedule=cron,
-        execution_timezone=kind.schedule_timezone,
+        execution_timezone=type_.schedule_timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"Queues every active instrument of {kind.data_type}, behind what people watch.",
+        description=f"Queues every active instrument of {type_.data_type}, behind what people watch.",
     )
     def schedule(
         context: dg.ScheduleEvaluationContext, database: PricingDatabase
     ) -> dg.RunRequest | dg.SkipReason:
         slot = context.scheduled_execution_time
         with database.engine.begin() as connection:
-            queued = schedules.enqueue_scheduled(connection, kind.data_type, slot)
+            queued = schedules.enqueue_scheduled(connection, type_.data_type, slot)
             waiting = [
-                w.words for w in schedules.waiting_schedules(connection) if w.data_type == kind.data_type
+                w.words for w in schedules.waiting_schedules(connection) if w.data_type == type_.data_type
             ]
         if queued is None:
             return dg.SkipReason(
@@ -92,12 +92,12 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
         if is_drained(context.instance, database.engine):
             return dg.SkipReason(f"queued {queued}; the drain that is at work or starting takes them")
         return dg.RunRequest(
-            run_key=f"{kind.data_type}-{slot.isoformat()}",
+            run_key=f"{type_.data_type}-{slot.isoformat()}",
             # By the slot's time: when a tick is late, Dagster does not have a month that has begun since.
             partition_key=slot.astimezone(UTC).strftime("%Y-%m-01")
-            if kind.contents is Contents.PRICES
+            if type_.contents is Contents.PRICES
             else None,
-            asset_selection=[stored_key(kind)],
+            asset_selection=[stored_key(type_)],
             tags={**drain_tags(context.instance, database.engine), "pricing/queued": str(queued)},
         )
 
@@ -112,11 +112,11 @@ class MissedSlots:
 
     def __init__(self, snapshot: RegistrySnapshot) -> None:
         self._crons = {
-            kind.data_type: (kind.refresh_schedule, kind.schedule_timezone)
-            for kind in snapshot.data_types
-            if kind.refresh_schedule is not None
-            and is_valid_cron_schedule(kind.refresh_schedule)
-            and _ever_comes(kind.refresh_schedule, kind.schedule_timezone)
+            type_.data_type: (type_.refresh_schedule, type_.schedule_timezone)
+            for type_ in snapshot.data_types
+            if type_.refresh_schedule is not None
+            and is_valid_cron_schedule(type_.refresh_schedule)
+            and _ever_comes(type_.refresh_schedule, type_.schedule_timezone)
         }
         # With these, a tick does not evaluate every expression.
         self._next: dict[str, tuple[datetime, datetime]] = {}

@@ -116,7 +116,7 @@ class Listed:
 class Request:
     """A backfill that makes sense: of a data type that has history, over days that may have some."""
 
-    kind: DataType
+    type_: DataType
     window: Window
     symbols: list[str] | None
 
@@ -149,17 +149,17 @@ def checked(
     """
     today = calendars.today(connection)
     asked = span(first, last or max(today, first))
-    kind = data_type_registry.active_data_type(connection, name)
-    if kind.history_from is None:
+    type_ = data_type_registry.active_data_type(connection, name)
+    if type_.history_from is None:
         raise InvalidRange(
             f"data type {name} keeps no history that could be backfilled. "
             "Set history_from in the registry if its provider has history."
         )
-    if asked.end < kind.history_from or asked.start > today:
-        raise InvalidRange(f"there is no history of {name} before {kind.history_from} or after {today}.")
+    if asked.end < type_.history_from or asked.start > today:
+        raise InvalidRange(f"there is no history of {name} before {type_.history_from} or after {today}.")
     if symbols is not None:
         symbols = instruments.symbols_by_type(connection, [name], symbols)[name]
-    return Request(kind, Window(max(asked.start, kind.history_from), min(asked.end, today)), symbols)
+    return Request(type_, Window(max(asked.start, type_.history_from), min(asked.end, today)), symbols)
 
 
 def estimate(

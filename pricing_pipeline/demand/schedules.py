@@ -41,8 +41,8 @@ def refresh(connection: Connection, data_type: str) -> int:
 
     Raises UnknownDataType, and PricingError for a type without a schedule, or while another session queues it.
     """
-    kind = data_type_registry.active_data_type(connection, data_type)
-    if kind.refresh_schedule is None:
+    type_ = data_type_registry.active_data_type(connection, data_type)
+    if type_.refresh_schedule is None:
         raise PricingError(
             f"{data_type} has no schedule: what is watched or held of it is refreshed by itself. "
             f"`pricing-pipeline type change {data_type} --schedule '30 23 * * *'` gives it one."

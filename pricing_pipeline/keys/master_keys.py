@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.keys.sealing import Keyring, new_key
-from pricing_pipeline.own_files import NotPrivate, read_private, replace_own
+from pricing_pipeline.local_files.own_files import NotPrivate, read_private, replace_own
 from pricing_pipeline.processes.home import prepare_home
 from pricing_pipeline.settings import Settings
 

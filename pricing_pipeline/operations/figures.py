@@ -76,9 +76,9 @@ def _parts(connection: Connection) -> Iterable[Row]:
 
 
 def _pairs(connection: Connection) -> Iterable[Row]:
-    for kind in freshness.measure(connection):
+    for type_ in freshness.measure(connection):
         for state in _PAIR_STATES:
-            yield {"data_type": kind.data_type, "state": state, "pairs": getattr(kind, state)}
+            yield {"data_type": type_.data_type, "state": state, "pairs": getattr(type_, state)}
 
 
 def _providers(connection: Connection) -> Iterable[Row]:

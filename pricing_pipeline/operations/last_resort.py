@@ -20,12 +20,12 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 from pydantic import SecretStr
 
 from pricing_pipeline.errors import OperationFailed, SettingsError
+from pricing_pipeline.local_files.own_files import NotPrivate, read_private, replace_own
 from pricing_pipeline.operations.channels import check_address, send_message, send_webhook, shown_address
 from pricing_pipeline.operations.channels.messages import CHAT, E_MAIL, SMS
 from pricing_pipeline.operations.channels.posting import PRIVATE_ALLOWED
 from pricing_pipeline.operations.life import SignsOfLife
 from pricing_pipeline.operations.operation_queue import Operation
-from pricing_pipeline.own_files import NotPrivate, read_private, replace_own
 from pricing_pipeline.settings import Settings
 
 _LOG = logging.getLogger(__name__)

@@ -88,8 +88,8 @@ def add(connection: Connection, wanted: Wanted, created_by: str) -> PriceAlert:
         recipients.find(connection, wanted.recipient)
     else:
         recipients.find_for(connection, wanted.user_id, wanted.recipient)
-    kind = data_type_registry.active_data_type(connection, wanted.data_type)
-    if kind.fetcher not in _HAVE_PRICES:
+    type_ = data_type_registry.active_data_type(connection, wanted.data_type)
+    if type_.fetcher not in _HAVE_PRICES:
         raise PricingError(f"{wanted.data_type} has no prices, so there is nothing to tell of them.")
     parameters: dict[str, Any] = {**asdict(wanted), "created_by": created_by}
     if wanted.symbol is not None:

@@ -1,6 +1,6 @@
-"""Write months of history to files, and let old months leave the database for them.
+"""Export months of history to files, and move old months out of the database.
 
-files.py knows the files. Which months are due, and which may leave, is decided in db/functions/prices/exports.sql.
+files.py knows the files. db/functions/prices/exports.sql decides which months are due, and which may move.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pricing_pipeline.db.engine import driver_lines
 from pricing_pipeline.db.errors import is_locked
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.errors import FilesError, PricingError
-from pricing_pipeline.prices import archive
+from pricing_pipeline.prices import moved_values
 from pricing_pipeline.prices.files import ROW_GROUP_ROWS, OtherFile, Store, WrittenFile, schema
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Exported:
     file_bytes: int
     sha256: str
     is_new: bool
-    """False where the file had the same bytes already, and was left alone."""
+    """False if the file had the same bytes already, and stayed as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +83,22 @@ def months(connection: Connection, data_type: str, wanted: Sequence[date] = ()) 
 
 def due(connection: Connection, data_type: str) -> list[date]:
     """The months of a type whose file is missing or old. It reads all rows of the type's history."""
-    return [found.month for found in months(connection, data_type) if found.is_due]
+    return [month.month for month in months(connection, data_type) if month.is_due]
 
 
 def export(engine: Engine, store: Store, data_type: str, month: date) -> Exported | None:
-    """Write the file of a month, as the database has it at one moment; None where there is nothing to write.
+    """Write the file of a month, as the database has it at one moment; None if there is nothing to write.
 
-    A month that has left the database keeps what its file has, and what has come since is added. If the bytes are those
-    of the file that is there, that file is left alone.
+    The file of a moved month keeps its rows and gets those that have come since. If the bytes are those of the present
+    file, that file stays as it is.
     """
     with _snapshot(engine) as connection:
-        found = months(connection, data_type, [month])
-        if not found or (found[0].versions == 0 and found[0].exported_at is None):
+        about = next(iter(months(connection, data_type, [month])), None)
+        if about is None or (about.versions == 0 and about.exported_at is None):
             return None
-        about = found[0]
         stored = _stored(connection, data_type, month)
-        known = archive.known(connection, data_type, [month]).get(month, {})
-        tables = archive.merged(store, data_type, month, known, stored) if about.moved_at else stored
+        known = moved_values.known(connection, data_type, [month]).get(month, {})
+        tables = moved_values.merged(store, data_type, month, known, stored) if about.moved_at else stored
         written = store.write(_row_groups(tables))
     same = {written.sha256: written.file_bytes}
     is_new = written.sha256 not in known or not store.has(data_type, month, same)
@@ -153,23 +152,23 @@ def movable(connection: Connection, data_type: str | None = None) -> list[Movabl
 
 
 def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
-    """Let a month leave the database, after each of its values has been found in its file; returns how many rows left.
+    """Delete the values of a month from the database after finding each of them in its file; returns how many rows.
 
-    Values that come in the meantime stay. Raises PricingError, with nothing changed, where the file differs.
+    Values that come in the meantime stay. Raises PricingError, with nothing changed, if the file differs.
     """
     with _snapshot(engine) as connection:
-        known = archive.known(connection, data_type, [month]).get(month, {})
+        known = moved_values.known(connection, data_type, [month]).get(month, {})
         filed = store.groups(data_type, month, known)
         try:
             verified = _compare(_row_groups(_stored(connection, data_type, month)), filed, data_type, month)
         except OtherFile as error:
             raise _differs(data_type, month) from error
         store.make_durable(data_type, month)
-        left = connection.execute(
+        deleted = connection.execute(
             query("exports.move"), {"data_type": data_type, "month": month, "verified": verified}
         ).scalar_one()
         connection.commit()
-    return int(left)
+    return int(deleted)
 
 
 def _compare(stored: Iterable[Table], filed: Iterable[Table], data_type: str, month: date) -> int:
@@ -186,8 +185,8 @@ def _compare(stored: Iterable[Table], filed: Iterable[Table], data_type: str, mo
 
 def _differs(data_type: str, month: date) -> PricingError:
     return PricingError(
-        f"the file of {data_type} for {month:%Y-%m} does not have what the database has, so nothing leaves the "
-        f"database. Write it again: pricing-pipeline export run --type {data_type} --month {month:%Y-%m}"
+        f"the file of {data_type} for {month:%Y-%m} does not have what the database has, so the month stays in "
+        f"the database. Write the file again: pricing-pipeline export run --type {data_type} --month {month:%Y-%m}"
     )
 
 

@@ -1,6 +1,6 @@
 """Months of history as Parquet files, in a folder or a bucket: their columns, their paths, and how one is published.
 
-exporting.py fills them, archive.py reads them. The database says what is in a month, and when its file is due.
+exporting.py fills them, moved_values.py reads them. The database says what is in a month, and when its file is due.
 This module alone knows file systems. It imports pyarrow, which takes a second, when it is used.
 """
 

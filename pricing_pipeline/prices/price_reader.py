@@ -20,7 +20,7 @@ from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.windows import Window, last_of, span
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
-from pricing_pipeline.prices import archive, frames
+from pricing_pipeline.prices import frames, moved_values
 from pricing_pipeline.registry import calendars
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def bars(
     and dividends known at `as_of`, with prices rounded to 10 decimals. Raises InvalidAdjustment if that is impossible,
     and InvalidRange if the days are in the wrong order or the time has no zone.
     """
-    parameters = _with_archived(connection, _span(symbol, data_type, first_day, last_day, as_of), adjust)
+    parameters = _with_moved(connection, _span(symbol, data_type, first_day, last_day, as_of), adjust)
     if adjust is None:
         return [_bar(row) for row in connection.execute(query("prices.history"), parameters)]
     basis = _basis(adjust)
@@ -176,12 +176,12 @@ def bars(
     ]
 
 
-def _with_archived(
+def _with_moved(
     connection: Connection, parameters: dict[str, Any], adjust: Adjust | str | None
 ) -> dict[str, Any]:
-    """The same parameters, and the values that have left the database."""
+    """The same parameters, with the moved values that the read needs."""
     basis = None if adjust is None else _basis(adjust)
-    return parameters | {"archived": archive.load(connection, parameters | {"adjust": basis})}
+    return parameters | {"archived": moved_values.load(connection, parameters | {"adjust": basis})}
 
 
 def _basis(adjust: Adjust | str) -> str:
@@ -252,7 +252,7 @@ def history(
     Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats. Raises what
     `bars` raises.
     """
-    parameters = _with_archived(connection, _span(symbol, data_type, start, end, as_of), adjust)
+    parameters = _with_moved(connection, _span(symbol, data_type, start, end, as_of), adjust)
     if adjust is None:
         (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
         return frames.make_frame(*row)
@@ -288,7 +288,7 @@ def history_parts(
     name = "history.adjusted_columns" if in_digits or basis is not None else "history.columns"
     for first, last in _parts(connection, parameters):
         span = parameters | {"first_day": first, "last_day": last, "adjust": basis}
-        span = _with_archived(connection, span, adjust)
+        span = _with_moved(connection, span, adjust)
         with _refusals(symbol, data_type):
             (row,) = driver_rows(connection, driver_query(name), span, is_binary=True)
         if row[0] is not None:  # of what was believed, none may be left

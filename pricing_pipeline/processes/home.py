@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.errors import SupervisorError
-from pricing_pipeline.own_files import close_to_group, replace_own, who_else_may_change
+from pricing_pipeline.local_files.own_files import close_to_group, replace_own, who_else_may_change
 from pricing_pipeline.processes.os_processes import is_alive
 
 _TEMPORARY = "pricing-tmp"

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from pricing_pipeline.errors import SettingsError
-from pricing_pipeline.own_files import NotPrivate, read_private
+from pricing_pipeline.local_files.own_files import NotPrivate, read_private
 from pricing_pipeline.settings import Settings
 
 LOGIN = "/login"

@@ -114,7 +114,7 @@ def claim(
     return Question(call, row.value_ids, row.symbols)
 
 
-def put(engine: Engine, client: ProviderClient, question: Question, pages: Pages) -> int:
+def fetch(engine: Engine, client: ProviderClient, question: Question, pages: Pages) -> int:
     """Make the call of a question and store the opinions; returns the bytes on the wire of its first request.
 
     A request takes 10 s at most. An error of the provider is not raised, but stored as its opinion.
@@ -143,7 +143,9 @@ def ask(engine: Engine, clients: Mapping[str, ProviderClient], value_id: int, wo
         question = claim(connection, row.provider, worker, keys, only_value=value_id)
     if isinstance(question, str):
         return question
-    put(engine, clients[row.provider], question, ClaimedPages(engine, question.call, seconds=BY_HAND_SECONDS))
+    fetch(
+        engine, clients[row.provider], question, ClaimedPages(engine, question.call, seconds=BY_HAND_SECONDS)
+    )
     return None
 
 

@@ -130,7 +130,7 @@ def judge_anew(engine: Engine) -> list[Decision]:
 
 def _judge_instrument(instrument: actions.Unjudged, connection: Connection) -> list[Decision]:
     decisions = []
-    fetchers = {kind.data_type: kind.fetcher for kind in data_type_registry.active_data_types(connection)}
+    fetchers = {type_.data_type: type_.fetcher for type_ in data_type_registry.active_data_types(connection)}
     for data_type in instrument.data_types:
         values = quarantined_values.of_level(connection, data_type, instrument.symbol)
         for provider in sorted({value.provider for value in values}):

@@ -38,8 +38,8 @@ class FairOrder:
         self._waiting_since = since
         return sorted(waiting, key=lambda name: min(since.get(name, now) + _PATIENCE_SECONDS, now))
 
-    def has_turn(self, provider: str) -> None:
-        """Note that the provider is offered threads."""
+    def note_turn(self, provider: str) -> None:
+        """The provider is offered threads, and waits for none."""
         self._waiting_since.pop(provider, None)
 
     def is_passed_over(self, provider: str, now: float) -> bool:
@@ -48,7 +48,7 @@ class FairOrder:
         return passed is not None and now < passed.until
 
     def pass_over(self, provider: str) -> None:
-        """Note that the provider's row is locked: go on with the others, and try again in a while."""
+        """The provider's row is locked: go on with the others, and try again in a while."""
         before = self._passed_over.get(provider)
         seconds = _SHORT_SECONDS if before is None else min(2 * before.seconds, _LOCKED_SECONDS)
         self._passed_over[provider] = _PassedOver(time.monotonic() + seconds, seconds)
@@ -58,8 +58,8 @@ class FairOrder:
                 "%s is passed over, because another session has locked its row; %s", provider, LOCKED_PAGE
             )
 
-    def is_free(self, provider: str) -> None:
-        """Note that the provider's row is not locked, or no longer."""
+    def note_unlocked(self, provider: str) -> None:
+        """The provider's row is not locked, or no longer."""
         passed = self._passed_over.pop(provider, None)
         if passed is not None and passed.seconds > _SHORT_SECONDS:
             _LOG.warning("%s is no longer locked", provider)

@@ -6,16 +6,16 @@ import time
 
 
 class Pace:
-    """Says when something is due again: `seconds` after it last was. The monotonic clock measures them."""
+    """Lets a loop begin a work again once `seconds` have passed since it last did, by the monotonic clock."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._last = float("-inf")
+        self._began = float("-inf")
 
-    def is_due(self) -> bool:
-        """Whether it is due; if so, it is not due again before `seconds` are over."""
+    def begin(self) -> bool:
+        """Begin the work if it is due; returns whether."""
         now = time.monotonic()
-        if now - self._last < self._seconds:
+        if now - self._began < self._seconds:
             return False
-        self._last = now
+        self._began = now
         return True

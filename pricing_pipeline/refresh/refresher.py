@@ -330,7 +330,7 @@ class Refresher:
 
     def _extend_leases(self) -> None:
         """Extend the leases of long calls. A call that hangs for good is left to recovery."""
-        if not self._in_flight or not self._extensions.is_due():
+        if not self._in_flight or not self._extensions.begin():
             return
         now = time.monotonic()
         for in_flight in self._in_flight.values():
@@ -339,7 +339,7 @@ class Refresher:
                     task_queue.extend(connection, in_flight.call)
 
     def _tick(self) -> None:
-        if not self._ticks.is_due():
+        if not self._ticks.begin():
             return
         with self._own.use() as connection:
             task_queue.promote(connection)
@@ -364,7 +364,7 @@ class Refresher:
 
     def _check(self) -> None:
         """Queue due pairs in two sessions at once: each takes data types that the other has not begun."""
-        if not self._checks.is_due():
+        if not self._checks.begin():
             return
         helped = self._helper.submit(self._enqueue_due, self._second)
         self._enqueue_due(self._own)
@@ -394,13 +394,13 @@ class Refresher:
                     run_id=self._run_id,
                 )
                 if isinstance(question, Question):
-                    self._submit(question.call, partial(self._put, question))
+                    self._submit(question.call, partial(self._fetch_opinions, question))
 
-    def _put(self, question: Question) -> Tally:
+    def _fetch_opinions(self, question: Question) -> Tally:
         """Ask about quarantined values; runs in a thread of the pool."""
         call = question.call
         pages = ClaimedPages(self._engine, call, stopping=self._stopping)
-        wire_bytes = opinions.put(self._engine, self._clients[call.provider], question, pages)
+        wire_bytes = opinions.fetch(self._engine, self._clients[call.provider], question, pages)
         return with_pages(
             Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider}), call, pages
         )
@@ -452,7 +452,7 @@ class Refresher:
 
     def _claim(self, connection: Connection, provider: str, most: int) -> list[Call]:
         """Claim and begin at most `most` calls of a provider; none when another session has locked its row."""
-        self._order.has_turn(provider)
+        self._order.note_turn(provider)
         keys = self._clients[provider].key_names
         try:
             calls = task_queue.claim(connection, provider, self._worker, most, self._run_id, keys)
@@ -461,7 +461,7 @@ class Refresher:
                 raise
             self._order.pass_over(provider)
             return []
-        self._order.is_free(provider)
+        self._order.note_unlocked(provider)
         for call in calls:
             self._submit(call, partial(self._make, call))
         return calls

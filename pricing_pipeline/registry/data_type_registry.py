@@ -31,19 +31,19 @@ def retired_data_types(connection: Connection) -> list[DataType]:
 
 def active_data_type(connection: Connection, name: str) -> DataType:
     """An active data type. Raises UnknownDataType, which lists those there are."""
-    kinds = {kind.data_type: kind for kind in active_data_types(connection)}
-    if name not in kinds:
+    types = {type_.data_type: type_ for type_ in active_data_types(connection)}
+    if name not in types:
         raise UnknownDataType(
-            f"there is no active data type {name!r}; there are: {', '.join(kinds) or 'none yet'}. "
+            f"there is no active data type {name!r}; there are: {', '.join(types) or 'none yet'}. "
             "`pricing-pipeline type list` describes them."
         )
-    return kinds[name]
+    return types[name]
 
 
-def content_of(kind: DataType) -> dict[str, Any]:
+def content_of(type_: DataType) -> dict[str, Any]:
     """A data type as the API and --json answer it."""
-    content = asdict(kind)
-    content["contents"] = kind.contents.value
+    content = asdict(type_)
+    content["contents"] = type_.contents.value
     content["ttl_minutes"] = content.pop("default_ttl_minutes")
     content["strategy"] = content.pop("refresh_strategy")
     content["schedule"] = content.pop("refresh_schedule")

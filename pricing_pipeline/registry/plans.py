@@ -162,10 +162,10 @@ class Settings(_Strict):
             for fetcher, size in self.batch_from.items()
             if size > 1
         }
-        for name, kind in self.types.items():
-            if kind is not None:
-                words[f"{name}, TTL"] = f"{kind.ttl_minutes} min"
-                words[f"{name}, judged by"] = kind.staleness_function
+        for name, type_ in self.types.items():
+            if type_ is not None:
+                words[f"{name}, TTL"] = f"{type_.ttl_minutes} min"
+                words[f"{name}, judged by"] = type_.staleness_function
         words |= {f"{name}, served": "yes" for name in self.routes}
         return words
 
@@ -224,12 +224,12 @@ def target_of(plan: Plan, symbols: int) -> Settings:
         batch=plan.batch,
         types={
             name: TypeSettings(
-                ttl_minutes=max(kind.at_least, pace)
+                ttl_minutes=max(type_.at_least, pace)
                 if known_type(name).fetcher == "quote"
-                else kind.at_least,
+                else type_.at_least,
                 staleness_function=known_type(name).staleness_function,
             )
-            for name, kind in plan.types.items()
+            for name, type_ in plan.types.items()
         },
         routes=sorted(plan.types),
     )
@@ -248,7 +248,7 @@ def use(connection: Connection, provider: str, name: str, plan: Plan, symbols: i
     # All plans that serve a type know it as it was before the first of them: the last one to be undone restores that.
     known = connection.execute(query("plans.types_before"), {"provider": provider}).scalar_one()
     content = before.model_dump(mode="json")
-    content["types"] |= {data_type: kind for data_type, kind in known.items() if data_type in before.types}
+    content["types"] |= {data_type: type_ for data_type, type_ in known.items() if data_type in before.types}
     parameters = {"provider": provider, "plan": name, "symbols": symbols, "before": json.dumps(content)}
     connection.execute(query("plans.keep"), parameters)
     return _changes(before, _settings(connection, provider, target))
@@ -265,7 +265,7 @@ def undo(connection: Connection, provider: str) -> list[Change]:
     target = Settings.model_validate(kept)
     before = _settings(connection, provider, target)
     shared = _types_of_others(connection, provider)
-    types = {name: before.types[name] if name in shared else kind for name, kind in target.types.items()}
+    types = {name: before.types[name] if name in shared else type_ for name, type_ in target.types.items()}
     _apply(connection, provider, target.model_copy(update={"types": types}))
     return _changes(before, _settings(connection, provider, target))
 
@@ -284,10 +284,10 @@ def _types_of_others(connection: Connection, provider: str) -> set[str]:
 
 def _with_longer_ttls(target: Settings, before: Settings, shared: Collection[str]) -> Settings:
     types = {
-        name: kind.model_copy(update={"ttl_minutes": max(kind.ttl_minutes, old.ttl_minutes)})
-        if name in shared and kind is not None and (old := before.types[name]) is not None
-        else kind
-        for name, kind in target.types.items()
+        name: type_.model_copy(update={"ttl_minutes": max(type_.ttl_minutes, old.ttl_minutes)})
+        if name in shared and type_ is not None and (old := before.types[name]) is not None
+        else type_
+        for name, type_ in target.types.items()
     }
     return target.model_copy(update={"types": types})
 
@@ -330,16 +330,16 @@ def _apply(connection: Connection, provider: str, target: Settings) -> None:
         if fetcher in target.batch_from:
             changes["batch_from"] = min(target.batch_from[fetcher], size)
         provider_rules.change_batch(connection, provider, fetcher, changes)
-    for name, kind in target.types.items():
-        _apply_type(connection, name, kind)
+    for name, type_ in target.types.items():
+        _apply_type(connection, name, type_)
         if name in target.routes:
             provider_rules.add_route(connection, provider, name, None, None)
         else:
             provider_rules.remove_route(connection, provider, name, None)
 
 
-def _apply_type(connection: Connection, name: str, kind: TypeSettings | None) -> None:
-    if kind is None:
+def _apply_type(connection: Connection, name: str, type_: TypeSettings | None) -> None:
+    if type_ is None:
         data_type_registry.set_active(connection, name, is_active=False)
         return
     if data_type_registry.about(connection, name) is None:
@@ -351,10 +351,10 @@ def _apply_type(connection: Connection, name: str, kind: TypeSettings | None) ->
             asset_class=known.asset_class,
             fetcher=known.fetcher,
             history_from=known.history_from,
-            ttl_minutes=kind.ttl_minutes,
-            staleness_function=kind.staleness_function,
+            ttl_minutes=type_.ttl_minutes,
+            staleness_function=type_.staleness_function,
         )
-    connection.execute(query("plans.set_type"), {"data_type": name, **kind.model_dump()})
+    connection.execute(query("plans.set_type"), {"data_type": name, **type_.model_dump()})
 
 
 def _changes(before: Settings, after: Settings) -> list[Change]:

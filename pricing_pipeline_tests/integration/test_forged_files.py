@@ -31,7 +31,7 @@ MARCH = date(2020, 3, 1)
 
 @pytest.fixture
 def store(core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """A folder with months that have left the database."""
+    """A folder with moved months."""
     monkeypatch.setenv("PRICING_EXPORT_URL", str(tmp_path / "history"))
     found = open_store(load_settings())
     put(core, *days(MARCH, 70))
@@ -112,7 +112,7 @@ def test_f12_a_forged_file_is_noticed_also_after_the_right_one_was_read(
 def test_f12_an_export_neither_takes_over_nor_leaves_what_somebody_else_has_written(
     core: Core, clock: Clock, store: Store
 ) -> None:
-    """The file of a month that has left is not written on; that of one that is still here is written again."""
+    """The file of a moved month is not extended; that of a month in the database is written again."""
     clock.advance(60)
     put(core, (MARCH, 7777), (date(2020, 6, 4), 8888))
     path = Path(store.path(DAILY, MARCH))
@@ -220,7 +220,7 @@ def test_f12_what_a_worker_can_delete_is_bounded_by_the_owners_policy(core: Core
             connection.commit()
             return int(left)
 
-    with pytest.raises(DBAPIError, match="is not to leave the database"):
+    with pytest.raises(DBAPIError, match="is not to move"):
         move(31)
     keep(core, 3)
     assert move(31) == 31

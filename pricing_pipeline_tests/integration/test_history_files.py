@@ -1,4 +1,4 @@
-"""Months of history as files: what is in them, when they are due, and that reads find what has left the database."""
+"""Months of history as files: what is in them, when they are due, and that reads find moved values."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_f12_a_worker_moves_no_month_that_its_type_keeps(core: Core, store: Stor
             connection.exec_driver_sql(f"SELECT pricing.move_month('equity_daily', '2020-03-01', {verified})")
         return str(refused.value)
 
-    assert "is not to leave the database" in forced(31)
+    assert "is not to move" in forced(31)
     keep(core, 3)
     assert "30 values" in forced(30)
     for statement in (
@@ -309,7 +309,7 @@ def test_f12_a_read_that_would_lack_values_fails(
     keep(core, 3)
     export_all(core, store)
     move_all(core, store)
-    with pytest.raises(DBAPIError, match="have left the database for files"):
+    with pytest.raises(DBAPIError, match="have moved to files"):
         core.rows("SELECT FROM pricing.history('equity_daily', 'AAPL', '2020-03-01', '2020-05-31')")
     assert (
         len(core.rows("SELECT FROM pricing.history('equity_daily', 'AAPL', '2020-05-01', '2020-05-31')")) == 9
@@ -356,7 +356,7 @@ def test_f12_the_command_and_http_read_what_has_left(
     (dry, *_) = typed("export", "move", "--dry-run", "--json").json["months"]
     assert (dry["month"], dry["values"], dry["rows_left_database"]) == ("2020-03", 31, None)
     assert core.one("SELECT count(*) FROM pricing.price_history") == 70
-    assert "31 rows have left the database" in typed("export", "move").stdout
+    assert "moved 31 rows" in typed("export", "move").stdout
     assert core.one("SELECT count(*) FROM pricing.price_history") == 30
     assert "2020-03" in typed("export", "list", "--type", DAILY).stdout
     assert everything() == before

@@ -16,7 +16,7 @@ from pricing_pipeline.db.embedded_home import Remembered, warn_of_account
 from pricing_pipeline.errors import EmbeddedServerError, SettingsError, SupervisorError
 from pricing_pipeline.keys import master_keys
 from pricing_pipeline.keys.sealing import new_key
-from pricing_pipeline.own_files import replace_own
+from pricing_pipeline.local_files.own_files import replace_own
 from pricing_pipeline.processes import home as homes
 from pricing_pipeline.processes.home import code_socket, prepare_home, temporary_folder, tidy_home
 from pricing_pipeline.processes.os_processes import open_log, rotate_log

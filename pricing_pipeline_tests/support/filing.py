@@ -1,4 +1,4 @@
-"""Histories that are written to files, and months that leave the database for them."""
+"""Histories that are written to files, and months that move to them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def export_all(core: Core, store: Store, data_type: str = "equity_daily") -> lis
 
 
 def move_all(core: Core, store: Store, data_type: str = "equity_daily") -> int:
-    """Let all months leave the database that may; returns how many rows have left."""
+    """Move all months that may move; returns how many rows."""
     with core.engine.connect() as connection:
         months = [month for month in exporting.movable(connection, data_type) if month.keeps is None]
     return sum(exporting.move(core.engine, store, data_type, month.month) for month in months)

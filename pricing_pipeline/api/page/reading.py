@@ -107,7 +107,7 @@ class Reading:
 
     def total(self, name: str) -> int:
         """A count of Freshness over all data types."""
-        return sum(int(getattr(kind, name)) for kind in self.types)
+        return sum(int(getattr(type_, name)) for type_ in self.types)
 
 
 class Readings:

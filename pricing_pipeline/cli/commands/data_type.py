@@ -172,7 +172,7 @@ def change(
     ] = None,
     keep_months: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Months that stay in the database; older ones leave for files."),
+        typer.Option(metavar="N", help="Months that stay in the database; older ones move to files."),
     ] = None,
     days_ahead: DaysAhead = None,
     lowest: Lowest = None,

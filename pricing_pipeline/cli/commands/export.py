@@ -9,7 +9,7 @@ import typer
 from pricing_pipeline.cli.options import Json
 from pricing_pipeline.cli.style import listing
 
-noun = typer.Typer(help="Write months of history to files, and let old ones leave the database.")
+noun = typer.Typer(help="Write months of history to files, and move old months out of the database.")
 
 OnlyType = Annotated[
     str | None, typer.Option("--type", metavar="NAME", help="Only this data type.", show_default=False)
@@ -53,14 +53,14 @@ def run(
 def move(
     only_type: OnlyType = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would leave, and what would not.")
+        bool, typer.Option("--dry-run", help="Only show which months would move, and which would not.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Let months leave the database that are older than their type keeps there, each after a look at its file.
+    """Move months that are older than their type keeps in the database. Each is compared with its file first.
 
-    `type change NAME --keep-months 24` has a type keep so many; without that, nothing leaves. Reads still find
-    what has left.
+    `type change NAME --keep-months 24` sets how many months a type keeps; without it, no month moves. Reads still
+    find moved values.
 
     \b
     Example: pricing-pipeline export move --dry-run

@@ -22,7 +22,7 @@ WHERE data_type = :data_type AND month = ANY (CAST(:months AS date[]));
 SELECT pricing.announce_export(:data_type, CAST(:month AS date), :file_bytes, :sha256);
 
 -- name: lock
--- Keep other exports of a month waiting; when it was exported, and has left the database.
+-- Keep other exports of a month waiting; when it was exported, and when it moved.
 SELECT exported_at, moved_at FROM pricing.lock_export(:data_type, CAST(:month AS date));
 
 -- name: copy_month
@@ -47,12 +47,12 @@ SELECT data_type, month, versions, keeps FROM pricing.months_to_move(:data_type)
 SELECT pricing.move_month(:data_type, CAST(:month AS date), :verified);
 
 -- name: moved_spans
--- Days with values of a pair that a read needs, and that have left the database.
+-- Days of which a read needs moved values of a pair.
 SELECT first_day, last_day
 FROM pricing.moved_spans(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), CAST(:adjust AS text));
 
 -- name: moved_tiles
--- Spans of days, until the last one that has left the database: five years of daily values, or a month of quotes.
+-- Spans of days, until the last moved one: five years of daily values, or a month of quotes.
 SELECT greatest(t.day::date, CAST(:first_day AS date)) AS first_day,
        least((t.day + step.length)::date - 1, CAST(:last_day AS date)) AS last_day
 FROM pricing.data_type_registry r

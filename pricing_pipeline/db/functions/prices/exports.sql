@@ -1,5 +1,5 @@
--- Months of history as files outside the database: which are due, and which leave the database. prices/exporting.py writes the
--- files, and prices/archive.py reads them.
+-- Months of history as files: which are due, and which move out of the database. prices/exporting.py writes the files, and
+-- prices/moved_values.py reads them.
 
 CREATE OR REPLACE FUNCTION pricing.start_of(day date) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$ SELECT day::timestamp AT TIME ZONE 'UTC' $$;
@@ -74,7 +74,7 @@ COMMENT ON FUNCTION pricing.month_versions(text, date) IS
 
 CREATE OR REPLACE FUNCTION pricing.note_export(
     wanted_type text, wanted_month date, in_file bigint, marked jsonb, bytes bigint, digest text) RETURNS void
--- With the owner's rights: what has left the database is no worker's to say.
+-- With the owner's rights: no worker may say which months have moved.
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
     INSERT INTO pricing.exported_months AS e (data_type, month, versions, mark, file_bytes, sha256, exported_at)
     VALUES (wanted_type, wanted_month, in_file, marked, bytes, digest, pricing.clock())
@@ -101,7 +101,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
     WHERE (e.data_type, e.month) = (wanted_type, wanted_month) FOR UPDATE
 $$;
 COMMENT ON FUNCTION pricing.lock_export(text, date) IS
-    'Keeps other exports of a month waiting until the end of the transaction, and tells when it was exported and has left the database.';
+    'Keeps other exports of a month waiting until the end of the transaction, and tells when it was exported and when it moved.';
 
 
 CREATE OR REPLACE FUNCTION pricing.months_to_move(only_type text DEFAULT NULL)
@@ -127,7 +127,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY 1, 2
 $$;
 COMMENT ON FUNCTION pricing.months_to_move(text) IS
-    'Exported months that are older than their type keeps in the database; and what keeps one there for now: being_fetched, quarantined (values that a person has to decide on), or not_thinned.';
+    'Exported months that are older than their type keeps in the database, and what keeps a month there for now: being_fetched, quarantined (a person has to decide on values), or not_thinned.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_month(wanted_type text, wanted_month date, verified bigint) RETURNS bigint
@@ -143,8 +143,8 @@ BEGIN
         RAISE EXCEPTION 'what is deleted must be what was compared with the file'
             USING HINT = 'Compare and move in one transaction that is REPEATABLE READ.', ERRCODE = 'invalid_transaction_state';
     ELSIF NOT EXISTS (SELECT FROM pricing.months_to_move(wanted_type) m WHERE m.month = wanted_month AND m.keeps IS NULL) THEN
-        RAISE EXCEPTION 'the month % of % is not to leave the database', wanted_month, wanted_type
-            USING HINT = 'pricing.months_to_move() has those that are.', ERRCODE = 'object_not_in_prerequisite_state';
+        RAISE EXCEPTION 'the month % of % is not to move', wanted_month, wanted_type
+            USING HINT = 'pricing.months_to_move() lists the months that are.', ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     SELECT count(*) INTO found FROM pricing.month_versions(wanted_type, wanted_month);
     IF found IS DISTINCT FROM verified THEN
@@ -181,14 +181,14 @@ BEGIN
     RETURN deleted;
 END $$;
 COMMENT ON FUNCTION pricing.move_month(text, date, bigint) IS
-    'Deletes the values of a month that its file has, as the caller has found in the same transaction, but for the thirty newest of each pair. Returns how many it has deleted.';
+    'Moves a month: deletes the values that its file has, as the caller has found in the same transaction, except the thirty newest of each pair. Returns how many it has deleted.';
 
 
 CREATE OR REPLACE FUNCTION pricing.has_moved(wanted_type text, wanted_symbol text, day date) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT EXISTS (SELECT FROM pricing.moved_days m WHERE (m.data_type, m.symbol) = (wanted_type, wanted_symbol) AND m.days @> day)
 $$;
-COMMENT ON FUNCTION pricing.has_moved(text, text, date) IS 'Whether a value of a pair of that day is believed that has left the database.';
+COMMENT ON FUNCTION pricing.has_moved(text, text, date) IS 'Whether a moved value of a pair of that day is believed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.moved_spans(
@@ -208,7 +208,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY 1
 $$;
 COMMENT ON FUNCTION pricing.moved_spans(text, text, date, date, timestamptz, text) IS
-    'Days with values of a pair that a read between two days needs, and that have left the database.';
+    'Days of which a read between two days needs moved values of a pair.';
 
 
 CREATE OR REPLACE FUNCTION pricing.read_archived(wanted_type text, wanted_symbol text, found jsonb) RETURNS pricing.price_revisions[]
@@ -235,10 +235,10 @@ BEGIN
     IF archived IS NULL AND EXISTS (
             SELECT FROM pricing.moved_days m WHERE (m.data_type, m.symbol) = (wanted_type, wanted_symbol)
                                                AND m.noted_days && daterange(first_day, last_day, '[]')) THEN
-        RAISE EXCEPTION 'some values of % % between % and % have left the database for files', wanted_symbol, wanted_type, first_day, last_day
+        RAISE EXCEPTION 'some values of % % between % and % have moved to files', wanted_symbol, wanted_type, first_day, last_day
             USING HINT = 'pricing-pipeline price history, /v1/history and prices.history in Python read them, too. SQL alone cannot.',
                   ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.require_archived(text, text, date, date, pricing.price_revisions[]) IS
-    'Refuses to read days as if they had no values when these have left the database and the caller did not bring them.';
+    'Refuses a read of days with moved values if the caller did not bring these.';

@@ -16,7 +16,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                         AND (as_of IS NULL OR r.recorded_at <= as_of))
 $$;
 COMMENT ON FUNCTION pricing.archived_as_of(text, text, timestamptz, timestamptz, timestamptz, pricing.price_revisions[]) IS
-    'Of the values that have left the database those that were believed at a time (NULL = now), unless what is stored has taken their place by then.';
+    'The moved values that were believed at a time (NULL = now), unless what is stored has taken their place by then.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prices_as_of(
@@ -60,7 +60,7 @@ BEGIN
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.prices_as_of(text, text, date, date, timestamptz, pricing.price_revisions[]) IS
-    'Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now. Those that have left the database are brought in archived.';
+    'Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now. archived has the moved ones.';
 
 
 CREATE OR REPLACE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamptz DEFAULT NULL)

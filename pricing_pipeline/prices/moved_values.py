@@ -1,6 +1,6 @@
-"""Read values that have left the database from their files, with DuckDB.
+"""Read moved values from their files, with DuckDB.
 
-db/functions/prices/history.sql gets them as an argument, and merges them with the stored values: so one rule says what
+db/functions/prices/history.sql gets them as an argument and merges them with the stored values. So one rule says what
 was believed when, and how it is adjusted.
 """
 
@@ -32,9 +32,9 @@ _NOT_INSTALLED = (
 
 
 def load(connection: Connection, wanted: Mapping[str, Any]) -> str | None:
-    """The values of a read that have left the database, as JSON for `pricing.read_archived`; None where none has.
+    """The moved values of a read, as JSON for `pricing.read_archived`; None if there are none.
 
-    Raises PricingError where they cannot be read: the result would lack them.
+    Raises PricingError if they cannot be read: the result would lack them.
     """
     spans = connection.execute(query("exports.moved_spans"), wanted).all()
     if not spans:
@@ -53,9 +53,9 @@ def load(connection: Connection, wanted: Mapping[str, Any]) -> str | None:
         for month in months:
             with store.reading(data_type, month, written.get(month, {})) as source:
                 session.register("filed", _rows(source))
-                found = session.execute(named("archive.of_symbol"), arguments)
-                names = [column[0] for column in found.description]
-                values += [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+                rows = session.execute(named("moved_values.of_symbol"), arguments)
+                names = [column[0] for column in rows.description]
+                values += [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
                 session.unregister("filed")
     return json.dumps(values)
 
@@ -67,12 +67,12 @@ def known(connection: Connection, data_type: str, months: list[date]) -> dict[da
 
 
 def merged(store: Store, data_type: str, month: date, written: Known, stored: Any) -> Iterator[Any]:
-    """What the file of a month has, and what the database has beside it: batches of rows, by symbol and time."""
+    """The rows of a month's file and of the database, in batches, by symbol and time."""
     with store.reading(data_type, month, written) as source, _duckdb(store) as session:
         session.register("filed", _rows(source))
         session.register("arriving", stored)
-        session.execute(named("archive.take"))
-        yield from session.sql(named("archive.merged")).to_arrow_reader(ROW_GROUP_ROWS)
+        session.execute(named("moved_values.take"))
+        yield from session.sql(named("moved_values.merged")).to_arrow_reader(ROW_GROUP_ROWS)
 
 
 def _rows(source: NativeFile) -> Any:
@@ -96,7 +96,7 @@ def _duckdb(store: Store) -> Iterator[DuckDBPyConnection]:
             config={"enable_external_access": "false", "threads": "2", "memory_limit": "256MB"}
         ) as session,
     ):
-        session.execute(named("archive.use_utc"))
+        session.execute(named("moved_values.use_utc"))
         try:
             yield session
         except duckdb.Error as error:  # what the store has said is in its text

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pricing_pipeline.errors import SettingsError
-from pricing_pipeline.own_files import close_to_group, who_else_may_change
+from pricing_pipeline.local_files.own_files import close_to_group, who_else_may_change
 
 if TYPE_CHECKING:
     from dotenv.parser import Original
