@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+from sqlalchemy import Engine
 
+from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import archive, exporting, price_reader
-from pricing_pipeline.prices.files import Store, open_store
+from pricing_pipeline.prices.files import Store, WrittenFile, open_store
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
-from pricing_pipeline_tests.integration.test_history_files import MARCH, closes, days, put
-from pricing_pipeline_tests.support.filing import FIRST, LAST, export_all, keep
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.integration.test_history_files import MARCH, closes, days, due, is_there, put
+from pricing_pipeline_tests.support.filing import FIRST, LAST, export_all, keep, move_all
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 APRIL = date(2020, 4, 1)
 
@@ -66,3 +74,86 @@ def test_f12_a_read_beside_a_move_lacks_nothing(
     after_once(monkeypatch, archive, "load", lambda: exporting.move(core.engine, store, DAILY, APRIL))
     assert read(core) == before
     assert core.one("SELECT count(*) FROM pricing.price_history WHERE observed_at < '2020-05-01'") == 0
+
+
+def test_f12_of_two_first_exports_at_once_the_file_is_the_one_that_is_known(
+    core: Core, clock: Clock, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no row yet that both could lock. The file of one was in place, and the digest of the other was noted."""
+    put(core, *days(MARCH, 31))
+    has_published, may_end = threading.Event(), threading.Event()
+    publish = Store.publish
+
+    def waiting(self: Store, written: WrittenFile, data_type: str, month: date) -> None:
+        publish(self, written, data_type, month)
+        if threading.current_thread().name == "older-export":
+            has_published.set()
+            may_end.wait(PATIENCE)
+
+    monkeypatch.setattr(Store, "publish", waiting)
+    older = threading.Thread(target=_try_to_export, args=(core.engine, store), name="older-export")
+    older.start()
+    assert has_published.wait(PATIENCE)
+    clock.advance(60)
+    put(core, (MARCH, 7777))
+    _try_to_export(core.engine, store)
+    may_end.set()
+    older.join()
+    there = is_there(store, MARCH)
+    assert there is not None
+    assert core.one("SELECT sha256 FROM pricing.exported_months") == hashlib.sha256(there).hexdigest()
+    export_all(core, store)
+    assert due(core) == []
+    assert len(pd.read_parquet(store.path(DAILY, MARCH), partitioning=None)) == 32
+    assert list((Path(store.root) / "_unfinished").iterdir()) == []
+
+
+def _try_to_export(engine: Engine, store: Store) -> None:
+    with suppress(PricingError):  # another one came between
+        exporting.export(engine, store, DAILY, MARCH)
+
+
+@pytest.mark.parametrize("meanwhile", ["a correction", "another move", "another export"])
+def test_f12_a_move_that_another_session_crosses_changes_nothing_and_says_so(
+    core: Core, clock: Clock, store: Store, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """An error of the database ended the run of the schedule, and the months after this one waited for a day."""
+    put(core, *days(MARCH, 100))
+    keep(core, 3)
+    export_all(core, store)
+    happens: dict[str, Callable[[], object]] = {
+        "a correction": lambda: put(core, (MARCH, 7777)),
+        "another move": lambda: exporting.move(core.engine, store, DAILY, MARCH),
+        "another export": lambda: exporting.export(core.engine, store, DAILY, MARCH),
+    }
+    clock.advance(60)
+    after_once(monkeypatch, Store, "make_durable", happens[meanwhile])
+    with pytest.raises(PricingError, match="another session"):
+        exporting.move(core.engine, store, DAILY, MARCH)
+    before = {MARCH: Decimal("77.77")} if meanwhile == "a correction" else {}
+    export_all(core, store)
+    move_all(core, store)
+    assert closes(core) == {day: Decimal(cents) / 100 for day, cents in days(MARCH, 100)} | before
+
+
+def test_f12_a_month_that_has_left_neither_leaves_nor_is_lost_once_more(core: Core, store: Store) -> None:
+    """Two moves find the same months, and a person may choose a month of which the database has nothing."""
+    put(core, *days(MARCH, 100))
+    keep(core, 3)
+    export_all(core, store)
+    move_all(core, store)
+    before = closes(core)
+    with pytest.raises(PricingError, match="has left the database already"):
+        exporting.move(core.engine, store, DAILY, MARCH)
+    again = exporting.export(core.engine, store, DAILY, MARCH)
+    assert again is not None
+    assert (again.versions, again.is_new) == (31, False)
+    assert closes(core) == before
+
+
+def test_f12_a_month_whose_values_are_gone_gets_an_empty_file(core: Core, store: Store) -> None:
+    put(core, *days(MARCH, 40))
+    export_all(core, store)
+    core.rows("DELETE FROM pricing.price_history WHERE observed_at >= '2020-04-01'")
+    assert [(one.month.month, one.versions) for one in export_all(core, store)] == [(APRIL, 0)]
+    assert due(core) == []
