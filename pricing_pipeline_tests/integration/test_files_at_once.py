@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -157,3 +157,20 @@ def test_f12_a_month_whose_values_are_gone_gets_an_empty_file(core: Core, store:
     core.rows("DELETE FROM pricing.price_history WHERE observed_at >= '2020-04-01'")
     assert [(one.month.month, one.versions) for one in export_all(core, store)] == [(APRIL, 0)]
     assert due(core) == []
+
+
+def test_f12_what_was_stored_before_the_clock_was_set_back_stays_in_the_file(
+    core: Core, clock: Clock, store: Store
+) -> None:
+    """The file is the only place that has it."""
+    put(core, *days(MARCH, 100))
+    keep(core, 3)
+    export_all(core, store)
+    move_all(core, store)
+    clock.advance(-3600)
+    put(core, (MARCH, 7777))
+    export_all(core, store)
+    found = pd.read_parquet(store.path(DAILY, MARCH), partitioning=None)
+    first = found[found["observed_at"] < pd.Timestamp(MARCH + timedelta(days=1), tz="UTC")]
+    assert [str(close)[:5] for close in first["close"]] == ["10.50", "77.77"]
+    assert closes(core)[MARCH] == Decimal("77.77")
