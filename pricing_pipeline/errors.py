@@ -47,6 +47,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
         ├── Throttled            the provider says: too fast (carries retry_after)
         ├── Unfinished           it may not make all its requests (carries retry_after)
         │   └── WorkerStopped    its worker was told to stop between two of them
+        │       └── NotMade      its worker stood still before the first of them
         ├── KeyRefused           the provider does not accept the key
         ├── PlanRestricted       the key's plan does not include this
         ├── RequestRefused       the provider calls the request itself invalid
@@ -290,6 +291,10 @@ class Unfinished(ProviderError):
 
 class WorkerStopped(Unfinished):
     """The worker was told to stop between two requests of a call, which says nothing about what was asked for."""
+
+
+class NotMade(WorkerStopped):
+    """The worker stood still between the claim of a call and the call: its units may not count any more."""
 
 
 class KeyRefused(ProviderError):

@@ -7,11 +7,18 @@ or that replays nothing, is soon unused. No clock but this process's own matters
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import StrEnum
+from typing import Any
+from weakref import WeakSet
 
+import psycopg
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import DBAPIError
 
@@ -23,6 +30,8 @@ _POLL_SECONDS = 1.0
 _MOST_MARKS = 4096
 _CONNECT_SECONDS = 2
 """A replica that does not answer must not keep readers waiting."""
+_ANSWER_SECONDS = 1.0
+"""A poll that is not answered within this time ends all sessions: those who read in them would wait for ever."""
 
 
 class ReplicaState(StrEnum):
@@ -40,10 +49,14 @@ class ReplicaState(StrEnum):
 
 
 class Replica:
-    """Polls a replica in a thread of its own, from `start` to `close`. Until the first poll it is not used."""
+    """Polls a replica in a thread of its own, from `start` to `close`. Until the first poll it is not used.
+
+    A replica that stands still answers no poll, and then ends for all who read there.
+    """
 
     def __init__(self, primary: Engine, url: str, *, max_lag: float, pool_size: int = 5) -> None:
         self.engine = make_engine(url, pool_size=pool_size, connect_timeout=_CONNECT_SECONDS)
+        self._sessions = _Sessions(self.engine)
         event.listen(self.engine, "connect", _make_read_only)
         self._primary = autocommitting(primary)
         self._max_lag = max_lag
@@ -99,7 +112,7 @@ class Replica:
         except (DatabaseError, DBAPIError):
             pass
         try:
-            with autocommitting(self.engine).connect() as connection:
+            with self._sessions.answering(), autocommitting(self.engine).connect() as connection:
                 seen = connection.execute(query("replica.state")).one()
         except (DatabaseError, DBAPIError):
             self._last_state = ReplicaState.AWAY
@@ -121,6 +134,38 @@ class Replica:
             self.poll()
             if self._stop.wait(pause):
                 return
+
+
+class _Sessions:
+    """The open sessions of an engine. They can be ended from here while others wait in them for a server that hangs."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._open: WeakSet[psycopg.Connection[Any]] = WeakSet()
+        self._lock = threading.Lock()
+        event.listen(engine, "connect", self._add, insert=True)
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """End all sessions if the block takes too long: whoever waits in one gets an error of a lost session."""
+        patience = threading.Timer(_ANSWER_SECONDS, self._cut)
+        patience.start()
+        try:
+            yield
+        finally:
+            patience.cancel()
+
+    def _add(self, connection: psycopg.Connection[Any], _record: object) -> None:
+        with self._lock:
+            self._open.add(connection)
+
+    def _cut(self) -> None:
+        with self._lock:
+            for connection in self._open:
+                with (
+                    suppress(psycopg.Error, OSError),  # it has ended already
+                    socket.socket(fileno=os.dup(connection.fileno())) as theirs,
+                ):
+                    theirs.shutdown(socket.SHUT_RDWR)
 
 
 def _make_read_only(connection: object, _record: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +12,9 @@ from uuid import UUID
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
+
+_LATE_SECONDS = 5.0
+"""A request lasts 10 s at most, and claims count it as in flight for 15 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,16 @@ class Task(NamedTuple):
     attempt: int
 
 
+def boot_seconds() -> float:
+    """Seconds since this machine started, also those in which it slept. Nobody can set this clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def is_late(asked_at: float) -> bool:
+    """Whether a call must not begin any more whose claim was asked for at this time (boot_seconds)."""
+    return boot_seconds() - asked_at > _LATE_SECONDS
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """Claimed tasks for one request to a provider.
@@ -92,6 +106,8 @@ class Call:
     """Of its symbols, which are canonical."""
     overrides: Mapping[str, str] = field(default_factory=dict)
     """The provider's spellings of symbols, where a person has given them."""
+    asked_at: float = field(default_factory=boot_seconds)
+    """When its claim was asked for (boot_seconds)."""
 
     @property
     def symbols(self) -> list[str]:

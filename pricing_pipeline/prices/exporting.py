@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import driver_lines
-from pricing_pipeline.db.errors import is_locked
+from pricing_pipeline.db.errors import is_conflict, is_locked
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.errors import FilesError, PricingError
 from pricing_pipeline.prices import moved_values
@@ -114,34 +114,41 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
 def _replace(engine: Engine, store: Store, about: Month, written: WrittenFile, *, is_new: bool) -> None:
     """Put a file into its place, unless another export, or a move, has been there since the month was read.
 
-    Reads refuse a file that the database does not know, so it is noted beforehand, too.
+    Reads refuse a file that the database does not know, so it is noted beforehand, too. The first file of a month has
+    no row that could be locked. Of two such exports the second fails at its note, before it moves its file.
     """
     place = {"data_type": about.data_type, "month": about.month}
     noted = {**place, "file_bytes": written.file_bytes, "sha256": written.sha256}
     if is_new:
         with engine.begin() as connection:
             connection.execute(query("exports.announce"), noted)
+    with _crossing(about.data_type, about.month), _snapshot(engine) as connection:
+        before = connection.execute(query("exports.lock"), place).first()
+        if (tuple(before) if before else (None, None)) != (about.exported_at, about.moved_at):
+            raise _crossed(about.data_type, about.month)
+        connection.execute(query("exports.note"), {**noted, "mark": about.mark, "versions": written.rows})
+        if is_new:
+            store.publish(written, about.data_type, about.month)
+        else:
+            store.drop(written)
+        connection.commit()
+
+
+@contextmanager
+def _crossing(data_type: str, month: date) -> Iterator[None]:
+    """Raise PricingError where another session has changed, or keeps locked, what this one is about to change."""
     try:
-        with engine.begin() as connection:
-            connection.execute(query("exports.use_utc"))
-            before = connection.execute(query("exports.lock"), place).first()
-            if (tuple(before) if before else (None, None)) != (about.exported_at, about.moved_at):
-                raise _crossed(about)
-            if is_new:
-                store.publish(written, about.data_type, about.month)
-            else:
-                store.drop(written)
-            connection.execute(query("exports.note"), {**noted, "mark": about.mark, "versions": written.rows})
+        yield
     except DBAPIError as error:
-        if is_locked(error):
-            raise _crossed(about) from None
+        if is_locked(error) or is_conflict(error):
+            raise _crossed(data_type, month) from None
         raise
 
 
-def _crossed(about: Month) -> PricingError:
+def _crossed(data_type: str, month: date) -> PricingError:
     return FilesError(
-        f"another export of {about.data_type} for {about.month:%Y-%m} came between. If the month is still due, the "
-        "next export writes it."
+        f"another session has exported, moved or changed {data_type} for {month:%Y-%m} in the meantime, so nothing was "
+        "done. The next run of the schedule does what is still to do."
     )
 
 
@@ -154,9 +161,15 @@ def movable(connection: Connection, data_type: str | None = None) -> list[Movabl
 def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
     """Delete the values of a month from the database after finding each of them in its file; returns how many rows.
 
-    Values that come in the meantime stay. Raises PricingError, with nothing changed, if the file differs.
+    Values that come in the meantime stay. Raises PricingError, with nothing changed, where the file differs, a value is
+    corrected in the meantime, or the month has left already or has to stay.
     """
-    with _snapshot(engine) as connection:
+    with _crossing(data_type, month), _snapshot(engine) as connection:
+        if not any(one.month == month and one.keeps is None for one in movable(connection, data_type)):
+            raise PricingError(
+                f"{data_type} for {month:%Y-%m} has left the database already, or has to stay there: "
+                "`pricing-pipeline export move --dry-run` shows what may leave."
+            )
         known = moved_values.known(connection, data_type, [month]).get(month, {})
         filed = store.groups(data_type, month, known)
         try:
@@ -201,11 +214,14 @@ def _snapshot(engine: Engine) -> Iterator[Connection]:
 def _stored(connection: Connection, data_type: str, month: date) -> Any:
     """What the database has of a month: a reader of batches."""
     columns = schema()
+    import pyarrow as pa
     from pyarrow import csv
 
     parameters = {"data_type": data_type, "month": month}
     lines = driver_lines(connection, driver_query("exports.copy_month"), parameters)
     source = io.BufferedReader(_ByteStream(lines), _BLOCK_BYTES)
+    if not source.peek(1):  # which is no CSV to pyarrow
+        return pa.RecordBatchReader.from_batches(columns, [])
     return csv.open_csv(
         source,
         csv.ReadOptions(column_names=columns.names, block_size=_BLOCK_BYTES, use_threads=False),

@@ -7,12 +7,12 @@ was believed when, and how it is adjusted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from pricing_pipeline.db.query_loader import named, query
 from pricing_pipeline.domain.windows import Window, months_of
@@ -31,12 +31,20 @@ _NOT_INSTALLED = (
 )
 
 
-def load(connection: Connection, wanted: Mapping[str, Any]) -> str | None:
+Spans = Sequence[Row[Any]]
+"""Spans of days with moved values, by their `first_day` and `last_day`."""
+
+
+def spans_of(connection: Connection, wanted: Mapping[str, Any]) -> Spans:
+    """The days of a read with moved values."""
+    return connection.execute(query("exports.moved_spans"), wanted).all()
+
+
+def load(connection: Connection, wanted: Mapping[str, Any], spans: Spans) -> str | None:
     """The moved values of a read, as JSON for `pricing.read_archived`; None if there are none.
 
     Raises PricingError if they cannot be read: the result would lack them.
     """
-    spans = connection.execute(query("exports.moved_spans"), wanted).all()
     if not spans:
         return None
     store = files.open_store(load_settings_as_guest())

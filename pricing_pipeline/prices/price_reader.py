@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg import errors
 from sqlalchemy import Connection, Row
@@ -25,6 +25,8 @@ from pricing_pipeline.registry import calendars
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +153,13 @@ def bars(
     and dividends known at `as_of`, with prices rounded to 10 decimals. Raises InvalidAdjustment if that is impossible,
     and InvalidRange if the days are in the wrong order or the time has no zone.
     """
-    parameters = _with_moved(connection, _span(symbol, data_type, first_day, last_day, as_of), adjust)
+    parameters = _span(symbol, data_type, first_day, last_day, as_of)
+    name = "prices.history" if adjust is None else "prices.adjusted"
+    rows = _complete(
+        connection, parameters, adjust, lambda whole: connection.execute(query(name), whole).all()
+    )
     if adjust is None:
-        return [_bar(row) for row in connection.execute(query("prices.history"), parameters)]
-    basis = _basis(adjust)
-    with _refusals(symbol, data_type):
-        rows = connection.execute(query("prices.adjusted"), {**parameters, "adjust": basis}).all()
+        return list(map(_bar, rows))
     return [
         Bar(
             observed_at=row.observed_at,
@@ -176,12 +179,27 @@ def bars(
     ]
 
 
-def _with_moved(
-    connection: Connection, parameters: dict[str, Any], adjust: Adjust | str | None
-) -> dict[str, Any]:
-    """The same parameters, with the moved values that the read needs."""
-    basis = None if adjust is None else _basis(adjust)
-    return parameters | {"archived": moved_values.load(connection, parameters | {"adjust": basis})}
+def _complete(
+    connection: Connection,
+    parameters: dict[str, Any],
+    adjust: Adjust | str | None,
+    read: Callable[[dict[str, Any]], T],
+) -> T:
+    """What `read` finds with these parameters, and with the values that have left the database.
+
+    It reads again where others have left in the meantime: neither the files that were read nor the database has them.
+    Where none had left before, the database refuses such a read.
+    """
+    wanted = parameters | {"adjust": None if adjust is None else _basis(adjust)}
+    spans = moved_values.spans_of(connection, wanted)
+    while True:
+        whole = wanted | {"archived": moved_values.load(connection, wanted, spans)}
+        with nullcontext() if adjust is None else _refusals(parameters["symbol"], parameters["data_type"]):
+            found = read(whole)
+        now = moved_values.spans_of(connection, wanted) if spans else spans
+        if now == spans:
+            return found
+        spans = now
 
 
 def _basis(adjust: Adjust | str) -> str:
@@ -252,19 +270,8 @@ def history(
     Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats. Raises what
     `bars` raises.
     """
-    parameters = _with_moved(connection, _span(symbol, data_type, start, end, as_of), adjust)
-    if adjust is None:
-        (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
-        return frames.make_frame(*row)
-    basis = _basis(adjust)
-    with _refusals(symbol, data_type):
-        (row,) = driver_rows(
-            connection,
-            driver_query("history.adjusted_columns"),
-            {**parameters, "adjust": basis},
-            is_binary=True,
-        )
-    return frames.make_frame(*row)
+    name = "history.columns" if adjust is None else "history.adjusted_columns"
+    return frames.make_frame(*_columns(connection, name, _span(symbol, data_type, start, end, as_of), adjust))
 
 
 def history_parts(
@@ -284,15 +291,23 @@ def history_parts(
     moment if the connection's transactions are REPEATABLE READ. Raises what `bars` raises.
     """
     parameters = _span(symbol, data_type, first_day, last_day, as_of)
-    basis = None if adjust is None else _basis(adjust)
-    name = "history.adjusted_columns" if in_digits or basis is not None else "history.columns"
+    name = "history.adjusted_columns" if in_digits or adjust is not None else "history.columns"
     for first, last in _parts(connection, parameters):
-        span = parameters | {"first_day": first, "last_day": last, "adjust": basis}
-        span = _with_moved(connection, span, adjust)
-        with _refusals(symbol, data_type):
-            (row,) = driver_rows(connection, driver_query(name), span, is_binary=True)
+        row = _columns(connection, name, parameters | {"first_day": first, "last_day": last}, adjust)
         if row[0] is not None:  # of what was believed, none may be left
             yield frames.Columns(*row)
+
+
+def _columns(
+    connection: Connection, name: str, parameters: dict[str, Any], adjust: Adjust | str | None
+) -> Sequence[Any]:
+    """The one row of a query of history: an array for each column."""
+
+    def read(whole: dict[str, Any]) -> Sequence[Any]:
+        (row,) = driver_rows(connection, driver_query(name), whole, is_binary=True)
+        return row
+
+    return _complete(connection, parameters, adjust, read)
 
 
 def _parts(connection: Connection, parameters: Mapping[str, Any]) -> Iterator[tuple[date, date]]:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.errors import is_locked, transact
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain.calls import Call, Receipt
+from pricing_pipeline.domain.calls import Call, Receipt, boot_seconds, is_late
 from pricing_pipeline.errors import Unfinished, WorkerStopped
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS
 from pricing_pipeline.queue import limits
@@ -69,9 +69,11 @@ class ClaimedPages:
     def begin(self, spent: Sequence[int]) -> None:
         """Claim the next request, waiting until limits allow it.
 
-        Raises Unfinished if it may not be made: WorkerStopped if the waiting was ended by `stopping`.
+        Raises Unfinished if it may not be made: WorkerStopped if the waiting was ended by `stopping`, or the claim took
+        so long that its units may not count any more.
         """
         while not self._stopping.is_set():
+            asked_at = boot_seconds()
             claimed = self._claim(spent)
             if claimed is None:
                 self._stopping.wait(_LOCKED_SECONDS)
@@ -80,6 +82,8 @@ class ClaimedPages:
             elif claimed.call_id is None:
                 message = self._ended_by(str(claimed.refusal), len(spent))
                 raise Unfinished(message, retry_after=claimed.retry_after)
+            elif is_late(asked_at):
+                raise WorkerStopped(self._ended_by("the worker stood still", len(spent)))
             else:
                 self._open = claimed.call_id
                 self.made += 1

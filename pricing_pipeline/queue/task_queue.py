@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from pricing_pipeline.db.engine import driver_rows, is_autocommitting
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.domain.calls import Call, Receipt, Task
+from pricing_pipeline.domain.calls import Call, Receipt, Task, boot_seconds
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import UnknownTask
@@ -73,11 +73,12 @@ def claim(
         "keys": None if keys is None else sorted(keys),
         "is_waited_for": not is_alone,
     }
+    asked_at = boot_seconds()
     rows = driver_rows(connection, driver_query("queue.claim"), parameters)
     if rows and is_alone:
         # If a crash took the claim back, the call would be made twice, beyond the limit.
         driver_rows(connection, driver_query("queue.await_disk"), {})
-    return [_call(provider, *row) for row in rows]
+    return [_call(provider, asked_at, *row) for row in rows]
 
 
 def lock_owned(connection: Connection, call: Call, ids: Iterable[int] | None = None) -> set[int]:
@@ -288,6 +289,7 @@ def _array(ids: Iterable[int]) -> str:
 
 def _call(
     provider: str,
+    asked_at: float,
     call_id: int,
     key_name: str,
     data_type: str,
@@ -312,4 +314,5 @@ def _call(
         claimed_at=claimed_at,
         asset_class=asset_class,
         overrides=overrides or {},
+        asked_at=asked_at,
     )

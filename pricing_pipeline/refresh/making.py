@@ -10,8 +10,15 @@ import logging
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.domain.calls import Call
-from pricing_pipeline.errors import ClientFault, DatabaseError, Misconfigured, PricingError, ProviderError
+from pricing_pipeline.domain.calls import Call, is_late
+from pricing_pipeline.errors import (
+    ClientFault,
+    DatabaseError,
+    Misconfigured,
+    NotMade,
+    PricingError,
+    ProviderError,
+)
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.queue.pages import ClaimedPages
@@ -27,7 +34,12 @@ def make(engine: Engine, client: ProviderClient, call: Call, pages: ClaimedPages
     Then nothing is settled: the lease returns the tasks.
     """
     try:
-        return client.make(call, call.symbols, pages=pages, prepared=storages.prepare(engine, call))
+        prepared = storages.prepare(engine, call)
+        if is_late(call.asked_at):
+            return NotMade(
+                f"a call to {call.provider} was not made: its worker stood still after the claim, or the database did"
+            )
+        return client.make(call, call.symbols, pages=pages, prepared=prepared)
     except ProviderError as error:
         return error
     except (DatabaseError, DBAPIError):

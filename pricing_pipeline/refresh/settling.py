@@ -27,6 +27,7 @@ from pricing_pipeline.errors import (
     ClientFault,
     KeyRefused,
     Misconfigured,
+    NotMade,
     PlanRestricted,
     ProviderDown,
     ProviderError,
@@ -107,8 +108,12 @@ def _settle_whole(engine: Engine, call: Call, fetched: Fetched, autocommit: Engi
 def settle_failure(engine: Engine, call: Call, error: ProviderError) -> Tally:
     """Settle a call that failed as a whole: book its bytes, and fail its tasks by the error's kind.
 
-    A worker that stops returns them.
+    A worker that stops returns them. A call that was not made stays open until it expires, because it shows nothing of
+    its provider: a breaker whose probe it is would close.
     """
+    if isinstance(error, NotMade):
+        return_tasks(engine, call, FailureKind.WORKER_STOPPED, str(error))
+        return Tally(call.data_type)
     tally = _tally_of(call, error.wire_bytes)
     if isinstance(error, WorkerStopped):
         transact(engine, partial(_return_all, call, error, kind=FailureKind.WORKER_STOPPED))

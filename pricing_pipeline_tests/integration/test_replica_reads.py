@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -18,6 +19,7 @@ from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.replica import Servers, answers, following, replicating
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
+from pricing_pipeline_tests.support.frozen_server import frozen_at
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 MAX_LAG = 2.0
@@ -137,6 +139,23 @@ def test_b20_reads_use_a_replica_that_follows_and_the_primary_whenever_it_does_n
     assert "META" not in Core(there, there).statuses()
     there.dispose()
     assert price() == "150.00"
+
+
+def test_b20_a_replica_that_stands_still_keeps_no_history_waiting(
+    open_folder: Path, core: Core, replica: Replica, api: RunningApi
+) -> None:
+    """It was waited for without end, in all sessions for histories: there was none until it went on."""
+    caller = api.caller(Scope.READ, Scope.WATCH, user="ann")
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh(price="146.55")
+    wait_until(lambda: replica.is_used)
+    wait_until(lambda: len(caller.get(f"history/{QUOTE}/AAPL")["rows"]) == 1)
+    with ThreadPoolExecutor(4) as readers, frozen_at(open_folder / "copy"):
+        asked = [readers.submit(caller.get, f"history/{QUOTE}/AAPL") for _ in range(4)]
+        assert [len(answer.result(PATIENCE)["rows"]) for answer in asked] == [1] * 4
+        wait_until(lambda: not replica.is_used)
+    wait_until(lambda: replica.is_used)
+    assert len(caller.get(f"history/{QUOTE}/AAPL")["rows"]) == 1
 
 
 def test_b20_a_replica_of_another_database_is_not_read(server: object, servers: Servers, core: Core) -> None:

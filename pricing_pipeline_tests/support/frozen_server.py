@@ -14,7 +14,14 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 @contextmanager
 def frozen(server: EmbeddedServer) -> Iterator[None]:
     """All processes of a server stand still, as on a machine whose disk does."""
-    pid = int((server.data_dir / "postmaster.pid").read_text().splitlines()[0])
+    with frozen_at(server.data_dir):
+        yield
+
+
+@contextmanager
+def frozen_at(data: Path) -> Iterator[None]:
+    """The same for the server that works on this data."""
+    pid = int((data / "postmaster.pid").read_text().splitlines()[0])
     children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     for process in (pid, *children):
         os.kill(process, signal.SIGSTOP)

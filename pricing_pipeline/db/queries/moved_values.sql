@@ -19,14 +19,15 @@ WHERE symbol = $1 AND EXISTS (
 CREATE TEMP TABLE stored AS FROM arriving;
 
 -- name: merged
--- The values of a month's file until the database has others of the same time; and all that the database has.
+-- The values of a month's file until the database has others of the same time; and all that the database has. A value of the
+-- file that seems younger than one of the database stays, too: the clock was set back before the database's was stored.
 SELECT * FROM (
     SELECT f.* REPLACE (least(f.revised_at, s.since) AS revised_at,
                         CASE WHEN s.since < coalesce(f.revised_at, 'infinity'::TIMESTAMPTZ) THEN s.since_call ELSE f.revised_by END AS revised_by)
     FROM filed f
     LEFT JOIN (SELECT symbol, observed_at, min(recorded_at) AS since, arg_min(call_id, recorded_at) AS since_call
                FROM stored GROUP BY ALL) s USING (symbol, observed_at)
-    WHERE s.since IS NULL OR f.recorded_at < s.since
+    WHERE NOT EXISTS (FROM stored t WHERE t.symbol = f.symbol AND t.observed_at = f.observed_at AND t.recorded_at = f.recorded_at)
     UNION ALL
     SELECT * FROM stored)
 ORDER BY symbol, observed_at, revised_at NULLS LAST;
