@@ -19,6 +19,7 @@ This daemon differs from Dagster's own:
   quiet time would wait for that.
 - It launches the run of a sensor as soon as it is queued. Dagster's own looks at its queue every second.
 - It looks for backfills every five seconds, not every thirty.
+- It lets a backfill wait while the code server is away. Dagster's own fails it and cancels its runs.
 """
 
 import contextlib
@@ -83,6 +84,7 @@ def main() -> None:
         leave_others_alone(instance, lambda: last_good(settings).data_types)
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
         look_for_backfills_often()
+        let_backfills_wait_for_the_code_server()
         go_on_when_the_clock_is_set_back()
         work = threading.Event()
         tick_when_there_is_work(work)
@@ -98,6 +100,11 @@ def main() -> None:
 def look_for_backfills_often() -> None:
     """Look every five seconds. Dagster looks every thirty, and has no setting for that."""
     dagster_daemon.DEFAULT_DAEMON_INTERVAL_SECONDS = _BACKFILL_SECONDS
+
+
+def let_backfills_wait_for_the_code_server() -> None:
+    """Without this, Dagster takes the assets of a code server that is away for assets that no longer exist."""
+    os.environ["DAGSTER_BACKFILL_RETRY_DEFINITION_CHANGED_ERROR"] = "true"
 
 
 def go_on_when_the_clock_is_set_back() -> None:

@@ -27,6 +27,12 @@ from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = GROUP
 
+MONTHS = ["2012-01-01", "2012-03-01", "2012-05-01", "2012-07-01"]
+"""Months apart from each other: each one has a run of its own."""
+
+BACKFILL = """mutation Backfill($params: LaunchBackfillParams!) {
+  launchPartitionBackfill(backfillParams: $params) { ... on LaunchBackfillSuccess { backfillId } }
+}"""
 RELOAD = 'mutation { reloadRepositoryLocation(repositoryLocationName: "pricing_pipeline") { __typename } }'
 
 
@@ -136,6 +142,26 @@ def test_g2_a_code_server_that_lives_and_does_not_answer_is_started_again(runnin
     running.watch("equity_quote", symbol)
     assert running.wait_for_price("equity_quote", symbol).outcome == "ok"
     running.leave("equity_quote", symbol)
+
+
+def test_g6_a_backfill_outlives_the_code_server(running: Stack) -> None:
+    """Its runs wait in the queue until another code server is there; nothing fails or cancels them."""
+    proxy = running.pid_of("code-server")
+    params = {"assetSelection": [{"path": ["price_history", "mf_nav"]}], "partitionNames": MONTHS}
+    launched = running.graphql(BACKFILL, params=params)["launchPartitionBackfill"]["backfillId"]
+    of_it = [{"key": "dagster/backfill", "value": launched}]
+    running.wait_until("all its runs", lambda: len(running.runs(tags=of_it)) == len(MONTHS))
+    (child,) = [one for one in psutil.Process(proxy).children() if "grpc" in one.cmdline()]
+    kill(child.pid)
+    waiting = [run["id"] for run in running.runs(tags=of_it, statuses=["QUEUED"])]
+    assert len(waiting) >= len(MONTHS) - 2
+    running.wait_until("another code server", lambda: running.pid_of("code-server") != proxy)
+
+    def ended() -> list[str] | None:
+        statuses = [run["status"] for run in running.runs(runIds=waiting)]
+        return None if {*statuses} & {"QUEUED", "STARTING", "STARTED", "CANCELING"} else statuses
+
+    assert running.wait_until("the end of the runs that waited", ended) == ["SUCCESS"] * len(waiting)
 
 
 def test_kill_9_of_the_supervisor_leaves_nothing_and_loses_nothing(running: Stack) -> None:

@@ -14,7 +14,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._daemon import controller
 
 from pricing_pipeline.defs import coordinator
-from pricing_pipeline.defs.daemon import launch_as_soon_as_queued
+from pricing_pipeline.defs.daemon import RunQueue, launch_as_soon_as_queued
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.dagster import RANGE_START, ROOT, a_daemon, a_run, move
 from pricing_pipeline_tests.support.patience import PATIENCE
@@ -50,8 +50,14 @@ class Queue:
 
     def look(self, pause: float) -> None:
         """Let the queue that the daemon's controller makes look once, after its pause in seconds."""
-        look = controller.QueuedRunCoordinatorDaemon(interval_seconds=pause)  # type: ignore[attr-defined]
-        list(look.run_iteration(self._workspace))
+        list(self.of_daemon(pause).run_iteration(self._workspace))
+
+    def of_daemon(self, pause: float) -> RunQueue:
+        return controller.QueuedRunCoordinatorDaemon(interval_seconds=pause)  # type: ignore[attr-defined,no-any-return]
+
+    def look_at(self, look: RunQueue, at: float) -> None:
+        """Let it look once, at a time in Unix seconds."""
+        list(look.run_iteration(self._workspace, fixed_iteration_time=at))
 
     def launched(self) -> list[str]:
         return [run.run_id for run in self.instance.run_launcher.queue()]  # type: ignore[attr-defined]
@@ -109,3 +115,17 @@ def test_g3_a_run_that_another_process_queues_is_launched_after_the_pause(queue:
     coordinator.QUEUED.clear()
     queue.look(pause=0.01)
     assert queue.launched() == [drain.run_id]
+
+
+def test_g6_runs_stay_in_the_queue_while_the_code_server_is_away(queue: Queue) -> None:
+    """Else each would fail as soon as its turn comes: all months of a backfill, one after the other."""
+    runs = [queue.queued({}, ALL_ASSETS).run_id for _ in range(3)]
+    away = queue.instance.run_launcher.bad_user_code_run_ids  # type: ignore[attr-defined]
+    away.update(runs)
+    look = queue.of_daemon(pause=0.0)
+    for seconds in range(0, 240, 3):
+        queue.look_at(look, 1_000_000.0 + seconds)
+    assert {run.status for run in queue.instance.get_runs()} == {dg.DagsterRunStatus.QUEUED}
+    away.clear()
+    queue.look_at(look, 1_000_250.0)
+    assert queue.launched() == runs[:2]
