@@ -130,6 +130,10 @@ def test_what_kubernetes_gets_says_what_compose_says(services: dict[str, Any]) -
     (deployment,) = values["dagster-user-deployments"]["deployments"]
     assert set(deployment["codeServerArgs"]) < set(services["code-server"]["command"])
     assert not SECRETS & {each["name"] for each in deployment["env"]}
+    # The chart takes `enabled` out of this probe alone; what else it gets goes to Kubernetes as it is.
+    assert deployment["startupProbe"].pop("enabled")
+    assert all("enabled" not in deployment[name] for name in ("startupProbe", "livenessProbe"))
+    assert deployment["readinessProbe"] == {"enabled": False}
 
 
 def test_backfills_wait_for_a_code_server_that_is_replaced(services: dict[str, Any]) -> None:
