@@ -10,9 +10,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
+from threading import Thread
 
 from pydantic import SecretStr
 
@@ -81,7 +83,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             # It prepares Dagster's storage meanwhile. One that has tables may have runs of a database that is refused
             # below, and the daemon would end them.
             supervisor.start(_daemon(environment))
-        upgrade(owner)
+        _migrate(owner, supervisor)
         _note_start(settings, worker)
         keep_kind(settings)
         if sample.load(owner, demo=demo, in_use=settings.sandbox):
@@ -116,6 +118,26 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
         )
         supervisor.run_until_stopped()
+
+
+def _migrate(owner: str, supervisor: Supervisor) -> None:
+    """Migrate the pricing database. A signal ends this, too, although an upgrade may wait for a lock for hours.
+
+    The server ends the session of an upgrade that is left behind soon after our process has ended.
+    """
+    migrated: Future[None] = Future()
+
+    def migrate() -> None:
+        try:
+            upgrade(owner)
+        except BaseException as error:
+            migrated.set_exception(error)
+        else:
+            migrated.set_result(None)
+
+    Thread(target=migrate, name="migrate", daemon=True).start()
+    supervisor.wait_until(migrated.done)
+    migrated.result()
 
 
 def _free_ports(settings: Settings, *, with_token: bool) -> tuple[int, int, int | None]:

@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg
 import pytest
 from sqlalchemy import Connection, Row, make_url, text
 
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.support.stock_dagster import dagster_database
 from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = GROUP
@@ -229,6 +232,30 @@ def test_sigterm_in_the_middle_of_a_start_ends_it_and_leaves_nothing() -> None:
         os.kill(stack.state()["pid"], signal.SIGTERM)
         assert stack.wait_for_end() == 0
         assert stack.processes() == []
+
+
+def test_sigterm_ends_a_start_whose_migration_waits_for_a_lock(
+    server: TestServer, database_url: str, owner_url: str
+) -> None:
+    """A migration waits for a locked table without a limit. Its session in the server ends, too."""
+    with (
+        dagster_database(server) as dagster,
+        new_stack(DATABASE_URL=database_url, OWNER_URL=owner_url, DAGSTER_URL=dagster) as stack,
+        psycopg.connect(owner_url, autocommit=True) as other,
+        other.transaction(),
+    ):
+        other.execute("LOCK TABLE pricing.alembic_version")
+        stack.start()
+        stack.wait_until("the migration", lambda: _waits_for_a_table(other))
+        os.kill(stack.state()["pid"], signal.SIGTERM)
+        assert stack.wait_for_end() == 0
+        assert stack.processes() == []
+        stack.wait_until("the end of its session", lambda: not _waits_for_a_table(other))
+
+
+def _waits_for_a_table(connection: psycopg.Connection) -> bool:
+    waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'pricing.alembic_version'::regclass"
+    return connection.execute(waiting).fetchone() is not None
 
 
 def test_a_plain_user_starts_it_from_a_script_in_the_background_and_sigterm_ends_it() -> None:
