@@ -91,10 +91,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         provider_rules.apply_settings(owner, settings)
         if not settings.sandbox:
             _say_who_is_asked(settings, worker, say)
-        urls = {
-            "dagster": f"http://{_own_address(settings.ui_address)}:{web_port}",
-            "api": f"http://{_own_address(settings.api_address)}:{api_port}",
-        }
+        urls = _urls(settings, web_port, api_port)
         if sandbox_port is not None:
             urls["sandbox"] = environment["PRICING_SANDBOX_URL"]
         supervisor.record(urls=urls, began=began, sandbox=settings.sandbox, demo=demo)
@@ -118,6 +115,14 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
         )
         supervisor.run_until_stopped()
+
+
+def _urls(settings: Settings, web_port: int, api_port: int) -> dict[str, str]:
+    """How this machine itself reaches the UI and the API."""
+    return {
+        "dagster": f"http://{_own_address(settings.ui_address)}:{web_port}",
+        "api": f"http://{_own_address(settings.api_address)}:{api_port}",
+    }
 
 
 def _migrate(owner: str, supervisor: Supervisor) -> None:
