@@ -10,9 +10,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
+from threading import Thread
 
 from pydantic import SecretStr
 
@@ -81,11 +83,8 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             # It prepares Dagster's storage meanwhile. One that has tables may have runs of a database that is refused
             # below, and the daemon would end them.
             supervisor.start(_daemon(environment))
-        _prepare_database(settings, owner, worker, demo=demo, say=say)
-        urls = {
-            "dagster": f"http://{_own_address(settings.ui_address)}:{web_port}",
-            "api": f"http://{_own_address(settings.api_address)}:{api_port}",
-        }
+        _prepare_database(settings, owner, worker, supervisor, demo=demo, say=say)
+        urls = _urls(settings, web_port, api_port)
         if sandbox_port is not None:
             urls["sandbox"] = environment["PRICING_SANDBOX_URL"]
         supervisor.record(urls=urls, began=began, sandbox=settings.sandbox, demo=demo)
@@ -111,9 +110,11 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.run_until_stopped()
 
 
-def _prepare_database(settings: Settings, owner: str, worker: str, *, demo: bool, say: Say) -> None:
+def _prepare_database(
+    settings: Settings, owner: str, worker: str, supervisor: Supervisor, *, demo: bool, say: Say
+) -> None:
     """Upgrade the pricing database, refuse one that has the other kind of prices, and fill a new one."""
-    upgrade(owner)
+    _migrate(owner, supervisor)
     _note_start(settings, worker)
     keep_kind(settings)
     if sample.load(owner, demo=demo, in_use=settings.sandbox):
@@ -121,6 +122,34 @@ def _prepare_database(settings: Settings, owner: str, worker: str, *, demo: bool
     provider_rules.apply_settings(owner, settings)
     if not settings.sandbox:
         _say_who_is_asked(settings, worker, say)
+
+
+def _migrate(owner: str, supervisor: Supervisor) -> None:
+    """Migrate the pricing database. A signal ends this, too, although an upgrade may wait for a lock for hours.
+
+    The server ends the session of an upgrade that is left behind soon after our process has ended.
+    """
+    migrated: Future[None] = Future()
+
+    def migrate() -> None:
+        try:
+            upgrade(owner)
+        except BaseException as error:
+            migrated.set_exception(error)
+        else:
+            migrated.set_result(None)
+
+    Thread(target=migrate, name="migrate", daemon=True).start()
+    supervisor.wait_until(migrated.done)
+    migrated.result()
+
+
+def _urls(settings: Settings, web_port: int, api_port: int) -> dict[str, str]:
+    """How this machine itself reaches the UI and the API."""
+    return {
+        "dagster": f"http://{_own_address(settings.ui_address)}:{web_port}",
+        "api": f"http://{_own_address(settings.api_address)}:{api_port}",
+    }
 
 
 def _free_ports(settings: Settings, *, with_token: bool) -> tuple[int, int, int | None]:

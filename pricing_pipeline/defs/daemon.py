@@ -17,8 +17,10 @@ This daemon differs from Dagster's own:
   of its last tick has come again.
 - It ticks its sensors as soon as there is work. Dagster's own looks every five seconds, and the first viewer after a
   quiet time would wait for that.
-- It launches the run of a sensor as soon as it is queued. Dagster's own looks at its queue every second.
+- It launches the run of a sensor as soon as it is queued. Dagster's own looks at its queue every second, and looks
+  again when all runs that it saw are launched, which takes seconds for each.
 - It looks for backfills every five seconds, not every thirty.
+- It lets a backfill wait while the code server is away. Dagster's own fails it and cancels its runs.
 """
 
 import contextlib
@@ -83,6 +85,7 @@ def main() -> None:
         leave_others_alone(instance, lambda: last_good(settings).data_types)
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
         look_for_backfills_often()
+        let_backfills_wait_for_the_code_server()
         go_on_when_the_clock_is_set_back()
         work = threading.Event()
         tick_when_there_is_work(work)
@@ -98,6 +101,11 @@ def main() -> None:
 def look_for_backfills_often() -> None:
     """Look every five seconds. Dagster looks every thirty, and has no setting for that."""
     dagster_daemon.DEFAULT_DAEMON_INTERVAL_SECONDS = _BACKFILL_SECONDS
+
+
+def let_backfills_wait_for_the_code_server() -> None:
+    """Without this, Dagster takes the assets of a code server that is away for assets that no longer exist."""
+    os.environ["DAGSTER_BACKFILL_RETRY_DEFINITION_CHANGED_ERROR"] = "true"
 
 
 def go_on_when_the_clock_is_set_back() -> None:
@@ -153,7 +161,11 @@ def launch_as_soon_as_queued() -> None:
 
 
 class RunQueue(QueuedRunCoordinatorDaemon):
-    """Dagster's queue of runs, whose pause ends early."""
+    """Dagster's queue of runs, whose pause ends early, and which looks again after each run that it launches.
+
+    A launch takes seconds, because it waits until the run's process works. Dagster's own launches all runs that it saw,
+    one after the other, and a drain that is queued meanwhile would wait for all of them.
+    """
 
     def __init__(self, interval_seconds: float) -> None:
         super().__init__(interval_seconds=0)  # Dagster's own pause does not end early
@@ -164,6 +176,12 @@ class RunQueue(QueuedRunCoordinatorDaemon):
         QUEUED.wait(self._pause)
         QUEUED.clear()
         yield from super().run_iteration(*args, **options)
+
+    def _get_runs_to_dequeue(self, *args: Any, **options: Any) -> list[dg.DagsterRun]:
+        runs = super()._get_runs_to_dequeue(*args, **options)
+        if len(runs) > 1:
+            QUEUED.set()
+        return runs[:1]
 
 
 def prepare() -> None:

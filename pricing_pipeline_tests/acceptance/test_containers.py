@@ -130,6 +130,19 @@ def test_what_kubernetes_gets_says_what_compose_says(services: dict[str, Any]) -
     (deployment,) = values["dagster-user-deployments"]["deployments"]
     assert set(deployment["codeServerArgs"]) < set(services["code-server"]["command"])
     assert not SECRETS & {each["name"] for each in deployment["env"]}
+    # The chart takes `enabled` out of this probe alone; what else it gets goes to Kubernetes as it is.
+    assert deployment["startupProbe"].pop("enabled")
+    assert all("enabled" not in deployment[name] for name in ("startupProbe", "livenessProbe"))
+    assert deployment["readinessProbe"] == {"enabled": False}
+
+
+def test_backfills_wait_for_a_code_server_that_is_replaced(services: dict[str, Any]) -> None:
+    """Each of Dagster's own daemons is told so; that of `up` tells itself."""
+    name = "DAGSTER_BACKFILL_RETRY_DEFINITION_CHANGED_ERROR"
+    assert services["daemon"]["environment"][name] == "true"
+    values = yaml.safe_load((DEPLOY / "helm/values.yaml").read_text())
+    assert {"name": name, "value": "true"} in values["dagsterDaemon"]["env"]
+    assert f"Environment={name}=true" in (DEPLOY / "systemd/pricing-daemon.service").read_text()
 
 
 def test_systemd_reads_the_units_of_each_process(services: dict[str, Any], tmp_path: Path) -> None:

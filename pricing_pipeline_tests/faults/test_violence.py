@@ -17,16 +17,25 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg
 import pytest
 from sqlalchemy import Connection, Row, make_url, text
 
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.support.stock_dagster import dagster_database
 from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = GROUP
 
+MONTHS = ["2012-01-01", "2012-03-01", "2012-05-01", "2012-07-01"]
+"""Months apart from each other: each one has a run of its own."""
+
+BACKFILL = """mutation Backfill($params: LaunchBackfillParams!) {
+  launchPartitionBackfill(backfillParams: $params) { ... on LaunchBackfillSuccess { backfillId } }
+}"""
 RELOAD = 'mutation { reloadRepositoryLocation(repositoryLocationName: "pricing_pipeline") { __typename } }'
 
 
@@ -138,6 +147,26 @@ def test_g2_a_code_server_that_lives_and_does_not_answer_is_started_again(runnin
     running.leave("equity_quote", symbol)
 
 
+def test_g6_a_backfill_outlives_the_code_server(running: Stack) -> None:
+    """Its runs wait in the queue until another code server is there; nothing fails or cancels them."""
+    proxy = running.pid_of("code-server")
+    params = {"assetSelection": [{"path": ["price_history", "mf_nav"]}], "partitionNames": MONTHS}
+    launched = running.graphql(BACKFILL, params=params)["launchPartitionBackfill"]["backfillId"]
+    of_it = [{"key": "dagster/backfill", "value": launched}]
+    running.wait_until("all its runs", lambda: len(running.runs(tags=of_it)) == len(MONTHS))
+    (child,) = [one for one in psutil.Process(proxy).children() if "grpc" in one.cmdline()]
+    kill(child.pid)
+    waiting = [run["id"] for run in running.runs(tags=of_it, statuses=["QUEUED"])]
+    assert len(waiting) >= len(MONTHS) - 2
+    running.wait_until("another code server", lambda: running.pid_of("code-server") != proxy)
+
+    def ended() -> list[str] | None:
+        statuses = [run["status"] for run in running.runs(runIds=waiting)]
+        return None if {*statuses} & {"QUEUED", "STARTING", "STARTED", "CANCELING"} else statuses
+
+    assert running.wait_until("the end of the runs that waited", ended) == ["SUCCESS"] * len(waiting)
+
+
 def test_kill_9_of_the_supervisor_leaves_nothing_and_loses_nothing(running: Stack) -> None:
     """All processes end; the next start has all data, ends the drain that went, and goes on."""
     going = running.wait_until(
@@ -203,6 +232,30 @@ def test_sigterm_in_the_middle_of_a_start_ends_it_and_leaves_nothing() -> None:
         os.kill(stack.state()["pid"], signal.SIGTERM)
         assert stack.wait_for_end() == 0
         assert stack.processes() == []
+
+
+def test_sigterm_ends_a_start_whose_migration_waits_for_a_lock(
+    server: TestServer, database_url: str, owner_url: str
+) -> None:
+    """A migration waits for a locked table without a limit. Its session in the server ends, too."""
+    with (
+        dagster_database(server) as dagster,
+        new_stack(DATABASE_URL=database_url, OWNER_URL=owner_url, DAGSTER_URL=dagster) as stack,
+        psycopg.connect(owner_url, autocommit=True) as other,
+        other.transaction(),
+    ):
+        other.execute("LOCK TABLE pricing.alembic_version")
+        stack.start()
+        stack.wait_until("the migration", lambda: _waits_for_a_table(other))
+        os.kill(stack.state()["pid"], signal.SIGTERM)
+        assert stack.wait_for_end() == 0
+        assert stack.processes() == []
+        stack.wait_until("the end of its session", lambda: not _waits_for_a_table(other))
+
+
+def _waits_for_a_table(connection: psycopg.Connection) -> bool:
+    waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'pricing.alembic_version'::regclass"
+    return connection.execute(waiting).fetchone() is not None
 
 
 def test_a_plain_user_starts_it_from_a_script_in_the_background_and_sigterm_ends_it() -> None:

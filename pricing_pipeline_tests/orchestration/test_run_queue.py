@@ -14,7 +14,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._daemon import controller
 
 from pricing_pipeline.defs import coordinator
-from pricing_pipeline.defs.daemon import launch_as_soon_as_queued
+from pricing_pipeline.defs.daemon import RunQueue, launch_as_soon_as_queued
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.dagster import RANGE_START, ROOT, a_daemon, a_run, move
 from pricing_pipeline_tests.support.patience import PATIENCE
@@ -50,8 +50,19 @@ class Queue:
 
     def look(self, pause: float) -> None:
         """Let the queue that the daemon's controller makes look once, after its pause in seconds."""
-        look = controller.QueuedRunCoordinatorDaemon(interval_seconds=pause)  # type: ignore[attr-defined]
-        list(look.run_iteration(self._workspace))
+        list(self.of_daemon(pause).run_iteration(self._workspace))
+
+    def look_while_there_is_more(self) -> None:
+        self.look(pause=0.0)
+        while coordinator.QUEUED.is_set():
+            self.look(pause=0.0)
+
+    def of_daemon(self, pause: float) -> RunQueue:
+        return controller.QueuedRunCoordinatorDaemon(interval_seconds=pause)  # type: ignore[attr-defined,no-any-return]
+
+    def look_at(self, look: RunQueue, at: float) -> None:
+        """Let it look once, at a time in Unix seconds."""
+        list(look.run_iteration(self._workspace, fixed_iteration_time=at))
 
     def launched(self) -> list[str]:
         return [run.run_id for run in self.instance.run_launcher.queue()]  # type: ignore[attr-defined]
@@ -85,7 +96,7 @@ def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_w
     waiting = {queue.queued(tags, job).run_id for job, tags in BY_HAND * 2}
     check = queue.queued({"dagster/priority": "5"}, "check_prices")
     drain = queue.queued({**DRAIN, "dagster/priority": "10", "dagster/partition": "2026-11-01"}, "refresh")
-    queue.look(pause=0.0)
+    queue.look_while_there_is_more()
     launched = queue.launched()
     assert launched[:2] == [drain.run_id, check.run_id]
     assert len(waiting & {*launched}) == 2 - at_work
@@ -109,3 +120,29 @@ def test_g3_a_run_that_another_process_queues_is_launched_after_the_pause(queue:
     coordinator.QUEUED.clear()
     queue.look(pause=0.01)
     assert queue.launched() == [drain.run_id]
+
+
+def test_g3_a_drain_that_is_queued_during_a_launch_is_the_next(queue: Queue) -> None:
+    """A launch takes seconds. A drain waits for the end of one, not for those of all that was queued before."""
+    by_hand = [queue.queued({}, ALL_ASSETS).run_id for _ in range(2)]
+    queue.look(pause=0.0)
+    drain = queue.queued({**DRAIN, "dagster/priority": "10"}, "refresh")
+    queue.look(pause=0.0)
+    queue.look(pause=0.0)
+    assert queue.launched() == [by_hand[0], drain.run_id, by_hand[1]]
+    assert not coordinator.QUEUED.is_set()
+
+
+def test_g6_runs_stay_in_the_queue_while_the_code_server_is_away(queue: Queue) -> None:
+    """Else each would fail as soon as its turn comes: all months of a backfill, one after the other."""
+    runs = [queue.queued({}, ALL_ASSETS).run_id for _ in range(3)]
+    away = queue.instance.run_launcher.bad_user_code_run_ids  # type: ignore[attr-defined]
+    away.update(runs)
+    look = queue.of_daemon(pause=0.0)
+    for seconds in range(0, 240, 3):
+        queue.look_at(look, 1_000_000.0 + seconds)
+    assert {run.status for run in queue.instance.get_runs()} == {dg.DagsterRunStatus.QUEUED}
+    away.clear()
+    for seconds in (250, 251):
+        queue.look_at(look, 1_000_000.0 + seconds)
+    assert queue.launched() == runs[:2]

@@ -14,7 +14,7 @@ from dagster._core.definitions.reconstruct import (
     reconstruct_repository_def_from_pointer,
 )
 from dagster._core.definitions.repository_definition import RepositoryLoadData
-from sqlalchemy import make_url
+from sqlalchemy import Engine, event, make_url
 
 from pricing_pipeline.defs.snapshot import EMPTY, RegistrySnapshot, take
 from pricing_pipeline.settings import load_settings
@@ -32,6 +32,19 @@ def load_context() -> Iterator[None]:
     """What a process remembers of how its definitions were loaded; other tests start from nothing."""
     with newly_loading():
         yield
+
+
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """What this process sends to databases."""
+    sent: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        sent.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    yield sent
+    event.remove(Engine, "before_cursor_execute", note)
 
 
 def types(stage: Stage) -> set[str]:
@@ -72,6 +85,22 @@ def test_b1_the_copy_is_the_registry_and_nothing_else(
     password = make_url(database_url).password
     assert password is None or str(password) not in kept
     assert [path.name for path in tmp_path.iterdir()] == ["registry.json"]
+
+
+def test_b1_500_data_types_cost_as_many_statements_as_four(
+    stage: Stage, core: Core, statements: list[str]
+) -> None:
+    """Nothing is asked of the database for each type. How long it takes is a matter of the machine."""
+    stage.reload()
+    of_four = len(statements)
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " SELECT 'quote_' || number, 'quote', 5 FROM generate_series(1, 496) number RETURNING data_type"
+    )
+    statements.clear()
+    stage.reload()
+    assert len(types(stage)) == 500
+    assert len(statements) == of_four > 0
 
 
 @pytest.mark.parametrize("kept", [None, "", "{", "[]", '{"version": 3}'])
