@@ -19,13 +19,13 @@ from pricing_pipeline.settings import load_settings
 
 
 def page(hours: float, *, look_only: bool, as_json: bool) -> None:
-    """Make a token and print a link with it. Raises SupervisorError while the pipeline does not run."""
+    """Make a token and print a link with it. Raises SupervisorError if nobody says where the page is."""
     settings = load_settings()
-    address = home.urls(settings.home).get("api")
+    address = settings.page_url or home.urls(settings.home).get("api")
     if address is None:
         raise SupervisorError(
-            f"the pipeline of {settings.home.absolute()} does not run, and it serves the page. Start it with "
-            "`pricing-pipeline up`."
+            f"no `up` serves the page for {settings.home.absolute()}. Start it with `pricing-pipeline up`. Where the "
+            "HTTP API runs without `up`, set PRICING_PAGE_URL to its address, such as http://127.0.0.1:8000."
         )
     # Decisions are signed with the name of the token.
     who = re.sub("[^a-z0-9]+", "-", login().lower()).strip("-")[:30]
@@ -34,7 +34,7 @@ def page(hours: float, *, look_only: bool, as_json: bool) -> None:
     with open_owner(settings) as engine, engine.begin() as connection:
         token = api_tokens.add(connection, name, scopes, None, hours).get_secret_value()
         expires_at = next(one.expires_at for one in api_tokens.stored(connection) if one.name == name)
-    link = f"{address}/#token={token}"
+    link = f"{address.rstrip('/')}/#token={token}"
     if as_json:
         print_json({"link": link, "token": name, "expires_at": expires_at})
         return

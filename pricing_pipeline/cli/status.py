@@ -252,9 +252,7 @@ def _say(content: Mapping[str, Any]) -> None:
     where = content["database"]["folder"] or content["database"]["url"] or "none yet"
     prices = "the sandbox" if content["sandbox"] else "the real providers"
     lines = {
-        "pipeline": f"running{since}"
-        if content["running"]
-        else "not running; `pricing-pipeline up` starts it",
+        "pipeline": f"running{since}" if content["running"] else _no_up(content["database"]),
         "home": content["home"],
         "database": where,
         "prices": f"from {prices}",
@@ -277,6 +275,13 @@ def _say(content: Mapping[str, Any]) -> None:
         _say_left_out(content)
         _say_quarantine(content["quarantine"])
         _say_warnings(content["warnings"])
+
+
+def _no_up(database: Mapping[str, Any]) -> str:
+    """What is known where no `up` runs. On a server of somebody's own all may run without it."""
+    if database["folder"] or not database["url"]:
+        return "not running; `pricing-pipeline up` starts it"
+    return "no `up` runs here; `pricing-pipeline status --check` says whether all works without it"
 
 
 def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:

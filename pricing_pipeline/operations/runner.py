@@ -118,8 +118,9 @@ class OperationRunner:
                     stop.wait(every_seconds)
             except (DatabaseError, DBAPIError) as error:
                 # How an operation ended is noted when the database answers again; until then it counts as under way.
-                self._signs.failed(self._sign, reason(error) if isinstance(error, DBAPIError) else str(error))
-                _LOG.warning("operations wait for the database: %s", error)
+                words = reason(error) if isinstance(error, DBAPIError) else str(error)
+                self._signs.failed(self._sign, words)
+                _LOG.warning("operations wait for the database: %s", words)
                 stop.wait(every_seconds)
         deadline = time.monotonic() + last_seconds
         try:

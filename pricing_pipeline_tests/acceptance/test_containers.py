@@ -48,6 +48,7 @@ VALUES = {
     "PRICING_OWNER_PASSWORD": "b2" * 12,
     "PRICING_WORKER_PASSWORD": "c3" * 12,
     "PRICING_UI_TOKEN": "d4" * 12,
+    "PRICING_MASTER_KEY": "one:" + "e5" * 21 + "E=",
 }
 
 
@@ -180,7 +181,19 @@ def test_each_container_knows_only_the_secrets_that_its_process_needs(services: 
             given = SECRETS & services[name].get("environment", {}).keys()
             assert given <= secrets, name
     owners = {name for name in services if "PRICING_OWNER_URL" in services[name].get("environment", {})}
-    assert owners == {"migrate"}
+    assert owners == {"migrate", "command"}
+
+
+def test_commands_seal_a_key_as_the_pipeline_opens_it(services: dict[str, Any]) -> None:
+    """A command reaches the provider that it tries, and writes no master key that its container would take along."""
+    sealed = {name: services[name]["environment"].get("PRICING_MASTER_KEY") for name in services}
+    assert {name: key for name, key in sealed.items() if key is not None} == dict.fromkeys(
+        ("command", "code-server", "notifier"), VALUES["PRICING_MASTER_KEY"]
+    )
+    assert services["command"]["profiles"] == ["command"], "`up` must not start it"
+    assert services["command"]["read_only"]
+    home = services["command"]["environment"]["PRICING_HOME"]
+    assert not any(home.startswith(place.partition(":")[0]) for place in services["command"]["tmpfs"])
 
 
 def test_what_compose_sets_are_settings(services: dict[str, Any]) -> None:
@@ -203,7 +216,7 @@ def test_no_secret_stands_in_a_compose_file() -> None:
 def test_the_containers_of_the_databases_have_no_way_out(services: dict[str, Any]) -> None:
     """Only what calls providers, sends messages or serves people is on another network; ports are on loopback."""
     outside = {name for name, service in services.items() if "outside" in service.get("networks", ())}
-    assert outside == {"code-server", "webserver", "api", "notifier"}
+    assert outside == {"command", "code-server", "webserver", "api", "notifier"}
     ports = [port for service in services.values() for port in service.get("ports", ())]
     assert all(port.startswith("127.0.0.1:") for port in ports)
     for name, service in services.items():
@@ -258,7 +271,7 @@ def test_the_processes_of_compose_store_a_first_price_and_end_cleanly(tmp_path: 
     ):
         containers = Containers(services, image, mapped, processes)
         containers.run("migrate")
-        containers.run("migrate", "pricing-pipeline", "db", "upgrade", "--sample")
+        containers.run("command", "pricing-pipeline", "db", "upgrade", "--sample")
         containers.run("migrate-dagster")
         for name in ("sandbox", "code-server", "daemon", "webserver", "api", "notifier"):
             containers.start(name)
@@ -274,13 +287,15 @@ def test_the_processes_of_compose_store_a_first_price_and_end_cleanly(tmp_path: 
             "watch",
             "--any-user",
         ]
-        headers = {"Authorization": f"Bearer {containers.run('migrate', *token).split()[-1]}"}
+        headers = {"Authorization": f"Bearer {containers.run('command', *token).split()[-1]}"}
         pair = {"data_type": "equity_quote", "symbol": "AAPL"}
         with httpx.Client(base_url=f"http://{place['api']}", headers=headers, timeout=PATIENCE) as api:
             watched = api.post("/v1/heartbeat", params={"user": "ann"}, json={"pairs": [pair]})
             assert watched.status_code == 200, watched.text
             wait_until(lambda: is_priced(processes, api))
             assert "daemon" not in api.get("/healthz").json()["late"]
+        containers.run("command", "pricing-pipeline", "status")
+        assert f"{place['api']}/#token=" in containers.run("command", "pricing-pipeline", "page")
         patience = {
             name: seconds_of(services[name]["stop_grace_period"]) for name in services if name != "pgbouncer"
         }

@@ -319,6 +319,9 @@ def test_the_command_prints_a_link_that_opens_the_page_for_some_hours(
     cli: CommandLine, api: RunningApi, core: Core, clock: Clock
 ) -> None:
     assert "pricing-pipeline up" in cli("page").error
+    assert "set PRICING_PAGE_URL" in cli("page").error
+    elsewhere = cli("page", page_url="https://prices.example.com/ops/").stdout
+    assert elsewhere.startswith("https://prices.example.com/ops/#token=")
     with cli.running(urls={"api": api.url}):
         said = cli("page", "--hours", "2")
         look_only = cli("page", "--look-only", "--json").json

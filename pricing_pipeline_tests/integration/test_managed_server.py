@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -65,14 +68,38 @@ def statements() -> list[str]:
     return [*lines[:4], extra, "GRANT pricing_worker TO the_administrator", *lines[4:]]
 
 
-def test_b2_an_owner_without_any_right_installs_and_upgrades(superuser: str) -> None:
+@pytest.fixture
+def administrator(superuser: str) -> str:
+    """The URL of a role that may make roles and databases, as a managed server has it."""
+    with psycopg.connect(superuser, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE the_administrator LOGIN CREATEROLE CREATEDB PASSWORD '{SECRET}'".encode())
+    there = make_url(superuser).set(username="the_administrator", password=SECRET, database="postgres")
+    return there.render_as_string(hide_password=False).replace(" ", "%20")
+
+
+def test_b2_the_script_makes_the_roles_without_a_superuser(administrator: str) -> None:
+    psql = shutil.which("psql")
+    if psql is None:
+        pytest.skip("no psql here (Debian: apt-get install postgresql-client)")
+    secrets = {"PRICING_OWNER_PASSWORD": SECRET, "PRICING_WORKER_PASSWORD": SECRET}
+    done = subprocess.run(
+        [psql, "--no-psqlrc", "--file", ROOT / "deploy/postgres/10-roles.sql", administrator],
+        env={**os.environ, **secrets},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    owner = make_url(administrator).set(username=OWNER, database="pricing")
+    upgrade(owner.render_as_string(hide_password=False).replace(" ", "%20"))
+
+
+def test_b2_an_owner_without_any_right_installs_and_upgrades(superuser: str, administrator: str) -> None:
     def url(role: str, database: str = "pricing", secret: str = SECRET) -> str:
         there = make_url(superuser).set(username=role, password=secret, database=database)
         return there.render_as_string(hide_password=False).replace(" ", "%20")
 
-    with psycopg.connect(superuser, autocommit=True) as admin:
-        admin.execute(f"CREATE ROLE the_administrator LOGIN CREATEROLE CREATEDB PASSWORD '{SECRET}'".encode())
-    with psycopg.connect(url("the_administrator", "postgres"), autocommit=True) as managed:
+    with psycopg.connect(administrator, autocommit=True) as managed:
         for statement in statements():
             managed.execute(statement.encode())
 
