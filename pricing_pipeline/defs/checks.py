@@ -244,7 +244,7 @@ def _is_commodity(type_: DataType) -> bool:
 
 
 def _is_daily(type_: DataType) -> bool:
-    return type_.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
+    return type_.fetcher.is_daily
 
 
 ALERTS = _Check(
