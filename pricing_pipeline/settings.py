@@ -325,7 +325,7 @@ def _look_for_secrets(settings: Settings) -> None:
     for name in Settings.model_fields if agent else ():
         value = getattr(settings, name)
         secrets = value.values() if isinstance(value, Mapping) else [value]
-        for secret in (one.get_secret_value() for one in secrets if isinstance(one, SecretStr)):
+        for secret in (value.get_secret_value() for value in secrets if isinstance(value, SecretStr)):
             parts = {secret, *re.split("[,:]", secret)} if name == "master_key" else {secret}
             if name.endswith("_url"):
                 found = re.findall("://[^:@/]*:([^@]*)@|[?&]password=([^&]*)", secret)

@@ -34,7 +34,7 @@ _PAUSE_SECONDS = 0.05
 """Between two looks at the tokens, however many wrong ones come."""
 _NOTED_EVERY_SECONDS = 60.0
 _PATIENCE_SECONDS = 10.0
-"""So long a request waits for the tokens; the one that reads them, as long as the database hangs."""
+"""How long a request waits for the tokens. The request that reads them waits as long as the database hangs."""
 
 LONGEST_USER = 200
 """Characters of the name of a user."""

@@ -44,14 +44,14 @@ from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.settings import Settings
 
 AT_ONCE = 8
-"""So many requests are worked on at once, each with a session of the database. The others wait for their turn."""
+"""Requests that are worked on at once, each with a session of the database. The others wait for their turn."""
 MOST_SESSIONS = 2 * AT_ONCE + history.AT_ONCE + backfills.AT_ONCE + 8
-"""So many are used at once: those of the routes, those that stay with who reads prices, those of histories and of
+"""Sessions that are used at once: those of the routes, those kept for reads of prices, those of histories and of
 Dagster, and two for tokens, three for streams, one for health, one for figures and one that watches a replica."""
 MOST_OF_REPLICA = AT_ONCE + history.AT_ONCE + 1
-"""So many of a replica: those that stay with who reads prices, those of histories, and the one that watches it."""
+"""Sessions of a replica: those kept for reads of prices, those of histories, and the one that watches it."""
 AT_ONCE_OF_ONE = 4
-"""So many of them may be of one token."""
+"""Most of these requests that one token may have at once."""
 USUAL_RATE = 1000
 """Requests a second of one token."""
 _GZIP_FROM = 1000

@@ -22,7 +22,7 @@ from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.queue.forecast import Forecast
-from pricing_pipeline.queue.limits import Key, Standing
+from pricing_pipeline.queue.limits import Key, ProviderState
 from pricing_pipeline.registry import data_type_registry, declarations, plans, provider_rules, spellings
 from pricing_pipeline.registry.provider_rules import Batch, Limit, Route
 from pricing_pipeline.registry.spellings import Spelled
@@ -230,7 +230,7 @@ def _providers(
     ]
 
 
-def _standing(standing: Standing) -> dict[str, Any]:
+def _standing(standing: ProviderState) -> dict[str, Any]:
     return {
         "used_bytes": standing.used_bytes,
         "state": standing.state,

@@ -8,7 +8,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 10.0
-"""So long a connection may last without a whole head of a request, however many bytes of it come."""
+"""How long a connection may last without a complete head of a request, even if bytes of it arrive."""
 READ_SECONDS = 60.0
 """So long a peer may leave an answer unread."""
 LONGEST_HEAD = 64 * 1024

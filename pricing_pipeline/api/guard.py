@@ -24,7 +24,7 @@ from pricing_pipeline.processes.web_guard import stranger_refusal
 
 _LOG = logging.getLogger(__name__)
 BODY_SECONDS = 20.0
-"""So long a body may take to come."""
+"""Seconds in which a body must arrive."""
 _SENT_AT_ONCE = 256 * 1024
 _GUARDED = ("/v1/", "/metrics/")
 

@@ -88,7 +88,7 @@ class PairReason(Reason):
 
 
 class Stranger(BaseModel):
-    """A symbol that is no instrument, or none that the data type applies to."""
+    """A symbol that is no instrument, or to which the data type does not apply."""
 
     data_type: str | None
     symbol: str

@@ -146,7 +146,7 @@ def _without_address(request: Request, error: errors.DatabaseError) -> str:
 
 
 def _without_place(request: Request, _: errors.FilesError) -> str:
-    """What callers may know of an error that names a folder or a bucket, and repeats what the store has said."""
+    """What callers may know of an error that names a folder or a bucket, and repeats the store's words."""
     return f"old months of this history cannot be read. The log of the API has more under request {request_id(request)}"
 
 

@@ -84,7 +84,7 @@ def _fetch(settings: Settings, engine: Engine, request: Request, show: Show) -> 
 
 
 def _place_of(webserver: Webserver, request: Request) -> Location | str:
-    """Where Dagster has the asset, or a clause on why this backfill is nothing for it."""
+    """Where Dagster has the asset, or a clause on why Dagster cannot run this backfill."""
     name = request.type_.data_type
     try:
         where = webserver.find(name)

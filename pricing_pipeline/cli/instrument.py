@@ -114,8 +114,8 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                     {
                         **row,
                         **{name: getattr(wanted[row["asset_class"]], name) for name in states},
-                        "bounds": [asdict(one) for one in bounds[row["asset_class"]]],
-                        "spellings": [asdict(one) for one in spelled[row["asset_class"]]],
+                        "bounds": [asdict(bound) for bound in bounds[row["asset_class"]]],
+                        "spellings": [asdict(spelling) for spelling in spelled[row["asset_class"]]],
                     }
                     for row in stored
                 ]
@@ -167,7 +167,7 @@ def spell(
         classes = [row["asset_class"] for row in instruments.about(connection, symbol, asset_class)]
         _require([symbol], [symbol] if classes else [], asset_class)
         _require_one_class(symbol, classes)
-        before = spellings.read_so(connection, provider, classes[0], symbol)
+        before = spellings.use(connection, provider, classes[0], symbol)
         if spelling is None:
             now = spellings.take_back(connection, provider, classes[0], symbol)
         else:

@@ -25,7 +25,7 @@ from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.searches import SEARCHES, Listing
 from pricing_pipeline.queue import searches
 from pricing_pipeline.registry import data_type_registry, provider_rules
-from pricing_pipeline.settings import load_settings
+from pricing_pipeline.settings import Settings, load_settings
 
 
 def find(
@@ -50,40 +50,50 @@ def find(
         client, phrase = clients[name], " ".join(words)
         # Whoever names numbers has seen them.
         remembered = None if numbers is None else recall(settings.home, client.base_url, phrase)
-        if remembered is None:
-            worker = f"{socket.gethostname()}:{os.getpid()}"
-            found = searches.search(engine, client, type_, phrase, worker)
-            remember(settings.home, client.base_url, phrase, found)
-        else:
-            found = remembered[0]
-        found = [one for one in found if asset_class in (None, one.asset_class)][:at_most]
-        known = _known(engine, found)
+        listings = remembered[0] if remembered else _search(settings, engine, client, type_, phrase)
+        listings = [listing for listing in listings if asset_class in (None, listing.asset_class)][:at_most]
+        known = _known(engine, listings)
         if not as_json:
-            _print(name, found, known)
-            if numbers is None and found and sys.stdin.isatty() and sys.stdout.isatty():
+            _print(name, listings, known)
+            if numbers is None and listings and sys.stdin.isatty() and sys.stdout.isatty():
                 numbers = _numbers(
                     typer.prompt("Numbers to add, such as 1,3", default="", show_default=False)
                 )
-        added = _add(engine, found, numbers or [])
+        added = _add(engine, listings, numbers or [])
     if as_json:
         print_json(
             {
                 "provider": name,
                 "is_remembered": remembered is not None,
                 "found": [
-                    {"number": number, **asdict(one), "known": (one.asset_class, one.symbol) in known}
-                    for number, one in enumerate(found, 1)
+                    {
+                        "number": number,
+                        **asdict(listing),
+                        "known": (listing.asset_class, listing.symbol) in known,
+                    }
+                    for number, listing in enumerate(listings, 1)
                 ],
-                "added": [asdict(one) | {"new": is_new} for one, is_new in added],
+                "added": [asdict(listing) | {"new": is_new} for listing, is_new in added],
             }
         )
         return
     if remembered is not None:
         hint(f"these are the rows of the search {duration(remembered[1])} ago; no call was made for them.")
-    for one, is_new in added:
-        typer.echo(f"{one.symbol} ({one.asset_class}) {'is added' if is_new else 'was known already'}.")
-    if found and not added:
+    for listing, is_new in added:
+        typer.echo(
+            f"{listing.symbol} ({listing.asset_class}) {'is added' if is_new else 'was known already'}."
+        )
+    if listings and not added:
         hint("nothing is added; --add 1,3 adds what has these numbers.")
+
+
+def _search(
+    settings: Settings, engine: Engine, client: ProviderClient, type_: str, phrase: str
+) -> list[Listing]:
+    """Search at the provider in one counted call, and remember the rows for a while."""
+    listings = searches.search(engine, client, type_, phrase, f"{socket.gethostname()}:{os.getpid()}")
+    remember(settings.home, client.base_url, phrase, listings)
+    return listings
 
 
 def _numbers(text: str) -> list[int]:
@@ -130,19 +140,19 @@ def _served(connection: Connection, provider: str) -> str | None:
     return next(iter((*about.data_types, *able)), None)
 
 
-def _known(engine: Engine, found: Sequence[Listing]) -> set[tuple[str, str]]:
-    if not found:
+def _known(engine: Engine, listings: Sequence[Listing]) -> set[tuple[str, str]]:
+    if not listings:
         return set()
     with engine.connect() as connection:
-        symbols = [one.symbol for one in found]
+        symbols = [listing.symbol for listing in listings]
         return {
-            (one.asset_class, one.symbol)
-            for one in instruments.listed(connection, symbols, None, 10 * len(symbols))
+            (listing.asset_class, listing.symbol)
+            for listing in instruments.listed(connection, symbols, None, 10 * len(symbols))
         }
 
 
-def _print(provider: str, found: Sequence[Listing], known: set[tuple[str, str]]) -> None:
-    if not found:
+def _print(provider: str, listings: Sequence[Listing], known: set[tuple[str, str]]) -> None:
+    if not listings:
         typer.echo(f"{provider} has found nothing. It searches names and beginnings of tickers.")
         return
     print_table(
@@ -150,14 +160,14 @@ def _print(provider: str, found: Sequence[Listing], known: set[tuple[str, str]])
         [
             (
                 number,
-                one.symbol,
-                one.name,
-                one.exchange,
-                one.currency,
-                one.asset_class,
-                "known" if (one.asset_class, one.symbol) in known else "",
+                listing.symbol,
+                listing.name,
+                listing.exchange,
+                listing.currency,
+                listing.asset_class,
+                "known" if (listing.asset_class, listing.symbol) in known else "",
             )
-            for number, one in enumerate(found, 1)
+            for number, listing in enumerate(listings, 1)
         ],
         right=["number"],
         spare=["exchange", "currency"],
@@ -166,15 +176,18 @@ def _print(provider: str, found: Sequence[Listing], known: set[tuple[str, str]])
 
 
 def _add(
-    engine: Engine, found: Sequence[Listing], numbers: Sequence[int]
+    engine: Engine, listings: Sequence[Listing], numbers: Sequence[int]
 ) -> list[tuple[NewInstrument, bool]]:
-    strange = [str(number) for number in numbers if not 1 <= number <= len(found)]
+    strange = [str(number) for number in numbers if not 1 <= number <= len(listings)]
     if strange:
         raise PricingError(
-            f"{listed(strange)} is no number of this search, which has found {len(found)}. Nothing is added."
+            f"{listed(strange)} is no number of this search, which has found {len(listings)}. Nothing is added."
         )
-    chosen = [found[number - 1] for number in dict.fromkeys(numbers)]
-    wanted = [NewInstrument(one.asset_class, one.symbol, one.name or None, one.currency) for one in chosen]
+    chosen = [listings[number - 1] for number in dict.fromkeys(numbers)]
+    wanted = [
+        NewInstrument(listing.asset_class, listing.symbol, listing.name or None, listing.currency)
+        for listing in chosen
+    ]
     if not wanted:
         return []
     with engine.begin() as connection:

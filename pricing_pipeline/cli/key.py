@@ -277,7 +277,8 @@ def rotate(*, new_master_key: bool, as_json: bool) -> bool:
         )
         if unused:
             typer.echo(
-                f"No stored key needs {', '.join(unused)} any more. Backups of before still do: keep them as long."
+                f"No stored key needs {', '.join(unused)} any more. Earlier backups still do: keep these master "
+                "keys as long as those backups."
             )
     for fault in faults:
         warn(str(fault))

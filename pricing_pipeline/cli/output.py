@@ -68,7 +68,7 @@ def as_json(value: object) -> str:
 
 
 def login() -> str:
-    """Who is at the keyboard, as decisions are signed."""
+    """The person at the keyboard, by the name that decisions record."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container whose user has no name

@@ -33,7 +33,7 @@ def page(hours: float, *, look_only: bool, as_json: bool) -> None:
     scopes = {Scope.READ} if look_only else {Scope.READ, Scope.OPERATE}
     with open_owner(settings) as engine, engine.begin() as connection:
         token = api_tokens.add(connection, name, scopes, None, hours).get_secret_value()
-        expires_at = next(one.expires_at for one in api_tokens.stored(connection) if one.name == name)
+        expires_at = next(row.expires_at for row in api_tokens.stored(connection) if row.name == name)
     link = f"{address.rstrip('/')}/#token={token}"
     if as_json:
         print_json({"link": link, "token": name, "expires_at": expires_at})

@@ -111,6 +111,6 @@ def _cell(candle: Candle, row: int, low: Decimal, high: Decimal, height: int) ->
 
 
 def _style(candle: Candle, before: Candle | None) -> str:
-    """By its own course; a value without one is judged by the value before it."""
+    """By its own change; a value without one is judged by the value before it."""
     reference = candle.open if candle.open != candle.close or before is None else before.close
     return "green" if candle.close > reference else "red" if candle.close < reference else ""

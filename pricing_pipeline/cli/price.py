@@ -23,7 +23,7 @@ from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone, is_wide
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.demand.freshness import Why
-from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
+from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.prices.price_reader import LatestPrice, Reading
@@ -75,7 +75,7 @@ def show(
     if as_json:
         print_json({"symbols": list(readings), "prices": [price_content(price) for price in prices]})
     elif not export.write(_COLUMNS, [asdict(price) for price in prices], csv, parquet) and prices:
-        _list(prices, {name for name, type_ in types.items() if _is_daily(type_)})
+        _list(prices, {name for name, type_ in types.items() if type_.fetcher.is_daily})
     for symbol, (reading, reasons) in readings.items():
         if not reading.prices:
             others = [types[reason.data_type] for reason in reasons if reason.data_type in types]
@@ -94,10 +94,6 @@ def show(
         for symbol, (reading, _) in readings.items()
     ):
         hint(_IS_FETCHED)
-
-
-def _is_daily(type_: DataType) -> bool:
-    return type_.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
 
 
 def _list(prices: Sequence[LatestPrice], daily: Collection[str]) -> None:

@@ -27,7 +27,7 @@ from pricing_pipeline.settings import load_settings
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedOptions:
     """The options of `price-alert add` as they were typed."""
 
     above: str | None
@@ -39,7 +39,7 @@ class Typed:
     all_symbols: bool
 
 
-def add(recipient: str, symbol: str | None, data_type: str, typed: Typed, *, as_json: bool) -> None:
+def add(recipient: str, symbol: str | None, data_type: str, typed: TypedOptions, *, as_json: bool) -> None:
     """Add a price alert. Raises UnknownRecipient, UnknownDataType, and PricingError for one that is there already."""
     condition, threshold, lasts = _condition(typed)
     pace = _pace(typed, symbol)
@@ -140,7 +140,7 @@ def remove(id_: int, *, as_json: bool) -> None:
         typer.echo(f"{was.recipient} is not told any more {_rule(was)}.")
 
 
-def _condition(typed: Typed) -> tuple[str, Decimal | None, float | None]:
+def _condition(typed: TypedOptions) -> tuple[str, Decimal | None, float | None]:
     """The one condition that was typed, with its threshold or its span. Else a usage error."""
     given = [
         name
@@ -162,7 +162,7 @@ def _condition(typed: Typed) -> tuple[str, Decimal | None, float | None]:
     return condition, threshold, None
 
 
-def _pace(typed: Typed, symbol: str | None) -> float | None:
+def _pace(typed: TypedOptions, symbol: str | None) -> float | None:
     if not typed.each and (typed.pace or typed.all_symbols):
         raise typer.BadParameter(f"{'--pace' if typed.pace else '--all-symbols'} belongs to --each")
     if (symbol is None) != typed.all_symbols:

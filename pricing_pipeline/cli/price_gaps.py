@@ -93,7 +93,7 @@ def _list(gaps_of_type: Mapping[str, Sequence[Gap]]) -> None:
 
 
 def _holidays(data_type: str, days: Sequence[date]) -> str:
-    """Of a holiday no value is missing; told beside the gaps, it explains why a day has none."""
+    """A holiday lacks no value; listed with the gaps, it explains why its day has none."""
     newest = ", ".join(day.isoformat() for day in days[-_HOLIDAYS_TOLD:])
     if len(days) <= _HOLIDAYS_TOLD:
         return f"{data_type}: the market was closed on {newest}"

@@ -77,7 +77,7 @@ def history(
     elif export.write(_COLUMNS, [_row(bar, type_) | {"volume": bar.volume} for bar in bars], csv, parquet):
         pass
     elif to_mark is not None:
-        labels = [_date(bar, type_) if _is_daily(type_) else moment(bar.observed_at) for bar in bars]
+        labels = [_date(bar, type_) if type_.fetcher.is_daily else moment(bar.observed_at) for bar in bars]
         price_plot.show(symbol, data_type, bars, labels, to_mark)
     elif bars:
         _list(type_, bars)
@@ -133,11 +133,7 @@ def _row(bar: Bar, type_: DataType) -> dict[str, Any]:
 def _date(bar: Bar, type_: DataType) -> str:
     """The trading day of a daily value, which is stored as its midnight UTC; else the full time."""
     stamp = iso(bar.observed_at)
-    return stamp[:10] if _is_daily(type_) else stamp
-
-
-def _is_daily(type_: DataType) -> bool:
-    return type_.fetcher is not Fetcher.QUOTE
+    return stamp[:10] if type_.fetcher.is_daily else stamp
 
 
 def _list(type_: DataType, bars: Sequence[Bar]) -> None:
@@ -146,7 +142,7 @@ def _list(type_: DataType, bars: Sequence[Bar]) -> None:
 
     def cells(bar: Bar) -> list[object]:
         values = [getattr(bar, name) for name in shown]
-        when = _date(bar, type_) if _is_daily(type_) else moment(bar.observed_at)
+        when = _date(bar, type_) if type_.fetcher.is_daily else moment(bar.observed_at)
         prices_ = ("" if value is None else decimal(value) for value in values)
         return [
             when,
@@ -156,7 +152,7 @@ def _list(type_: DataType, bars: Sequence[Bar]) -> None:
         ]
 
     is_noted = any(bar.quality for bar in bars)
-    headings = ["day" if _is_daily(type_) else in_zone("time"), *shown, "", *([""] if is_noted else [])]
+    headings = ["day" if type_.fetcher.is_daily else in_zone("time"), *shown, "", *([""] if is_noted else [])]
     print_table(headings, map(cells, bars), right=shown)
 
 

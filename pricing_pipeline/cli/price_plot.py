@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from pricing_pipeline.cli.output import console
 from pricing_pipeline.cli.plot import GAP, REVISED, Candle, draw
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.errors import InvalidRange
 from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline.registry import calendars
@@ -23,7 +23,7 @@ _HEIGHT = 16
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Of some values: gaps between them, oldest first, times (UTC) of revised ones, and how many holidays."""
+    """Marks of a plot: gaps between values, oldest first; times (UTC) of revised values; the number of holidays."""
 
     gaps: Sequence[Gap]
     revised: frozenset[datetime]
@@ -46,7 +46,7 @@ def marks(
         "as_of": as_of,
     }
     revised = frozenset(connection.execute(query("cli.revised"), parameters).scalars())
-    if as_of is not None or type_.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
+    if as_of is not None or not type_.fetcher.is_daily:
         return Marks((), revised)
     try:
         pair = (connection, type_.data_type, symbol, first.date(), last.date())

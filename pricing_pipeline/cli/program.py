@@ -18,7 +18,7 @@ from pricing_pipeline.errors import PricingError
 from pricing_pipeline.local_files.env_file import read_env_file
 
 _NOISE = re.compile("Value error, |, unable to parse string as an? [a-z]+")
-"""What the checks of arguments say of themselves, and not of what was typed."""
+"""Words of the argument checks that describe the check and not the typed text."""
 
 
 _ENDED_BY_CTRL_C = frozenset({"up", "sandbox"})

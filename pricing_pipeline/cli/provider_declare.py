@@ -90,8 +90,8 @@ def undeclare(name: str, *, as_json: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What was asked, without a key, and what was answered."""
+class _AnsweredRequest:
+    """A request, without its key, and its answer."""
 
     method: str
     url: str
@@ -139,7 +139,7 @@ def try_(
     secret = None
     if provider.needs_key:
         secret = credentials.checked_secret(key.read(provider.name, DEFAULT_KEY_NAME))
-    seen: list[_Seen] = []
+    seen: list[_AnsweredRequest] = []
     answer, error = _call(provider, at, secret, wanted, symbol, of_class, window, seen)
     if as_json:
         print_json(_content(provider, seen, answer, error))
@@ -180,7 +180,7 @@ def _call(
     symbol: str,
     asset_class: str,
     window: Window | None,
-    seen: list[_Seen],
+    seen: list[_AnsweredRequest],
 ) -> tuple[Answer, ProviderError | None]:
     """The answer of one call, or why it failed as a whole."""
     with ProviderClient(provider, at or provider.base_url, secret) as client:
@@ -189,7 +189,7 @@ def _call(
             query = f"?{urlencode(request.params)}" if request.params else ""
             post = None if request.json is None else client.hide_keys(json.dumps(request.json))
             url = client.hide_keys(f"{client.base_url}{request.path}{query}")
-            seen.append(_Seen(request.method, url, post, response))
+            seen.append(_AnsweredRequest(request.method, url, post, response))
 
         try:
             fetched = client.fetch(
@@ -205,16 +205,16 @@ def _call(
     return fetched.answer, None
 
 
-def _print_seen(provider: DeclaredProvider, seen: list[_Seen]) -> None:
-    for one in seen:
+def _print_seen(provider: DeclaredProvider, seen: list[_AnsweredRequest]) -> None:
+    for request in seen:
         headers = provider.authorize("(your key)") if provider.needs_key else {}
         print_lines(
             {
-                "request": f"{one.method} {one.url}",
-                "sends": one.post,
+                "request": f"{request.method} {request.url}",
+                "sends": request.post,
                 "key": ", ".join(f"{name}: {value}" for name, value in headers.items()),
-                "answer": f"HTTP {one.response.status}, {len(one.response.body)} bytes",
-                "begins": _beginning(one.response),
+                "answer": f"HTTP {request.response.status}, {len(request.response.body)} bytes",
+                "begins": _beginning(request.response),
             }
         )
         typer.echo()
@@ -257,18 +257,20 @@ def _print_answer(answer: Answer) -> None:
 
 
 def _content(
-    provider: DeclaredProvider, seen: list[_Seen], answer: Answer, error: ProviderError | None
+    provider: DeclaredProvider, seen: list[_AnsweredRequest], answer: Answer, error: ProviderError | None
 ) -> dict[str, object]:
     return {
         "provider": provider.name,
-        "requests": [{"method": one.method, "url": one.url, "post": one.post} for one in seen],
+        "requests": [
+            {"method": request.method, "url": request.url, "post": request.post} for request in seen
+        ],
         "answers": [
             {
-                "http_status": one.response.status,
-                "bytes": len(one.response.body),
-                "begins": _beginning(one.response),
+                "http_status": request.response.status,
+                "bytes": len(request.response.body),
+                "begins": _beginning(request.response),
             }
-            for one in seen
+            for request in seen
         ],
         "values": [
             {

@@ -23,7 +23,7 @@ from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers.base import Provider, Request, give_key
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
 from pricing_pipeline.queue import limits
-from pricing_pipeline.queue.pages import BY_HAND_SECONDS, ClaimedPages, HandMade
+from pricing_pipeline.queue.pages import BY_HAND_SECONDS, CallByHand, ClaimedPages
 from pricing_pipeline.registry import data_type_registry, plans, spellings
 from pricing_pipeline.registry.declarations import provider_named
 from pricing_pipeline.settings import Settings, load_settings
@@ -58,8 +58,8 @@ def record(
             _wanted(engine, provider, name, list(dict.fromkeys(symbols)), folder)
             for name in dict.fromkeys(types)
         ]
-        for one in wanted:
-            one.recording.check_room(is_forced=is_forced)
+        for request in wanted:
+            request.recording.check_room(is_forced=is_forced)
         access = access_to(engine, settings, provider)
         if access.service.needs_key and not access.keys:
             raise SettingsError(
@@ -73,11 +73,11 @@ def record(
         ) as client:
             if client.hide_keys(" ".join(symbols)) != " ".join(symbols):
                 raise PricingError("a symbol contains the API key. Nobody was asked.")
-            for one in wanted:
-                one.recording.make_folder()
+            for request in wanted:
+                request.recording.make_folder()
             done = []
-            for one in wanted:
-                done.append(_record(engine, settings, client, one))
+            for request in wanted:
+                done.append(_record(engine, settings, client, request))
                 if not as_json:
                     _tell(provider, done[-1])
     if as_json:
@@ -153,7 +153,7 @@ def _record(engine: Engine, settings: Settings, client: ProviderClient, wanted: 
             now=at,
             key_name=key_name,
             witness=lambda request, response: seen.append((request, response)),
-            pages=ClaimedPages(engine, HandMade(call_id, client.provider.name), seconds=BY_HAND_SECONDS),
+            pages=ClaimedPages(engine, CallByHand(call_id, client.provider.name), seconds=BY_HAND_SECONDS),
         )
         with engine.begin() as connection:
             limits.settle(connection, call_id, fetched.receipt)

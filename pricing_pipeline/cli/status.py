@@ -30,7 +30,7 @@ from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.queue.forecast import Forecast
-from pricing_pipeline.queue.limits import Allowance, Budget, Key, Shown, Unqueued
+from pricing_pipeline.queue.limits import Allowance, Budget, Key, LowerLimit, Unqueued
 from pricing_pipeline.settings import Settings, load_settings
 
 _COUNTS = ("watched", "fresh", "due", "late", "refused", "paused")
@@ -45,7 +45,7 @@ class Overview:
     quota: Sequence[Allowance] = ()
     keys: Sequence[Key] = ()
     budgets: Sequence[Budget] = ()
-    shown_limits: Sequence[Shown] = ()
+    shown_limits: Sequence[LowerLimit] = ()
     unqueued: Sequence[Unqueued] = ()
     waiting_schedules: Sequence[WaitingSchedule] = ()
     left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -108,7 +108,7 @@ class Watch:
         self._heartbeat_seconds = heartbeat_seconds
         self._poll_seconds = poll_seconds
         self._seen: dict[str, LatestPrice] = {}
-        self._documents: dict[str, documents.Stock] = {}
+        self._documents: dict[str, documents.DocumentCount] = {}
         self._confirmed: dict[str, reads.Confirmed] = {}
         self._failed: dict[str, str] = {}
         self._console = console()
@@ -201,7 +201,7 @@ class Watch:
             f"{failure.symbol} failed: {failure.reason.rstrip('. ')}. It is left alone until {until} {zone()}.",
         )
 
-    def _tell_documents(self, stock: documents.Stock) -> None:
+    def _tell_documents(self, stock: documents.DocumentCount) -> None:
         content = {"event": "documents", "data_type": self._data_type, "symbol": stock.symbol}
         count = f"{stock.documents} document{'s' if stock.documents > 1 else ''}"
         self._tell(

@@ -33,7 +33,7 @@ def add(
         )
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         token = api_tokens.add(connection, name, set(scopes), user, hours).get_secret_value()
-        expires_at = next(one.expires_at for one in api_tokens.stored(connection) if one.name == name)
+        expires_at = next(token.expires_at for token in api_tokens.stored(connection) if token.name == name)
     if as_json:
         print_json({"name": name, "token": token, "expires_at": expires_at})
         return
@@ -69,7 +69,8 @@ def list_(*, as_json: bool) -> None:
     )
     if not found:
         typer.echo(
-            "nobody can use the HTTP API. `pricing-pipeline token add --help` shows how to let somebody."
+            "there is no token, so nobody can use the HTTP API. `pricing-pipeline token add --help` shows how to add "
+            "one."
         )
 
 

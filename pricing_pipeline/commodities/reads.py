@@ -37,7 +37,7 @@ class CommodityLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CommodityNames:
     """A commodity by one of its names."""
 
     commodity_id: int
@@ -48,7 +48,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class PriceLine:
-    """What one terminal says about a commodity. `is_of_other_version`: not of the version that people play now."""
+    """The prices of a commodity at one terminal. `is_of_other_version`: not of the version that people play now."""
 
     symbol: str
     terminal: str
@@ -105,7 +105,7 @@ def commodities(connection: Connection) -> list[CommodityLine]:
     return [CommodityLine(**row) for row in connection.execute(query("commodities.all")).mappings()]
 
 
-def find(connection: Connection, word: str) -> Found:
+def find(connection: Connection, word: str) -> CommodityNames:
     """The commodity of a slug, code, name or number. Raises UnknownCommodity."""
     row = connection.execute(query("commodities.find"), {"word": word}).mappings().one_or_none()
     if row is None:
@@ -113,7 +113,7 @@ def find(connection: Connection, word: str) -> Found:
             f"no commodity is called {word!r}. `pricing-pipeline commodity list` shows all; "
             "`pricing-pipeline commodity sync` reads them."
         )
-    return Found(**row)
+    return CommodityNames(**row)
 
 
 def find_terminal(connection: Connection, word: str) -> str:

@@ -95,7 +95,7 @@ def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, Verdict]:
             ["symbol", "from", "to", "trading days", "kind", "why"],
             [[g.symbol, g.first_day, g.last_day, g.sessions, g.kind, g.detail or ""] for g in row.examples],
         )
-        numbers |= price_plot(quality.portrait(connection, row.data_type))
+        numbers |= price_plot(quality.plot_series(connection, row.data_type))
         is_poor = 100 * none > row.expected
         return Verdict(
             _describe_gaps(row, none, is_poor),
@@ -244,7 +244,7 @@ def _is_commodity(type_: DataType) -> bool:
 
 
 def _is_daily(type_: DataType) -> bool:
-    return type_.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
+    return type_.fetcher.is_daily
 
 
 ALERTS = _Check(

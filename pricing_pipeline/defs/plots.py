@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 import dagster as dg
 
 from pricing_pipeline.defs.markdown import with_picture
-from pricing_pipeline.prices.quality import Portrait, Portrayed, Served
+from pricing_pipeline.prices.quality import FreshnessSample, PlotSeries, PlotValue
 
 MOST_CHARACTERS = 999
 _WIDTH, _HEIGHT = 240, 60
@@ -31,17 +31,17 @@ _UNSAMPLED = timedelta(minutes=15)
 Span = tuple[datetime, datetime]
 
 
-def price_plot(portrait: Portrait | None) -> dict[str, dg.MetadataValue]:
+def price_plot(series: PlotSeries | None) -> dict[str, dg.MetadataValue]:
     """The plot of one pair's price, with gaps as bands and revised values as dots; none with fewer than two values."""
-    if portrait is None or len(portrait.values) < 2:
+    if series is None or len(series.values) < 2:
         return {}
-    gaps = _gaps(portrait)
+    gaps = _gaps(series)
     return _shortest(
-        "price_plot", _about(portrait, len(gaps)), lambda columns: _price_svg(portrait.values, gaps, columns)
+        "price_plot", _about(series, len(gaps)), lambda columns: _price_svg(series.values, gaps, columns)
     )
 
 
-def freshness_plot(samples: Sequence[Served]) -> dict[str, dg.MetadataValue]:
+def freshness_plot(samples: Sequence[FreshnessSample]) -> dict[str, dg.MetadataValue]:
     """The plot of the fresh share of watched pairs over a day, with bands at the foot while some were late."""
     if len(samples) < 2:
         return {}
@@ -95,16 +95,16 @@ def _shortest(name: str, about: str, draw: Callable[[int], str]) -> dict[str, dg
     return {}
 
 
-def _about(portrait: Portrait, gaps: int) -> str:
-    first, last = portrait.values[0], portrait.values[-1]
-    revised = sum(value.is_revised for value in portrait.values)
+def _about(series: PlotSeries, gaps: int) -> str:
+    first, last = series.values[0], series.values[-1]
+    revised = sum(value.is_revised for value in series.values)
     marks = [
         f"{count} {name}{'s' if count > 1 else ''}"
         for count, name in ((gaps, "gap"), (revised, "revision"))
         if count
     ]
-    price = f"{last.price} {portrait.currency or ''}".strip()
-    return "; ".join([f"{portrait.symbol} {price}, {_when(first.at, last.at)}", *marks])
+    price = f"{last.price} {series.currency or ''}".strip()
+    return "; ".join([f"{series.symbol} {price}, {_when(first.at, last.at)}", *marks])
 
 
 def _when(first: datetime, last: datetime) -> str:
@@ -122,14 +122,14 @@ def _are_days(first: datetime, last: datetime) -> bool:
     return last - first > timedelta(days=2) or first.time() == last.time() == time()
 
 
-def _gaps(portrait: Portrait) -> list[Span]:
+def _gaps(series: PlotSeries) -> list[Span]:
     """Spans with missing values: by the calendar, or else much longer than usual between two values."""
-    if portrait.gaps is not None:
+    if series.gaps is not None:
         return [
             (datetime.combine(first, time(), UTC), datetime.combine(last, time(), UTC))
-            for first, last in portrait.gaps
+            for first, last in series.gaps
         ]
-    values = portrait.values
+    values = series.values
     usual = median((b.at - a.at).total_seconds() for a, b in pairwise(values))
     limit = max(timedelta(seconds=6 * usual), timedelta(hours=1))
     return [(a.at, b.at) for a, b in pairwise(values) if b.at - a.at > limit]
@@ -141,13 +141,13 @@ def _across(begin: datetime, end: datetime) -> Callable[[datetime], int]:
     return lambda at: round((at - begin).total_seconds() / span * _WIDTH) if span > 0 else 0
 
 
-def _price_svg(values: Sequence[Portrayed], gaps: Sequence[Span], columns: int) -> str:
+def _price_svg(values: Sequence[PlotValue], gaps: Sequence[Span], columns: int) -> str:
     first, last = values[0].at, values[-1].at
     x = _across(first, last)
     prices = [value.price for value in values]
     low, high = min(prices), max(prices)
 
-    def y(value: Portrayed) -> int:
+    def y(value: PlotValue) -> int:
         return (
             round(float((high - value.price) / (high - low)) * (_HEIGHT - 4) + 2)
             if high > low
@@ -171,7 +171,7 @@ def _price_svg(values: Sequence[Portrayed], gaps: Sequence[Span], columns: int) 
     )
 
 
-def _strokes(values: Sequence[Portrayed], gaps: Sequence[Span]) -> Iterator[list[Portrayed]]:
+def _strokes(values: Sequence[PlotValue], gaps: Sequence[Span]) -> Iterator[list[PlotValue]]:
     """The values between gaps, each part for a line of its own."""
     stroke = [values[0]]
     for before, value in pairwise(values):
@@ -182,14 +182,14 @@ def _strokes(values: Sequence[Portrayed], gaps: Sequence[Span]) -> Iterator[list
     yield stroke
 
 
-def _thinned(stroke: Sequence[Portrayed], count: int, columns: int) -> list[Portrayed]:
+def _thinned(stroke: Sequence[PlotValue], count: int, columns: int) -> list[PlotValue]:
     """One value of each column, and both ends of the stroke."""
     step = max(1, count // columns)
     last = len(stroke) - 1
     return [value for index, value in enumerate(stroke) if index % step == 0 or index == last]
 
 
-def _freshness_svg(samples: Sequence[Served], columns: int) -> str:
+def _freshness_svg(samples: Sequence[FreshnessSample], columns: int) -> str:
     first, last = samples[0].at, samples[-1].at
     x = _across(first, last)
     path = late = ""
@@ -267,8 +267,8 @@ def _spread_svg(terminals: Sequence[Offer]) -> str:
 
 
 def _columns(
-    samples: Sequence[Served], columns: int
-) -> Iterator[tuple[datetime, datetime, Sequence[Served]]]:
+    samples: Sequence[FreshnessSample], columns: int
+) -> Iterator[tuple[datetime, datetime, Sequence[FreshnessSample]]]:
     """Begin, end and samples of each column. Times without samples have no column."""
     step = -(-len(samples) // columns)
     start = 0

@@ -195,7 +195,7 @@ class Reporter:
                 observed = Observed(progress, now)
                 self._context.log_event(
                     dg.AssetObservation(
-                        history_key(backfill.data_type), metadata=_how_far(backfill, progress)
+                        history_key(backfill.data_type), metadata=_progress_metadata(backfill, progress)
                     )
                 )
 
@@ -208,7 +208,7 @@ class Reporter:
         with self._engine.connect() as connection:
             stored = price_reader.months(connection, backfill.data_type, months[0], end)
             lacking = quality.lacking(connection, backfill.data_type, months)
-            last = price_plot(quality.portrait(connection, backfill.data_type))
+            last = price_plot(quality.plot_series(connection, backfill.data_type))
             last |= asset_size(connection, backfill.data_type, is_once=True)
         for month in months:
             metadata = month_metadata(*stored.get(month, (0, 0))) | (last if month == months[-1] else {})
@@ -299,7 +299,7 @@ def is_step(observed: Observed | None, progress: Progress, now: float) -> bool:
     return 10 * done // progress.tasks > 10 * before // progress.tasks and now - observed.at >= _STEP_SECONDS
 
 
-def _how_far(backfill: Backfill, progress: Progress) -> Metadata:
+def _progress_metadata(backfill: Backfill, progress: Progress) -> Metadata:
     done = progress.tasks - progress.open
     return {
         "backfill": dg.MetadataValue.text(str(backfill.id)),

@@ -99,7 +99,7 @@ def _commodities(connection: Connection, type_: DataType) -> Metadata:
 
 
 def _price_plot(connection: Connection, type_: DataType) -> Metadata:
-    return price_plot(quality.portrait(connection, type_.data_type))
+    return price_plot(quality.plot_series(connection, type_.data_type))
 
 
 def _no_plot(connection: Connection, type_: DataType) -> Metadata:

@@ -19,7 +19,7 @@ from pricing_pipeline.demand.viewers import Watching
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import limits
-from pricing_pipeline.queue.limits import Standing
+from pricing_pipeline.queue.limits import ProviderState
 from pricing_pipeline.settings import load_settings
 
 _EVERY_SECONDS = 30
@@ -114,7 +114,7 @@ def _biggest(watching: Sequence[Watching]) -> list[Watching]:
     return [row for row in watching if row.user_id is not None][:BIGGEST]
 
 
-def provider_metadata(standing: Standing) -> Metadata:
+def provider_metadata(standing: ProviderState) -> Metadata:
     """The state of a provider, and its used units and quota, in words."""
     return {
         "state": dg.MetadataValue.text(standing.words),

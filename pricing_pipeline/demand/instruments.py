@@ -88,21 +88,21 @@ def add(connection: Connection, wanted: Sequence[NewInstrument]) -> list[tuple[N
     a symbol that no instrument of its class can have.
     """
     spelled_: dict[tuple[str, str], NewInstrument] = {}
-    for asset_class in dict.fromkeys(one.asset_class for one in wanted):
+    for asset_class in dict.fromkeys(instrument.asset_class for instrument in wanted):
         data_type = _type_of(connection, asset_class)
-        those = [one for one in wanted if one.asset_class == asset_class]
-        symbols = spelled(connection, data_type, [one.symbol for one in those])
+        of_class = [instrument for instrument in wanted if instrument.asset_class == asset_class]
+        symbols = spelled(connection, data_type, [instrument.symbol for instrument in of_class])
         connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": symbols})
-        for one, symbol in zip(those, symbols, strict=True):
-            spelled_[asset_class, symbol] = replace(one, symbol=symbol)
-    rows = json.dumps([asdict(one) for one in spelled_.values()], default=str)
+        for instrument, symbol in zip(of_class, symbols, strict=True):
+            spelled_[asset_class, symbol] = replace(instrument, symbol=symbol)
+    rows = json.dumps([asdict(instrument) for instrument in spelled_.values()], default=str)
     made = connection.execute(query("demand.add_instruments"), {"rows": rows})
     new = {(row.asset_class, row.symbol) for row in made}
     for asset_class in {asset_class for asset_class, _ in new}:
         spellings.require_free(
             connection, asset_class, [symbol for name, symbol in new if name == asset_class]
         )
-    return [(one, key in new) for key, one in spelled_.items()]
+    return [(instrument, key in new) for key, instrument in spelled_.items()]
 
 
 def _type_of(connection: Connection, asset_class: str) -> str:

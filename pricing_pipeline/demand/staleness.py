@@ -28,7 +28,7 @@ def fetch_now(connection: Connection, data_type: str, symbols: Sequence[str] | N
     return list(connection.execute(query("demand.fetch_now"), parameters).scalar_one())
 
 
-def how_far(connection: Connection, tasks: Sequence[int]) -> tuple[int, int, int]:
+def progress(connection: Connection, tasks: Sequence[int]) -> tuple[int, int, int]:
     """The number of these tasks, of the unfinished ones and of the failed ones."""
-    row = connection.execute(query("demand.how_far"), {"tasks": list(tasks)}).one()
+    row = connection.execute(query("demand.progress"), {"tasks": list(tasks)}).one()
     return len(tasks), row.open, row.failed

@@ -50,6 +50,11 @@ class Fetcher(StrEnum):
         """What the answers consist of. The table `pricing.fetchers` says the same."""
         return _CONTENTS[self]
 
+    @property
+    def is_daily(self) -> bool:
+        """Whether the answers are prices of which a trading day has one."""
+        return self in (Fetcher.DAILY_BARS, Fetcher.NAV)
+
 
 _CONTENTS = {
     Fetcher.QUOTE: Contents.PRICES,

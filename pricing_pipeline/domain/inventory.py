@@ -102,7 +102,9 @@ class Product:
                 f"product {self.symbol}: {self.time_zone!r} is no time zone, such as Europe/London"
             )
         _check_once(f"product {self.symbol}", "option", (option.option_id for option in self.options))
-        _check_once(f"product {self.symbol}", "category", (one.category_id for one in self.categories))
+        _check_once(
+            f"product {self.symbol}", "category", (category.category_id for category in self.categories)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +273,6 @@ def _check_order(of: str, low_name: str, low: int | None, high_name: str, high: 
 
 
 def _check_once(of: str, noun: str, ids: Iterable[Hashable]) -> None:
-    twice = [one for one, count in Counter(ids).items() if count > 1]
+    twice = [id_ for id_, count in Counter(ids).items() if count > 1]
     if twice:
         raise ValueError(f"{of}: {noun} {twice[0]!r} comes twice")

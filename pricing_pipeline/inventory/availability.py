@@ -26,7 +26,7 @@ MOST_ROWS = 20_000
 _DEFAULT_DAYS = 7
 _SlotRow = tuple[Any, ...]
 _SLOT, _OFFER, _KEY = slice(1, 15), slice(15, None), (1, 2, 13)
-"""Where the query `inventory.slots` has the fields of StoredSlot and Offer, and what a slot is known by."""
+"""The columns of the query `inventory.slots` that have StoredSlot and Offer, and those that identify a slot."""
 
 
 @dataclass(frozen=True, slots=True)

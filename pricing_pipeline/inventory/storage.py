@@ -75,7 +75,8 @@ def _store_products(
             "call_id": call.id,
             "answered": sorted(answered),
             "products": _json(
-                {"symbol": one.symbol, "name": one.name, "time_zone": one.time_zone} for one in products
+                {"symbol": product.symbol, "name": product.name, "time_zone": product.time_zone}
+                for product in products
             ),
             "options": _json(
                 {

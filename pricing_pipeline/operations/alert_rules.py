@@ -24,7 +24,7 @@ class AlertRule:
 
 
 AWAKE_AFTER = 60
-"""Seconds in which all works again after the machine slept, or the pipeline was off: what stood still is no alert."""
+"""Seconds after a sleep of the machine or a start, in which parts may begin to work again without an alert."""
 
 RULES = (
     AlertRule("unhealthy", "P0", lasts_seconds=AWAKE_AFTER),

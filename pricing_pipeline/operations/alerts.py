@@ -29,7 +29,7 @@ RUNBOOK = "docs/runbook.md"
 _LONGEST_BODY = 18_000
 """Characters of a message as JSON. More alerts than fit are told in several: nothing that is told is cut off."""
 BROKEN = AlertRule("rule_fails", "P1", lasts_seconds=60)
-"""Said of a rule whose query fails: nobody would be told of its trouble. Once it may have waited for a lock."""
+"""Raised for a rule whose query fails: nobody would be told of its trouble. A single failure may be a lock."""
 
 
 @dataclass(frozen=True, slots=True)

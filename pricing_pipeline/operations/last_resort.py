@@ -80,7 +80,7 @@ def from_settings(settings: Settings) -> LastResort | None:
     channels = {"email": E_MAIL, "chat": CHAT, "sms": SMS, "webhook": ("https", "http")}
     channel = next((name for name, schemes in channels.items() if scheme in schemes), None)
     if channel is None:
-        known = ", ".join(f"{one}://" for one in ("https", *E_MAIL, *CHAT, *SMS))
+        known = ", ".join(f"{scheme}://" for scheme in ("https", *E_MAIL, *CHAT, *SMS))
         raise SettingsError(f"PRICING_LAST_RESORT_URL is no address: it begins with one of {known}.")
     try:
         check_address(channel, url, allow_private=settings.last_resort_allow_private)

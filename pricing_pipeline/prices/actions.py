@@ -406,7 +406,7 @@ def classes(connection: Connection, symbol: str) -> list[str]:
 
 def class_of(connection: Connection, symbol: str, wanted: str | None) -> str:
     """The asset class that is meant. Raises UnknownSymbol if there is none, or are several and none is wanted."""
-    known = [one for one in classes(connection, symbol) if wanted in (None, one)]
+    known = [class_ for class_ in classes(connection, symbol) if wanted in (None, class_)]
     if len(known) == 1:
         return known[0]
     if known:

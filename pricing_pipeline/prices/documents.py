@@ -44,7 +44,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class DocumentCount:
     """How many documents a symbol has, and since when (UTC) the last one is believed."""
 
     symbol: str
@@ -121,11 +121,11 @@ def as_of(connection: Connection, data_type: str, symbol: str, moment: datetime)
     return _read(connection, data_type, symbol, moment)
 
 
-def newest(connection: Connection, data_type: str, symbols: Collection[str]) -> list[Stock]:
+def newest(connection: Connection, data_type: str, symbols: Collection[str]) -> list[DocumentCount]:
     """The stock of each of the symbols that has documents, by symbol."""
     parameters = {"data_type": data_type, "symbols": list(symbols)}
     rows = connection.execute(query("documents.newest"), parameters)
-    return [Stock(row.symbol, row.documents, row.recorded_at) for row in rows]
+    return [DocumentCount(row.symbol, row.documents, row.recorded_at) for row in rows]
 
 
 def sample(connection: Connection, data_type: str, at_most: int) -> list[SampleDocument]:

@@ -211,7 +211,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """What a store says of a file, and no writer of it can choose: another version says something else."""
+    """The store's mark of a file's version. A writer of the file cannot choose it."""
 
     size: int
     changed_ns: int

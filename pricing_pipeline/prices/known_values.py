@@ -22,7 +22,7 @@ from pricing_pipeline.domain.observations import Adjustment, Observations
 from pricing_pipeline.registry import calendars
 from pricing_pipeline.validation.knowledge import DEFAULT_SCALE, Known, Peer, Point, Rival, Traded
 
-_ADJUSTMENTS = {one.value: one for one in Adjustment}
+_ADJUSTMENTS = {adjustment.value: adjustment for adjustment in Adjustment}
 _NOTHING: Mapping[datetime, Decimal] = {}
 
 

@@ -112,7 +112,7 @@ class Lacking:
 
 
 @dataclass(frozen=True, slots=True)
-class Portrayed:
+class PlotValue:
     """One value in a plot."""
 
     at: datetime
@@ -121,7 +121,7 @@ class Portrayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Portrait:
+class PlotSeries:
     """The pair of a type with the most viewers, and its values of the last year (2,000 at most), oldest first.
 
     `gaps` are trading days in a row without a value, both days included; None without a calendar.
@@ -129,12 +129,12 @@ class Portrait:
 
     symbol: str
     currency: str | None
-    values: Sequence[Portrayed]
+    values: Sequence[PlotValue]
     gaps: Sequence[tuple[date, date]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class FreshnessSample:
     """How many watched pairs of a type were fresh, and how many late, at a moment."""
 
     at: datetime
@@ -214,24 +214,24 @@ def fetched(connection: Connection, data_types: Sequence[str]) -> set[str]:
     return set(connection.execute(query("checks.fetched_types"), {"data_types": list(data_types)}).scalars())
 
 
-def portrait(connection: Connection, data_type: str) -> Portrait | None:
+def plot_series(connection: Connection, data_type: str) -> PlotSeries | None:
     """The data of a type's plot; None while it has no price."""
-    rows = connection.execute(query("checks.portrait"), {"data_type": data_type}).all()
+    rows = connection.execute(query("checks.plot_series"), {"data_type": data_type}).all()
     if not rows:
         return None
-    values = [Portrayed(row.observed_at, to_decimal(row.amount, row.scale), row.is_revised) for row in rows]
+    values = [PlotValue(row.observed_at, to_decimal(row.amount, row.scale), row.is_revised) for row in rows]
     parameters = {
         "data_type": data_type,
         "symbol": rows[-1].symbol,
         "first_day": values[0].at.date(),
         "last_day": values[-1].at.date(),
     }
-    known = connection.execute(query("checks.portrait_gaps"), parameters).all()
+    known = connection.execute(query("checks.plot_gaps"), parameters).all()
     gaps = [(row.first_day, row.last_day) for row in known if row.first_day is not None] if known else None
-    return Portrait(rows[-1].symbol, rows[-1].currency, values, gaps)
+    return PlotSeries(rows[-1].symbol, rows[-1].currency, values, gaps)
 
 
-def served(connection: Connection, data_type: str) -> list[Served]:
+def served(connection: Connection, data_type: str) -> list[FreshnessSample]:
     """The service of a type to its viewers over the last day, every five minutes, oldest first."""
     rows = connection.execute(query("checks.freshness_samples"), {"data_type": data_type}).mappings()
-    return [Served(**row) for row in rows]
+    return [FreshnessSample(**row) for row in rows]

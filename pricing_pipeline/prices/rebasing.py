@@ -47,7 +47,7 @@ def load_known(
 ) -> tuple[dict[str, Known], dict[str, BasisChange]]:
     """The known values to judge an answer by, and the histories that may change to the answer's basis."""
     loaded = known_values.load(connection, call, answer.observations)
-    if call.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
+    if not call.fetcher.is_daily:
         return loaded, {}
     known = actions.refined(connection, call, answer, loaded)
     changes = find_basis_changes(connection, call, answer, known)

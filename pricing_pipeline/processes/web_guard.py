@@ -247,7 +247,7 @@ def _has_body(connection: HTTPConnection) -> bool:
 
 
 def _wants_page(connection: HTTPConnection) -> bool:
-    """As Dagster asks it: then it sends a page, and runs nothing."""
+    """Whether Dagster sends a page for this request and runs nothing; it asks the same."""
     return "text/html" in connection.headers.get("accept", "")
 
 

@@ -57,7 +57,9 @@ def exchange_named(provider: str, name: str | None) -> Exchange | None:
     of_provider = Exchange._fields.index(provider)
     if not name:
         return None
-    return next((one for one in exchanges().values() if name in (one.mic, one[of_provider])), None)
+    return next(
+        (exchange for exchange in exchanges().values() if name in (exchange.mic, exchange[of_provider])), None
+    )
 
 
 def with_suffix(share: Share, suffix: str | None) -> str:

@@ -81,7 +81,7 @@ _SHORT_ANSWER = 4096
 
 _TOO_LARGE = (413, 414)  # the request, or its URL
 _LARGE_BODY = 256 * 1024
-"""From so many bytes on, one body of a provider is parsed at a time: a hostile one takes fifty times its size."""
+"""A larger body of a provider is parsed alone, because a hostile one takes fifty times its size in memory."""
 
 # Headers about limits; other headers (cookies, edge ids) are not kept.
 _LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")
@@ -91,8 +91,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Ways:
-    """How the requests of one call are made: by which key, before whose eyes, and who allows the further ones."""
+class _RequestContext:
+    """What all requests of one call share: its key, the witness that sees them, and the permission for further ones."""
 
     key_name: str
     witness: Witness | None
@@ -200,8 +200,8 @@ class ProviderClient:
         spellings = Spellings(self.provider, symbols, asset_class, overrides)
         try:
             now = now or datetime.now(UTC)
-            ways = _Ways(key_name, witness, pages or Uncounted())
-            fetched = self._fetch(fetcher, spellings.spelled, window, spellings.known(known), now, ways)
+            context = _RequestContext(key_name, witness, pages or Uncounted())
+            fetched = self._fetch(fetcher, spellings.spelled, window, spellings.known(known), now, context)
         except PricingError as error:
             spellings.error(error)
             raise
@@ -234,7 +234,9 @@ class ProviderClient:
         listings, receipt = self.read(
             search.build(words), search.read, now=now, key_name=key_name, most_bytes=most, has_texts=True
         )
-        return Searched([replace(one, name=self.hide_keys(one.name)) for one in listings], receipt)
+        return Searched(
+            [replace(listing, name=self.hide_keys(listing.name)) for listing in listings], receipt
+        )
 
     def read(
         self,
@@ -274,7 +276,7 @@ class ProviderClient:
         window: Window | None,
         known: Known,
         now: datetime,
-        ways: _Ways,
+        context: _RequestContext,
     ) -> Fetched:
         """One call for symbols in the provider's spelling, each of them once."""
         sent = [symbol for symbol in asked if self.provider.accepts(symbol)]
@@ -286,7 +288,7 @@ class ProviderClient:
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if has_texts else self._max_bytes
         spent = Spent()
         with closing(dialogue_of(self.provider, fetcher, sent, window, known, now=now)) as dialogue:
-            answer = self._converse(dialogue, sent, most, ways, spent, now, has_texts=has_texts)
+            answer = self._converse(dialogue, sent, most, context, spent, now, has_texts=has_texts)
         answer = self._scrubbed(answer)
         return Fetched(
             answer=replace(answer, failures=answer.failures + unknown),
@@ -304,7 +306,7 @@ class ProviderClient:
         dialogue: Dialogue,
         symbols: Sequence[str],
         max_bytes: int,
-        ways: _Ways,
+        context: _RequestContext,
         spent: Spent,
         now: datetime,
         *,
@@ -312,12 +314,12 @@ class ProviderClient:
     ) -> Answer:
         """Make each request that the provider asks for, until it has the answer."""
         step = self._next(dialogue, symbols)
-        key = self._key(ways.key_name)
+        key = self._key(context.key_name)
         while isinstance(step, Request):
             request = step
-            response = self._exchange(request, key, max_bytes, ways.pages, spent)
-            if ways.witness is not None:
-                ways.witness(request, self._for_people(response))
+            response = self._exchange(request, key, max_bytes, context.pages, spent)
+            if context.witness is not None:
+                context.witness(request, self._for_people(response))
             with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
                 response = self._without_key(response, has_texts=has_texts)
                 spent.keep(self.provider.name, response.body, max_bytes)

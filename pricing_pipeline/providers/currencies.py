@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pycountry
 
-_ACTIVE = {one.alpha_3 for one in pycountry.currencies} - {"XXX", "XTS"}
+_ACTIVE = {currency.alpha_3 for currency in pycountry.currencies} - {"XXX", "XTS"}
 """ISO 4217 without its codes for no currency and for tests."""
 _WITHDRAWN = "ANG BGN BYR CUC EEK HRK LTL LVL MRO SLL STD TMM VEB VEF ZMK ZWL"
 """Since 2009, that is within the reach of histories."""

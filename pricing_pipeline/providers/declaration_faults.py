@@ -28,7 +28,7 @@ from pricing_pipeline.providers.json_paths import JsonPath
 
 
 def faults(declaration: Declaration) -> Iterator[tuple[Place, str]]:
-    """What parts of a declaration say that does not fit together, each with its place."""
+    """Contradictions between parts of a declaration, each with its place."""
     used: set[str] = set()
     for fetcher, asked in declaration.fetchers.named.items():
         here: Place = ("fetchers", fetcher.value)

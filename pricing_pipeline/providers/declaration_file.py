@@ -153,7 +153,7 @@ class _Builder:
             case yaml.MappingNode():
                 return self._mapping(node, place)
             case yaml.SequenceNode():
-                return [self.built(one, (*place, number)) for number, one in enumerate(node.value)]
+                return [self.built(item, (*place, number)) for number, item in enumerate(node.value)]
             case _:
                 self._check_text(node)
                 return _scalar(node)
@@ -200,9 +200,11 @@ def _validated(content: object, lines: Mapping[Place, int]) -> tuple[Declaration
         declaration = Declaration.model_validate(content)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        typed_wrong = {_meant(one["loc"]) for one in errors if one["type"] == "extra_forbidden"}
+        typed_wrong = {_meant(error["loc"]) for error in errors if error["type"] == "extra_forbidden"}
         return None, [
-            _fault(one, lines) for one in errors if one["type"] != "missing" or one["loc"] not in typed_wrong
+            _fault(error, lines)
+            for error in errors
+            if error["type"] != "missing" or error["loc"] not in typed_wrong
         ]
     return declaration, [
         Fault(_line(lines, place), f"`{_named(place)}`: {words}") for place, words in faults(declaration)
@@ -335,7 +337,7 @@ def _resolved(node: Mapping[str, Any]) -> Mapping[str, Any]:
         if "$ref" in node:
             node = schema()["$defs"][node["$ref"].rpartition("/")[2]]
         else:
-            node = next((one for one in node["anyOf"] if one.get("type") != "null"), {})
+            node = next((schema for schema in node["anyOf"] if schema.get("type") != "null"), {})
     return node
 
 

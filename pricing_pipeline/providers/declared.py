@@ -131,8 +131,8 @@ class DeclaredProvider:
         while at is not None:
             request = at.link or self._request(way, symbols, days, at)
             response = yield request
-            body, told = self._read(asked, response)
-            page = self._answers.lines(asked, way, body) if told is None else told
+            body, answer = self._read(asked, response)
+            page = self._answers.lines(asked, way, body) if answer is None else answer
             if isinstance(page, Answer):
                 return self._ended(page, at)
             lines += page
@@ -167,11 +167,11 @@ class DeclaredProvider:
         """The decoded body, and what the rules for errors say of it. Raises ProviderError for a refusal."""
         failed = refusal(self.name, response, now=asked.now)
         body = self._body(response, failed)
-        told = self._refusals.told(asked, response, body, failed)
-        if told is None and failed is not None:
+        answer = self._refusals.meaning(asked, response, body, failed)
+        if answer is None and failed is not None:
             words = self._refusals.words(asked, body)
             raise refusal(self.name, response, now=asked.now, detail=words) or failed
-        return body, told
+        return body, answer
 
     def _ended(self, answer: Answer, at: At) -> Answer:
         """An answer without data. Raises SchemaDrift if pages with data came before it."""

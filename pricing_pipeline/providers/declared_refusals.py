@@ -25,7 +25,7 @@ class Refusals:
         self._message = errors.message and JsonPath(errors.message)
         self._rules = [(rule, rule.where and JsonPath(rule.where)) for rule in errors.rules]
 
-    def told(
+    def meaning(
         self, asked: Asked, response: Response, body: object, failure: ProviderError | None
     ) -> Answer | None:
         """What the rules of the declaration say about an answer; None if none fits. Raises ProviderError."""
@@ -41,9 +41,9 @@ class Refusals:
                 rule.means == "unknown_symbol" and failure and not isinstance(body, dict)
             ):  # an API would explain it
                 continue
-            told = self._meant(asked, response, body, rule, number)
-            if told is not None:
-                return told
+            answer = self._meant(asked, response, body, rule, number)
+            if answer is not None:
+                return answer
         return None
 
     def _meant(

@@ -29,8 +29,8 @@ class Symbols:
 
     def __init__(self, declared: Mapping[str, Spelling]) -> None:
         self._declared = declared
-        self._patterns = [matcher(one.pattern) for one in declared.values()]
-        spellings = [one.spelling for one in declared.values()]
+        self._patterns = [matcher(symbol.pattern) for symbol in declared.values()]
+        spellings = [symbol.spelling for symbol in declared.values()]
         self._parted = [_parted(spelling) for spelling in spellings if is_parted(spelling)]
         self._are_all_pairs = len(self._parted) == len(spellings)
 
@@ -75,7 +75,7 @@ def filled_body(node: JsonValue, parts: Mapping[str, str | int], symbols: Sequen
         case ["{symbols}"]:
             return list(symbols)
         case list():
-            return [filled_body(one, parts, symbols) for one in node]
+            return [filled_body(item, parts, symbols) for item in node]
         case str() if PLACEHOLDER.fullmatch(node):
             return parts[node[1:-1]]
         case str():

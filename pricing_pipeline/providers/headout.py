@@ -270,7 +270,9 @@ class Headout:
 
 def _product_of(read: _Product) -> Product:
     """Raises ValueError for what the domain refuses."""
-    variants = (Option(str(one.id), one.name or read.name, n == 0) for n, one in enumerate(read.variants))
+    variants = (
+        Option(str(variant.id), variant.name or read.name, n == 0) for n, variant in enumerate(read.variants)
+    )
     zone = zone_of(read.city.code) if read.city else None
     return Product(str(read.id), read.name, zone, tuple(variants))
 
@@ -349,8 +351,11 @@ def _status(item: _Item) -> SlotStatus:
 
 def _persons(persons: Sequence[_Person], currency: str) -> list[tuple[PaxOffer, str | None]]:
     return [
-        (PaxOffer(one.type, one.name, *_amounts(one, currency, f"price of {one.type}")), one.type)
-        for one in persons
+        (
+            PaxOffer(person.type, person.name, *_amounts(person, currency, f"price of {person.type}")),
+            person.type,
+        )
+        for person in persons
     ]
 
 

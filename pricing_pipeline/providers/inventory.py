@@ -98,7 +98,7 @@ def options_of(facts: Facts) -> tuple[str, ...]:
 def names_of(facts: Facts) -> dict[str, str]:
     """The names of a stored product's categories by their ids."""
     names = facts.get("categories")
-    return {str(one): str(name) for one, name in names.items()} if isinstance(names, Mapping) else {}
+    return {str(id_): str(name) for id_, name in names.items()} if isinstance(names, Mapping) else {}
 
 
 def local_time(raw: str) -> tuple[datetime, timedelta | None]:

@@ -141,7 +141,7 @@ def _blotted(text: bytes, forms: list[_Form]) -> bytes:
 
 
 def _spans(text: bytes, forms: list[_Form], nested: int) -> list[Span]:
-    """Where a text has a key, as it is or once its escapes are taken away, so many times.
+    """Where a text has a key, as it is or after its escapes were undone so many times.
 
     Each layer is searched by itself, so that nothing which one layer has can hide what another has.
     """

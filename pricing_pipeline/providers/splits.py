@@ -11,7 +11,7 @@ from pricing_pipeline.providers.noise import before_division
 from pricing_pipeline.providers.values import Implausible, decimal_of, price_of
 
 Ratio = tuple[Decimal, Decimal]
-"""So many new shares for so many old ones."""
+"""New shares and the old shares that they replace."""
 _WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 
@@ -30,7 +30,7 @@ class Splits:
             )
 
     def ratio(self, day: date) -> Ratio:
-        """So many new shares for so many old ones, by the splits after a day."""
+        """New shares and the old shares that they replace, by the splits after a day."""
         return self._ratios[sum(ex_on > day for ex_on in self._days)]
 
 

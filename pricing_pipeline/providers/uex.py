@@ -85,18 +85,18 @@ class Uex:
         strangers = grouped.keys() - set(symbols)
         read = [terminal_of(symbol, grouped[symbol], now) for symbol in symbols if symbol in grouped]
         missing = [symbol for symbol in symbols if symbol not in grouped]
-        failures = [one.failure for one in read if one.failure is not None]
+        failures = [row.failure for row in read if row.failure is not None]
         if strangers or nameless:
             failures += [_lost(symbol, sorted(strangers)) for symbol in missing]
             missing = []
-        records = [one.prices for one in read if one.prices is not None]
+        records = [row.prices for row in read if row.prices is not None]
         if nameless:  # one of them may be of any terminal
             records = [replace(record, is_whole=False) for record in records]
         return Answer(
             records=tuple(records),
             failures=tuple(failures),
             empty=frozenset(missing),
-            rejected=tuple(value for one in read for value in one.rejected),
+            rejected=tuple(value for row in read for value in row.rejected),
         )
 
 

@@ -44,7 +44,7 @@ _MOST_NAMED = 200
 _NOTHING = re.compile(r"(?:^|_)(?:not_found|nothing_found|no_[a-z_]*found|empty)$")
 """What a refusal says when there is only nothing to tell."""
 _OUT_OF_STOCK, _FULL = 1, 7
-"""Of the source's seven states of a stock the two that make an amount of 0 a fact. In all others nobody has counted."""
+"""The states of a stock in which an amount of 0 is a fact. In the other five states nobody has counted."""
 
 
 class _Envelope(Schema):
@@ -55,7 +55,7 @@ class _Envelope(Schema):
 
 
 class _Names(Schema):
-    """By what a row of prices is told from others."""
+    """The ids that identify a row of prices."""
 
     id_terminal: int
     id_commodity: int
@@ -346,8 +346,8 @@ def _read_prices(response: Response, now: datetime) -> Listed[TerminalPrices]:
     """All prices, by terminals with their canonical symbols."""
     grouped, nameless = by_terminal(rows_of(content_of(response, now), "list of all prices"))
     read = [terminal_of(symbol_of(int(number)), rows, now) for number, rows in grouped.items()]
-    terminals = [one.prices for one in read if one.prices is not None]
-    faults = [value.reason for one in read for value in one.rejected]
+    terminals = [row.prices for row in read if row.prices is not None]
+    faults = [value.reason for row in read for value in row.rejected]
     faults += ["a price names no terminal"] * len(nameless)
     if not terminals:
         raise SchemaDrift(

@@ -461,7 +461,7 @@ def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> A
 
 
 def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue]) -> Answer:
-    count = sum(one.count for one in rejected)
+    count = sum(value.count for value in rejected)
     message = (
         f"none of the {count} values for {symbol} can be true; the first: {rejected[0].reason}. "
         "Nothing was stored; compare with another source."

@@ -207,7 +207,7 @@ class Yahoo:
 
 _REFUSALS_OF_AGENTS = frozenset({403, 429})
 _MOST_OF_THEIR_WORDS = 150
-"""So that our advice is not what is cut off where such a refusal is kept."""
+"""Our advice comes after the provider's words, and must not be cut off where such a refusal is kept."""
 
 _STATUS = {
     "bad request": 400,

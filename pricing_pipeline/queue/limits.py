@@ -117,7 +117,7 @@ _WINDOWS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProviderState:
     """The state of a provider, for people.
 
     `state` is a word of `pricing.why_not_called`, and `sentence` explains it; both are None while it may be called.
@@ -172,7 +172,7 @@ def bytes_words(count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class LowerLimit:
     """A limit that a provider has shown to a key, lower than the `units` that are written down.
 
     `correction` is the command that writes it down, and `words` are the whole sentence.
@@ -365,10 +365,10 @@ def allowances(connection: Connection) -> list[Allowance]:
     return [Allowance(**row) for row in connection.execute(query("limits.quota")).mappings()]
 
 
-def standings(connection: Connection, providers: Collection[str]) -> list[Standing]:
+def standings(connection: Connection, providers: Collection[str]) -> list[ProviderState]:
     """The states of some providers, also of inactive ones."""
     rows = connection.execute(query("limits.standings"), {"providers": sorted(providers)}).mappings()
-    return [Standing(**row) for row in rows]
+    return [ProviderState(**row) for row in rows]
 
 
 def keys(connection: Connection) -> list[Key]:
@@ -376,9 +376,9 @@ def keys(connection: Connection) -> list[Key]:
     return [Key(**row) for row in connection.execute(query("limits.keys")).mappings()]
 
 
-def shown(connection: Connection) -> list[Shown]:
+def shown(connection: Connection) -> list[LowerLimit]:
     """Limits that providers have shown to be lower than what is written down."""
-    return [Shown(**row) for row in connection.execute(query("limits.shown")).mappings()]
+    return [LowerLimit(**row) for row in connection.execute(query("limits.shown")).mappings()]
 
 
 def unqueued(connection: Connection) -> list[Unqueued]:

@@ -29,7 +29,7 @@ _LOCKED_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class HandMade:
+class CallByHand:
     """A call that a person makes: it has no task."""
 
     id: int
@@ -53,7 +53,7 @@ class ClaimedPages:
     def __init__(
         self,
         engine: Engine,
-        call: Call | HandMade,
+        call: Call | CallByHand,
         *,
         seconds: float = LONGEST_CALL_SECONDS,
         stopping: threading.Event | None = None,

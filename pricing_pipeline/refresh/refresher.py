@@ -221,7 +221,7 @@ class Refresher:
         """Fetch all watched or held pairs of a data type, or some of them, however fresh they are."""
         with self._autocommit.connect() as connection:
             tasks = staleness.fetch_now(connection, data_type, symbols)
-        return self.follow(lambda connection: Progress(*staleness.how_far(connection, tasks)), on_progress)
+        return self.follow(lambda connection: Progress(*staleness.progress(connection, tasks)), on_progress)
 
     def follow(
         self, ask: Callable[[Connection], Progress], on_progress: OnProgress = lambda progress: None

@@ -30,7 +30,7 @@ from pricing_pipeline.registry.provider_rules import Limit
 _LOG = logging.getLogger(__name__)
 
 
-class Written(NamedTuple):
+class SettingsChange(NamedTuple):
     """What a declaration has written: the settings of the provider before and after, none before the first."""
 
     before: Mapping[str, object]
@@ -73,7 +73,7 @@ def _provider(name: str, host: str, content: str) -> DeclaredProvider | None:
     return DeclaredProvider(declared)
 
 
-def declare(connection: Connection, declared: Declared) -> Written:
+def declare(connection: Connection, declared: Declared) -> SettingsChange:
     """Write a declaration, and all rows that a provider of the code has, as the owner.
 
     What the file says replaces what was set by hand, limits too; switched off stays switched off. Raises
@@ -92,7 +92,7 @@ def declare(connection: Connection, declared: Declared) -> Written:
         _require_unused(connection, about.name, about.fetchers.named.keys())
     before = _settings(connection, about.name)
     _write(connection, declared)
-    return Written(before, _settings(connection, about.name))
+    return SettingsChange(before, _settings(connection, about.name))
 
 
 def _require_own_host(connection: Connection, about: Declaration) -> None:
@@ -187,7 +187,7 @@ def undeclare(connection: Connection, name: str) -> None:
     connection.execute(query("declarations.begin"))
     row = connection.execute(query("declarations.lock"), {"provider": name}).one_or_none()
     if row is None or not row.is_declared:
-        declared = [one.provider for one in connection.execute(query("declarations.all"))]
+        declared = [row.provider for row in connection.execute(query("declarations.all"))]
         raise UnknownProvider(
             f"no provider {name!r} is declared, only {', '.join(declared) or 'none at all'}."
         )

@@ -1,4 +1,4 @@
-"""From where the prices of a database come: the sandbox or the real providers, and never both."""
+"""Where the prices of a database come from: the sandbox or the real providers, never both."""
 
 from __future__ import annotations
 

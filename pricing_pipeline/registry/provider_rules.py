@@ -39,7 +39,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class LimitUse:
     """The units of a limit that a key has used, and those that it may use."""
 
     key_name: str
@@ -121,12 +121,12 @@ def limits(connection: Connection, provider: str | None = None) -> list[Limit]:
     return [Limit(**row) for row in rows]
 
 
-def uses_of_limit(connection: Connection, provider: str, name: str) -> list[Use]:
+def uses_of_limit(connection: Connection, provider: str, name: str) -> list[LimitUse]:
     """How much of a limit each key of its provider has used in the window that ends now."""
     rows = connection.execute(
         query("registry.uses_of_limit"), {"provider": provider, "name": name}
     ).mappings()
-    return [Use(**row) for row in rows]
+    return [LimitUse(**row) for row in rows]
 
 
 def set_limit(connection: Connection, limit: Limit) -> bool:

@@ -40,7 +40,7 @@ def at(connection: Connection, provider: str, asset_class: str, symbol: str) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class ReadSo:
+class SpellingUse:
     """What is stored of a symbol from a provider, read while it was spelled so."""
 
     spelling: str
@@ -48,11 +48,11 @@ class ReadSo:
     data_types: Sequence[str]
 
 
-def read_so(connection: Connection, provider: str, asset_class: str, symbol: str) -> ReadSo:
+def use(connection: Connection, provider: str, asset_class: str, symbol: str) -> SpellingUse:
     """The spelling in use, and what was read under it: since it was given, or ever where it is the rule's."""
     parameters = {"provider": provider, "asset_class": asset_class, "symbol": symbol}
-    row = connection.execute(query("spellings.read_so"), parameters).one()
-    return ReadSo(
+    row = connection.execute(query("spellings.use"), parameters).one()
+    return SpellingUse(
         row.spelling or _by_rule(provider_named(connection, provider), asset_class, symbol),
         row.values_read,
         row.data_types,

@@ -23,7 +23,7 @@ _PAYS_NOTHING = frozenset({"META", "GOOG"})
 
 
 class Split(NamedTuple):
-    """From `day` on, `ratio` shares are what one was before."""
+    """From `day` on, `ratio` shares replace one share."""
 
     day: date
     ratio: int

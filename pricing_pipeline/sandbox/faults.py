@@ -178,7 +178,7 @@ class _Active:
 
 
 def swapped(behaviours: Iterable[Behaviour], symbols: Iterable[str]) -> dict[str, str]:
-    """Which symbols are to be answered with which other one's data."""
+    """The symbols to answer with the data of another symbol."""
     return {
         symbol: behaviour.answer
         for behaviour in behaviours

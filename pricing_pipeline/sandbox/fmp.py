@@ -30,9 +30,9 @@ from pricing_pipeline.sandbox.spellings import for_fmp, of_fmp
 from pricing_pipeline.sandbox.units import decimal_text, divided
 
 MOST_SYMBOLS = 100
-"""Of a batch; more are left out. Not documented: a guess on the safe side."""
+"""Most symbols of a batch; more are left out. Not documented: a cautious guess."""
 YEARS = 5
-"""Of daily bars in one answer, up to its last day."""
+"""Years of daily bars in one answer, up to its last day."""
 FREE_STATEMENTS = 5
 
 CONTENT_TYPE, TEXT = "application/json; charset=utf-8", "text/plain; charset=utf-8"
@@ -231,7 +231,7 @@ class Fmp:
         ]
 
     def _average_close(self, instrument: Instrument, day: date, days: int) -> int:
-        """Of the last so many days before one, divided by later splits; of a first day, its own."""
+        """The mean of the last days before a day, divided by later splits; of a first day, its own value."""
         bars = self._market.final_bars(instrument, day - timedelta(days=2 * days), day)
         before = [bar for bar in bars if bar.day < day][-days:] or bars
         return sum(bar.prices.close // events.divisor(bar) for bar in before) // max(len(before), 1)

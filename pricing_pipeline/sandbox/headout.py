@@ -193,8 +193,8 @@ def _row(tour: Tour, slot: Slot, currency: str) -> Row:
         "availability": "CLOSED" if slot.is_closed else "UNLIMITED" if slot.left is None else "LIMITED",
         "remaining": slot.left or 0,
         "pricing": {
-            "persons": [] if tour.is_by_group else [_person(tour, *one, currency) for one in sold],
-            "groups": [_group(tour, *one, currency) for one in sold] if tour.is_by_group else [],
+            "persons": [] if tour.is_by_group else [_person(tour, *offer, currency) for offer in sold],
+            "groups": [_group(tour, *offer, currency) for offer in sold] if tour.is_by_group else [],
         },
     }
 

@@ -172,7 +172,7 @@ def find_abroad(ticker: str, venue: Venue) -> Instrument | None:
 
 
 def known_instruments() -> list[Instrument]:
-    """What has a name of its own: all that a search can list. Pairs with the dollar stand for all pairs."""
+    """Instruments with a name of their own, which a search can list. Pairs with the dollar stand for all pairs."""
     shares = [_equity(symbol) for symbol in SYMBOLS]
     shares += [_equity(ticker) for venue in ABROAD for ticker in _ABROAD[venue.exchange]]
     abroad = [find_abroad(ticker, venue) for venue in ABROAD for ticker in _ABROAD[venue.exchange]]

@@ -57,7 +57,7 @@ _ISINS: dict[int, tuple[str, str | None]] = {
     120841: ("INF966L01887", None),
     125497: ("INF200K01T51", None),
 }
-"""Of growth and of reinvested payouts, which schemes that pay out have."""
+"""ISINs of growth and of reinvested payouts; schemes that pay out have the second."""
 _LISTED = sorted({*_NAMED, *range(118_000, 120_000)})
 _HOUSES = ("Sandbox", "Monsoon", "Banyan", "Deccan", "Malabar")
 _CATEGORIES = (

@@ -17,7 +17,7 @@ from pricing_pipeline.sandbox.slots import CUTOFF, Price, Slot, Tours
 from pricing_pipeline.sandbox.tours import MOST_TOURS, Option, Tour, Unit
 
 MOST_DAYS = 370
-"""Of one answer. The standard names no bound; systems that follow it do."""
+"""Most days of one answer. The standard names no bound; systems that follow it do."""
 _FIRST_NUMBER = 1000
 _PRICING = "octo/pricing"
 _FIELDS = {"productId", "optionId", "localDateStart", "localDateEnd", "localDate", "availabilityIds", "units"}
@@ -117,7 +117,7 @@ class Octo:
         if not {"productId", "optionId"} <= params.keys():
             raise _bad("productId and optionId are required")
         tour = self._tour(params["productId"], call)
-        option = next((one for one in tour.options if one.option_id == params["optionId"]), None)
+        option = next((option for option in tour.options if option.option_id == params["optionId"]), None)
         if option is None:
             words = "The optionId was missing or invalid"
             raise _Refused(400, "INVALID_OPTION_ID", words, optionId=params["optionId"])

@@ -26,9 +26,9 @@ from pricing_pipeline.sandbox.calls import JSON, ProviderCall, Reply
 MOST_RECORDINGS = 2000
 MOST_BYTES_OF_FACTS = 64 * 1024
 MOST_BYTES_OF_A_BODY = 16 * 1024 * 1024
-"""What a client takes of one answer."""
+"""The most bytes of one answer that a client reads."""
 MOST_BYTES = 256 * 1024 * 1024
-"""Of all bodies of a folder together."""
+"""The most bytes of all bodies of a folder together."""
 
 _SECRETS = frozenset({"apikey", "crumb", "token"})
 _SYMBOLS = frozenset({"symbol", "symbols"})

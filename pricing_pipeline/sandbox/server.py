@@ -56,14 +56,14 @@ def create_app(settings: SandboxSettings, clock: Clock = system_clock) -> Starle
     ]
     app = Starlette(
         routes=[*mounts, Mount("/_sandbox", routes=control_routes(sandbox))],
-        middleware=[Middleware(ForPrograms)],
+        middleware=[Middleware(NoWebPages)],
     )
     app.state.sandbox = sandbox
     return app
 
 
-class ForPrograms:
-    """Middleware that answers programs, and no page in a browser: any web site could have one open.
+class NoWebPages:
+    """Middleware that answers programs and refuses pages in a browser, because any web site could have one open.
 
     Browsers name the page's origin, or say that it is another site's. A name that was made to point here (DNS
     rebinding) is no loopback name.

@@ -27,14 +27,14 @@ _WEEKDAYS = (95, 95, 95, 100, 105, 120, 115)
 _LONGEST_LEAD = 720
 """Hours before a slot within which its places are booked."""
 _EARLY = timedelta(days=14)
-"""So long before a slot, some cost a tenth less."""
+"""Some slots cost a tenth less this long before their start."""
 CUTOFF = timedelta(minutes=30)
-"""So long before its start a slot closes."""
+"""A slot closes this long before its start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Of one unit, in minor units: before a discount, to be paid, and what the reseller pays."""
+    """The price of one unit, in minor units: before a discount, to be paid, and for the reseller."""
 
     unit_id: str
     original: int
@@ -120,7 +120,7 @@ class Tours:
         self._fate = lru_cache(100_000)(self._drawn)
 
     def reset(self) -> None:
-        """As nobody had ever asked for a change."""
+        """Forget all changes."""
         with self._lock:
             self._slot_changes, self._tour_changes = (), {}
 

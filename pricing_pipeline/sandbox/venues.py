@@ -17,7 +17,7 @@ class Venue:
     zone: ZoneInfo
     """Its trading days are days of this zone."""
     currency: str
-    """Of its prices; pence and cents have codes of their own. Empty where every pair has another one."""
+    """The currency of its prices; pence and cents have codes of their own. Empty if each pair has another one."""
     opens: time
     closes: time
     suffix: str

@@ -208,7 +208,7 @@ class Charts:
         return {"quote": [columns], "adjclose": [{"adjclose": adjusted}]}
 
     def _shares_left(self, instrument: Instrument, bars: Sequence[Bar], now: datetime) -> list[float]:
-        """What the dividends after each day, until now, leave of its close: each takes its part of the close before."""
+        """The part of each day's close that remains after later dividends, each as a part of the close before it."""
         forming = self._market.forming_bar(instrument, now)
         last = forming.day if forming is not None else self._market.last_final_day(instrument, now)
         paid = events.dividends(self._market, instrument, bars[0].day + timedelta(days=1), last)

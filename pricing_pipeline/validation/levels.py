@@ -127,7 +127,7 @@ class _Walk:
 
     def doubted(self) -> Iterator[Doubted]:
         """The rows of levels that are not believed."""
-        wrong: _Wrong | None = None
+        wrong: _WrongLevels | None = None
         for place, level in enumerate(self.levels[1:], 1):
             doubt = None
             if not level.is_anchored:
@@ -137,7 +137,7 @@ class _Walk:
                     doubt = self._look(level, place)
                     # Each level between a value and its return is judged on its own.
                     is_lasting = doubt is not None and doubt[0] is not Doubt.SPIKE
-                    wrong = _Wrong(self, level, doubt) if doubt and is_lasting else None
+                    wrong = _WrongLevels(self, level, doubt) if doubt and is_lasting else None
             if doubt is None:
                 self.trail.append(level)
                 wrong = None
@@ -235,7 +235,7 @@ def _is_back(near: Step, away: Sequence[Step], far: Step) -> bool:
     return abs(log(far.value / near.value)) < max(_BACK * least, _BACK_AT_LEAST)
 
 
-class _Wrong:
+class _WrongLevels:
     """Levels in a row that are wrong by one factor: true moves within them do not make them right."""
 
     def __init__(self, walk: _Walk, level: _Level, doubt: tuple[Doubt, str]) -> None:

@@ -26,7 +26,7 @@ _QUOTE_SPAN = timedelta(hours=1)
 """Quotes come every minute: they confirm each other only over at least this time."""
 SOON = timedelta(days=30)
 _HEAVY = 2.5
-"""So many times the usual shares and the usual money prove a true move.
+"""This many times the usual shares and the usual money prove a true move.
 
 One of the two is not enough: after a split more shares are traded, and a wrong price looks like more money. They must
 also be at least half the factor of the price's move: a busy day is no proof of a hundredfold price.

@@ -19,7 +19,7 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import Unfinished
 from pricing_pipeline.providers.client import ProviderClient
-from pricing_pipeline.queue.pages import ClaimedPages, HandMade
+from pricing_pipeline.queue.pages import CallByHand, ClaimedPages
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import ANSWERED, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -309,7 +309,7 @@ def test_a_person_waits_a_minute_for_a_page_and_no_longer(
         "SELECT call_id FROM pricing.claim_by_hand('paged', :type, 'quote', '{AAA}', NULL, 'a person')",
         type=QUOTE,
     )[0]
-    pages = ClaimedPages(core.engine, HandMade(row.call_id, NAME), seconds=60)
+    pages = ClaimedPages(core.engine, CallByHand(row.call_id, NAME), seconds=60)
     pages.begin([600])
     pages.end(ANSWERED)
     with pytest.raises(Unfinished, match='"minute"'):

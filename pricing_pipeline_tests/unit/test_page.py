@@ -26,7 +26,7 @@ from pricing_pipeline.operations.health import Part
 from pricing_pipeline.prices.quarantined_values import QuarantinedValue
 from pricing_pipeline.quarantine.opinions import Opinion
 from pricing_pipeline.queue.forecast import Forecast
-from pricing_pipeline.queue.limits import Standing
+from pricing_pipeline.queue.limits import ProviderState
 from pricing_pipeline_tests.support.examples import examples
 from pricing_pipeline_tests.support.hostile_texts import hostile_texts
 
@@ -82,7 +82,7 @@ def told(text: str) -> Reading:
         most_watched=[WatchedPair(text, text, 2, Decimal("1E-8"), "c" + text, NOW)],
         providers=[
             Provider(
-                Standing(text, text, text, text, 100, 40, True, []),
+                ProviderState(text, text, text, text, 100, 40, True, []),
                 Forecast(text, 100, 40, 1, 5, 1, 1.0, 0.0, "wanted", 1.0, "ends", 1.0, NOW, NOW, NOW, 2.0, 3.0),
                 text,
                 [(date(2026, 11, 25), 5)],

@@ -13,23 +13,23 @@ from xml.etree import ElementTree
 import pytest
 
 from pricing_pipeline.defs.plots import MOST_CHARACTERS, freshness_plot, price_plot
-from pricing_pipeline.prices.quality import Portrait, Portrayed, Served
+from pricing_pipeline.prices.quality import FreshnessSample, PlotSeries, PlotValue
 
 SVG = "{http://www.w3.org/2000/svg}"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def values(prices: Sequence[object], step: timedelta = DAY, revised: Sequence[int] = ()) -> list[Portrayed]:
+def values(prices: Sequence[object], step: timedelta = DAY, revised: Sequence[int] = ()) -> list[PlotValue]:
     return [
-        Portrayed(START + step * index, Decimal(str(price)), index in revised)
+        PlotValue(START + step * index, Decimal(str(price)), index in revised)
         for index, price in enumerate(prices)
         if price is not None
     ]
 
 
-def said(of: Sequence[Portrayed]) -> str:
-    return str(price_plot(Portrait("AAPL", "USD", of))["price_plot"].value)
+def said(of: Sequence[PlotValue]) -> str:
+    return str(price_plot(PlotSeries("AAPL", "USD", of))["price_plot"].value)
 
 
 def picture(markdown: str) -> ElementTree.Element:
@@ -101,7 +101,7 @@ def test_gaps_are_those_of_the_calendar_where_there_is_one() -> None:
     found = values([10] * 20 + [None] * 3 + [20] * 20)
     assert "#f80" not in drawn(said(found))
     missing = [((START + 20 * DAY).date(), (START + 22 * DAY).date())]
-    text = str(price_plot(Portrait("AAPL", "USD", found, missing))["price_plot"].value)
+    text = str(price_plot(PlotSeries("AAPL", "USD", found, missing))["price_plot"].value)
     assert "; 1 gap\n" in text
     assert (
         drawn(text)["#f80"]
@@ -109,7 +109,7 @@ def test_gaps_are_those_of_the_calendar_where_there_is_one() -> None:
     )
     assert len(points(drawn(text)["#36c"])) == 2
     holidays = values([10] * 20 + [None] * 20 + [20] * 20)
-    assert "#f80" not in drawn(str(price_plot(Portrait("AAPL", "USD", holidays, []))["price_plot"].value))
+    assert "#f80" not in drawn(str(price_plot(PlotSeries("AAPL", "USD", holidays, []))["price_plot"].value))
 
 
 def test_weekends_are_no_gaps() -> None:
@@ -142,13 +142,15 @@ def test_a_price_that_stands_still_is_a_line_too() -> None:
 
 def test_one_value_is_no_plot() -> None:
     assert price_plot(None) == {}
-    assert price_plot(Portrait("AAPL", None, values([5]))) == {}
+    assert price_plot(PlotSeries("AAPL", None, values([5]))) == {}
     assert freshness_plot([]) == {}
 
 
 def test_freshness_is_drawn_at_its_worst_and_late_times_are_marked() -> None:
     step = timedelta(minutes=5)
-    samples = [Served(START + step * i, 10, 0 if i == 100 else 10, int(i == 100)) for i in range(288)]
+    samples = [
+        FreshnessSample(START + step * i, 10, 0 if i == 100 else 10, int(i == 100)) for i in range(288)
+    ]
     text = str(freshness_plot(samples)["freshness_plot"].value)
     assert text.startswith("fresh 10 of 10 at 01-01 23:55 UTC\n")
     assert len(text) <= MOST_CHARACTERS
@@ -165,7 +167,7 @@ def test_freshness_is_drawn_at_its_worst_and_late_times_are_marked() -> None:
 def test_times_without_samples_are_as_wide_as_they_were_and_empty() -> None:
     """The pipeline stood still for the second and third of four hours; in the last one a price was late."""
     step = timedelta(minutes=5)
-    samples = [Served(START + step * i, 10, 10, int(i >= 36)) for i in range(48) if not 12 <= i < 36]
+    samples = [FreshnessSample(START + step * i, 10, 10, int(i >= 36)) for i in range(48) if not 12 <= i < 36]
     found = drawn(str(freshness_plot(samples)["freshness_plot"].value))
     first, second, now = found["#292"].split("M")[1:]
     assert now == "238,2h2"
@@ -180,7 +182,7 @@ def test_times_without_samples_are_as_wide_as_they_were_and_empty() -> None:
 def test_many_troubled_hours_are_still_shown_at_once() -> None:
     wild = random.Random(1)
     samples = [
-        Served(START + timedelta(minutes=5 * i), 99_999, wild.randrange(99_999), wild.randrange(2))
+        FreshnessSample(START + timedelta(minutes=5 * i), 99_999, wild.randrange(99_999), wild.randrange(2))
         for i in range(288)
     ]
     assert len(str(freshness_plot(samples)["freshness_plot"].value)) <= MOST_CHARACTERS

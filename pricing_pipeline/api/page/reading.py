@@ -26,7 +26,7 @@ from pricing_pipeline.quarantine import opinions
 from pricing_pipeline.quarantine.opinions import Opinion
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.queue.forecast import Forecast
-from pricing_pipeline.queue.limits import Standing
+from pricing_pipeline.queue.limits import ProviderState
 
 _MOST = 20
 """Rows of each kind; the page says how many more there are."""
@@ -74,7 +74,7 @@ class Provider:
     """An active provider: what stops it, its limits, how long its quota lasts, and the bytes of each of the last 30
     days, oldest first."""
 
-    standing: Standing
+    standing: ProviderState
     forecast: Forecast
     breaker: str
     by_day: Sequence[tuple[date, int]]

@@ -62,7 +62,7 @@ def add(
         recipient,
         symbol,
         data_type,
-        price_alert.Typed(above, below, moved, stale, each, pace, all_symbols),
+        price_alert.TypedOptions(above, below, moved, stale, each, pace, all_symbols),
         as_json=as_json,
     )
 

@@ -125,7 +125,7 @@ SELECT s.at, s.watched, s.fresh, s.late FROM (SELECT pricing.clock() AS at OFFSE
 JOIN pricing.freshness_samples s ON s.data_type = :data_type AND s.at > n.at - interval '24 hours' AND s.at <= n.at
 ORDER BY s.at;
 
--- name: portrait
+-- name: plot_series
 -- The pair of a type that most watch, of the others the first: its values of the last year, and which were revised.
 WITH chosen AS (
     SELECT l.symbol FROM pricing.latest_prices l
@@ -139,7 +139,7 @@ JOIN LATERAL (SELECT x.observed_at, x.amount, x.scale, x.currency FROM pricing.p
               ORDER BY x.observed_at DESC LIMIT 2000) h ON true
 ORDER BY h.observed_at;
 
--- name: portrait_gaps
+-- name: plot_gaps
 -- Trading days that a symbol of a daily type lacks between two days; one row without days when it lacks none, and none where its
 -- calendar is not known.
 SELECT g.first_day, g.last_day FROM pricing.data_type_registry r

@@ -154,7 +154,7 @@ LEFT JOIN LATERAL (
 -- Queue what people watch or hold of a data type, or some of it; returns the tasks.
 SELECT pricing.fetch_now(:data_type, CAST(:symbols AS text[]));
 
--- name: how_far
+-- name: progress
 -- How many of some tasks are not finished, and how many failed.
 SELECT (SELECT count(*) FROM pricing.api_call_queue_live q WHERE q.id = ANY (CAST(:tasks AS bigint[]))) AS open,
        (SELECT count(*) FROM pricing.api_call_queue_dead q WHERE q.id = ANY (CAST(:tasks AS bigint[])) AND q.status = 'failed') AS failed;

@@ -30,7 +30,7 @@ SELECT symbol FROM pricing.provider_symbols WHERE (provider, asset_class, spelli
 -- The spellings that people have given for symbols of a class.
 SELECT provider, symbol, spelling FROM pricing.provider_symbols WHERE asset_class = :asset_class ORDER BY 1, 2;
 
--- name: read_so
+-- name: use
 -- Which spelling a person has given for a symbol at a provider, and how many values that are stored of it were read there
 -- since then; without one, all that were read there.
 SELECT s.spelling, (
