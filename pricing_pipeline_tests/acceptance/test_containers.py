@@ -137,6 +137,22 @@ def test_what_kubernetes_gets_says_what_compose_says(services: dict[str, Any]) -
     assert deployment["readinessProbe"] == {"enabled": False}
 
 
+def test_the_instance_of_kubernetes_keeps_and_logs_what_that_of_up_does() -> None:
+    ours = yaml.safe_load((ROOT / "dagster.yaml").read_text())
+    values = yaml.safe_load((DEPLOY / "helm/values.yaml").read_text())
+    assert values["retention"]["enabled"]
+    assert (
+        values["retention"]["schedule"]["purgeAfterDays"] == ours["retention"]["schedule"]["purge_after_days"]
+    )
+    kept = values["retention"]["sensor"]["purgeAfterDays"]  # the chart requires all kinds
+    assert kept == ours["retention"]["sensor"]["purge_after_days"] | {"started": -1}
+    assert values["pythonLogs"] == {
+        "pythonLogLevel": ours["python_logs"]["python_log_level"],
+        "managedPythonLoggers": ours["python_logs"]["managed_python_loggers"],
+    }
+    assert values["additionalInstanceConfig"]["auto_materialize"] == ours["auto_materialize"]
+
+
 def test_backfills_wait_for_a_code_server_that_is_replaced(services: dict[str, Any]) -> None:
     """Each of Dagster's own daemons is told so; that of `up` tells itself."""
     name = "DAGSTER_BACKFILL_RETRY_DEFINITION_CHANGED_ERROR"
