@@ -131,6 +131,7 @@ def _replace(engine: Engine, store: Store, about: Month, written: WrittenFile, *
             store.publish(written, about.data_type, about.month)
         else:
             store.drop(written)
+        store.make_durable(about.data_type, about.month)
         connection.commit()
 
 

@@ -95,10 +95,15 @@ class Store:
         return WrittenFile(path, rows, hashing.size, hashing.digest.hexdigest())
 
     def publish(self, written: WrittenFile, data_type: str, month: date) -> None:
-        """Put a file into its place, in one step: a reader finds the old one or the new one."""
+        """Put a file into its place, in one step: a reader finds the old one or the new one.
+
+        So does a machine that loses its power, once `make_durable` has returned. The old one may be the only place that
+        has its values.
+        """
         path = self.path(data_type, month)
         with translated_errors(self.root):
             self._make_folders(path)
+            self._force_to_disk(Path(written.path))
             self.filesystem.move(written.path, path)
 
     def drop(self, written: WrittenFile) -> None:
@@ -158,16 +163,19 @@ class Store:
 
         The system writes to the disk some seconds later. A machine that loses its power in between loses the file.
         """
-        if self.filesystem.type_name != "local":
-            return
         path = Path(self.path(data_type, month))
         with translated_errors(self.root):
-            for place in (path, path.parent, path.parent.parent, Path(self.root)):
-                descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+            self._force_to_disk(path, path.parent, path.parent.parent, Path(self.root))
+
+    def _force_to_disk(self, *places: Path) -> None:
+        if self.filesystem.type_name != "local":
+            return
+        for place in places:
+            descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def _open(self, path: str, opened: ExitStack) -> tuple[NativeFile, int | None]:
         """A file, and where it is a local one its descriptor: names may lead elsewhere at the next look."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import random
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import date, timedelta
 from decimal import Decimal
@@ -14,8 +19,9 @@ from typing import Any
 import pandas as pd
 import pytest
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.errors import PricingError
+from pricing_pipeline.errors import FilesError, PricingError
 from pricing_pipeline.prices import exporting, moved_values, price_reader
 from pricing_pipeline.prices.files import Store, WrittenFile, open_store
 from pricing_pipeline.settings import load_settings
@@ -157,6 +163,91 @@ def test_f12_a_month_whose_values_are_gone_gets_an_empty_file(core: Core, store:
     core.rows("DELETE FROM pricing.price_history WHERE observed_at >= '2020-04-01'")
     assert [(one.month.month, one.versions) for one in export_all(core, store)] == [(APRIL, 0)]
     assert due(core) == []
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_f12_a_file_is_on_the_disk_before_it_takes_the_place_of_the_only_one(
+    core: Core, store: Store, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    """With its name, before the database knows it: a machine that loses its power has the old one or the new one."""
+    put(core, *days(MARCH, 100))
+    keep(core, 3)
+    export_all(core, store)
+    move_all(core, store)
+    put(core, (MARCH, 7777))
+    before = closes(core)
+    file = Path(store.path(DAILY, MARCH))
+    there, forced = is_there(store, MARCH), list[tuple[str, bool]]()
+
+    def full_disk(descriptor: int) -> None:
+        forced.append((os.readlink(f"/proc/self/fd/{descriptor}"), is_there(store, MARCH) == there))
+        if len(forced) == fails_at:
+            raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(FilesError, match="the disk is full"):
+        exporting.export(core.engine, store, DAILY, MARCH)
+    assert closes(core) == before
+    assert due(core) == [MARCH]
+    export_all(core, store)
+    monkeypatch.undo()
+    first, *places = forced[fails_at if fails_at == 1 else 0 :]
+    assert (Path(first[0]).parent.name, first[1]) == ("_unfinished", True)
+    own_and_folders = [str(file), str(file.parent), str(file.parent.parent), store.root]
+    assert [place for place, _ in places[-4:]] == own_and_folders
+    assert not any(is_old for _, is_old in places)
+
+
+def test_f12_readers_see_every_correction_while_months_are_exported_and_leave(
+    core: Core, store: Store
+) -> None:
+    """The model: the last amount of each day that was committed before a read began, or one that came during it."""
+    first = date(2020, 1, 1)
+    original = dict(days(first, 366))
+    begun = dict(original)
+    put(core, *begun.items())
+    keep(core, 3)
+    committed, stop, faults = dict(begun), time.monotonic() + 6, list[str]()
+    dice = random.Random(7)
+
+    def correct() -> None:
+        day = dice.choice(sorted(begun))
+        begun[day] += 1000
+        put(core, (day, begun[day]))
+        committed[day] = begun[day]
+
+    def export() -> None:
+        exporting.export(core.engine, store, DAILY, date(2020, dice.randint(1, 12), 1))
+
+    def leave() -> None:
+        exporting.move(core.engine, store, DAILY, date(2020, dice.randint(1, 12), 1))
+
+    def read() -> None:
+        least = dict(committed)
+        found = {day: int(close * 100) for day, close in dice.choice((closes, frame))(core).items()}
+        most = dict(begun)
+        for day, amount in least.items():
+            if not amount <= found.get(day, -1) <= most[day]:
+                faults.append(f"{day}: {found.get(day)} is not from {amount} to {most[day]}")
+
+    def again_and_again(work: Callable[[], None]) -> None:
+        while time.monotonic() < stop:
+            with suppress(PricingError, DBAPIError):  # refused, because another one came between
+                work()
+
+    with ThreadPoolExecutor(6) as crowd:
+        list(crowd.map(again_and_again, (correct, export, export, leave, read, read)))
+    assert faults == []
+    export_all(core, store)
+    assert {day: int(close * 100) for day, close in closes(core).items()} == committed
+    filed = pd.concat(
+        pd.read_parquet(path, partitioning=None) for path in Path(store.root).glob("data_type=*/*/*.parquet")
+    )
+    for at, versions in filed.groupby("observed_at"):
+        amounts = sorted(int(close * 100) for close in versions["close"])
+        newest = committed[at.date()]
+        assert amounts == list(range(original[at.date()], newest + 1, 1000)), "each version is there once"
+        assert versions["revised_at"].isna().sum() == 1
 
 
 def test_f12_what_was_stored_before_the_clock_was_set_back_stays_in_the_file(
