@@ -21,6 +21,7 @@ from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.windows import Window, last_of, span
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
 from pricing_pipeline.prices import frames, moved_values
+from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.registry import calendars
 
 if TYPE_CHECKING:
@@ -193,7 +194,11 @@ def _complete(
     wanted = parameters | {"adjust": None if adjust is None else _basis(adjust)}
     spans = moved_values.spans_of(connection, wanted)
     while True:
-        whole = wanted | {"archived": moved_values.load(connection, wanted, spans)}
+        try:
+            archived = moved_values.load(connection, wanted, spans)
+        except OtherFile:  # a month may have been written anew since the read began
+            archived = moved_values.load(connection, wanted, spans)
+        whole = wanted | {"archived": archived}
         with nullcontext() if adjust is None else _refusals(parameters["symbol"], parameters["data_type"]):
             found = read(whole)
         now = moved_values.spans_of(connection, wanted) if spans else spans

@@ -82,6 +82,21 @@ def test_f12_a_read_beside_a_move_lacks_nothing(
     assert core.one("SELECT count(*) FROM pricing.price_history WHERE observed_at < '2020-05-01'") == 0
 
 
+def test_f12_a_read_beside_an_export_of_what_it_reads_goes_on(
+    core: Core, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It knew the file that was there before, found another one, and was refused."""
+    put(core, *days(MARCH, 100))
+    keep(core, 3)
+    export_all(core, store)
+    move_all(core, store)
+    put(core, (MARCH, 7777))
+    before = closes(core)
+    after_once(monkeypatch, archive, "known", lambda: exporting.export(core.engine, store, DAILY, MARCH))
+    assert closes(core) == before
+    assert due(core) == []
+
+
 def test_f12_of_two_first_exports_at_once_the_file_is_the_one_that_is_known(
     core: Core, clock: Clock, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
