@@ -258,8 +258,8 @@ def _find(connection: Connection, value_id: int) -> QuarantinedValue:
 
 def _contents(connection: Connection, values: Sequence[QuarantinedValue]) -> list[dict[str, Any]]:
     """The values with what other providers say about them."""
-    said = opinions.of(connection, [value.value_id for value in values])
+    by_value = opinions.of(connection, [value.value_id for value in values])
     return [
-        {**asdict(value), "opinions": [asdict(opinion) for opinion in said.get(value.value_id, [])]}
+        {**asdict(value), "opinions": [asdict(opinion) for opinion in by_value.get(value.value_id, [])]}
         for value in values
     ]

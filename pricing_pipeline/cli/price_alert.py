@@ -148,8 +148,8 @@ def _condition(typed: TypedOptions) -> tuple[str, Decimal | None, float | None]:
         if getattr(typed, name) is not None and getattr(typed, name) is not False
     ]
     if len(given) != 1:
-        said = " and ".join(f"--{name}" for name in given) or "none"
-        raise typer.BadParameter(f"say one of --above, --below, --moved, --stale and --each, not {said}")
+        options = " and ".join(f"--{name}" for name in given) or "none"
+        raise typer.BadParameter(f"say one of --above, --below, --moved, --stale and --each, not {options}")
     (condition,) = given
     text = getattr(typed, condition)
     if condition == "each":

@@ -51,14 +51,14 @@ def prepare(settings: Settings) -> str:
     """
     url = _usable(settings)
     if dagster_storage.is_of_others(url):
-        said = "were made by somebody else and stay as they are; `dagster instance migrate` upgrades them"
+        state = "were made by somebody else and stay as they are; `dagster instance migrate` upgrades them"
     else:
         make_tables(url, noted=True)
         upgrade(url)
-        said = "are up to date"
+        state = "are up to date"
     name = dagster_storage.name_of_home(settings.home, worker_url(settings), is_embedded=False)
     dagster_storage.settle(url, name, is_owner=False)
-    return f"Dagster's tables in {masked(url)} {said}."
+    return f"Dagster's tables in {masked(url)} {state}."
 
 
 def _usable(settings: Settings) -> str:

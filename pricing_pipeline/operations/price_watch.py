@@ -53,14 +53,14 @@ class Watch:
 
 def watch(engine: Engine, advance: Callable[[], None] = lambda: None) -> int:
     """Look at all new prices once; returns how many messages are queued. It calls `advance` as it goes on."""
-    told = 0
+    queued = 0
     while True:
         advance()
         with engine.begin() as connection:
             rows = connection.execute(query("price_alerts.take_events"), {"most": _ALERTS_AT_ONCE}).all()
-            told += _look(connection, rows)
+            queued += _look(connection, rows)
         if not rows:
-            return told
+            return queued
 
 
 def watch_stale(engine: Engine) -> int:
