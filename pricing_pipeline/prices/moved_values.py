@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -31,26 +32,33 @@ _NOT_INSTALLED = (
 )
 
 
-Spans = Sequence[Row[Any]]
-"""Spans of days with moved values, by their `first_day` and `last_day`."""
+@dataclass(frozen=True)
+class Needed:
+    """What a read needs of the files: spans of days with moved values, and the files of their months."""
+
+    spans: Sequence[Row[Any]]
+    """By `first_day` and `last_day`."""
+    written: dict[date, Known]
 
 
-def spans_of(connection: Connection, wanted: Mapping[str, Any]) -> Spans:
-    """The days of a read with moved values."""
-    return connection.execute(query("exports.moved_spans"), wanted).all()
-
-
-def load(connection: Connection, wanted: Mapping[str, Any], spans: Spans) -> str | None:
-    """The moved values of a read, as JSON for `pricing.read_archived`; None if there are none.
-
-    Raises PricingError if they cannot be read: the result would lack them.
-    """
+def needed(connection: Connection, wanted: Mapping[str, Any]) -> Needed | None:
+    """What a read needs of the files now; None if it needs nothing."""
+    spans = connection.execute(query("exports.moved_spans"), wanted).all()
     if not spans:
         return None
-    store = files.open_store(load_settings_as_guest())
-    data_type = wanted["data_type"]
     months = sorted({month for span in spans for month in months_of(Window(span.first_day, span.last_day))})
-    written = known(connection, data_type, months)
+    written = known(connection, wanted["data_type"], months)
+    return Needed(spans, {month: written.get(month, {}) for month in months})
+
+
+def load(wanted: Mapping[str, Any], needed: Needed) -> str:
+    """The moved values of a read, as JSON for `pricing.read_archived`.
+
+    Raises OtherFile if a file was replaced in the meantime, and another PricingError if one cannot be read: the result
+    would lack its values.
+    """
+    store = files.open_store(load_settings_as_guest())
+    data_type, spans = wanted["data_type"], needed.spans
     arguments = [
         wanted["symbol"],
         [span.first_day for span in spans],
@@ -58,8 +66,8 @@ def load(connection: Connection, wanted: Mapping[str, Any], spans: Spans) -> str
     ]
     values: list[dict[str, Any]] = []
     with _duckdb(store) as session:
-        for month in months:
-            with store.reading(data_type, month, written.get(month, {})) as source:
+        for month, written in needed.written.items():
+            with store.reading(data_type, month, written) as source:
                 session.register("filed", _rows(source))
                 rows = session.execute(named("moved_values.of_symbol"), arguments)
                 names = [column[0] for column in rows.description]

@@ -186,25 +186,27 @@ def _complete(
     adjust: Adjust | str | None,
     read: Callable[[dict[str, Any]], T],
 ) -> T:
-    """What `read` finds with these parameters, and with the values that have left the database.
+    """What `read` finds with these parameters and with the moved values.
 
-    It reads again where others have left in the meantime: neither the files that were read nor the database has them.
-    Where none had left before, the database refuses such a read.
+    It reads again if a file was written or a month was moved in the meantime: the files that it read may lack what the
+    database no longer has. Where nothing had moved before, the database refuses such a read.
     """
     wanted = parameters | {"adjust": None if adjust is None else _basis(adjust)}
-    spans = moved_values.spans_of(connection, wanted)
+    needed = moved_values.needed(connection, wanted)
     while True:
+        before = needed
         try:
-            archived = moved_values.load(connection, wanted, spans)
-        except OtherFile:  # a month may have been written anew since the read began
-            archived = moved_values.load(connection, wanted, spans)
-        whole = wanted | {"archived": archived}
-        with nullcontext() if adjust is None else _refusals(parameters["symbol"], parameters["data_type"]):
-            found = read(whole)
-        now = moved_values.spans_of(connection, wanted) if spans else spans
-        if now == spans:
-            return found
-        spans = now
+            archived = None if before is None else moved_values.load(wanted, before)
+            with (
+                nullcontext() if adjust is None else _refusals(parameters["symbol"], parameters["data_type"])
+            ):
+                found = read(wanted | {"archived": archived})
+        except OtherFile:
+            if (needed := moved_values.needed(connection, wanted)) == before:
+                raise
+        else:
+            if before is None or (needed := moved_values.needed(connection, wanted)) == before:
+                return found
 
 
 def _basis(adjust: Adjust | str) -> str:

@@ -56,15 +56,16 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 def put(core: Core, *days_and_amounts: tuple[date, int], symbol: str = "AAPL", call: int = 8) -> None:
     """Store values as an answer does; others in the place of what is there."""
     for day, amount in days_and_amounts:
-        core.call(
-            "SELECT added IS NOT NULL FROM pricing.store_rows('equity_daily', :call, ARRAY[ROW('equity_daily', :symbol,"
+        while core.call(
+            "SELECT is_overtaken FROM pricing.store_rows('equity_daily', :call, ARRAY[ROW('equity_daily', :symbol,"
             " CAST(:at AS timestamptz), :amount, NULL, NULL, NULL, 2, 'USD', NULL, 'twelvedata', :call, NULL, 'raw',"
             " NULL, NULL)::pricing.price_history])",
             symbol=symbol,
             at=midnight(day),
             amount=amount,
             call=call,
-        )
+        ):
+            pass
 
 
 def days(first: date, count: int, amount: int = 1050) -> list[tuple[date, int]]:
