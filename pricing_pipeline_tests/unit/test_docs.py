@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 
 from pricing_pipeline.cli import app
 from pricing_pipeline.domain.answers import FailureKind
@@ -27,6 +28,7 @@ for old, new in re.findall(r"^ALTER TABLE pricing\.(\w+) RENAME TO (\w+);", MIGR
     MIGRATIONS = re.sub(rf"\b{old}\b", new, MIGRATIONS)
 FUNCTION_FILES = "\n".join(p.read_text() for p in sorted((PACKAGE / "db/functions").rglob("*.sql")))
 STATES = ROOT / "docs/state-machine.md"
+SCRIPT_OF_ROLES = ROOT / "deploy/postgres/10-roles.sql"
 
 
 def code(page: Path) -> list[str]:
@@ -244,7 +246,21 @@ def test_everything_a_page_names_in_the_schema_exists(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_every_setting_a_page_names_exists(page: Path) -> None:
     named = set(re.findall(r"\bPRICING_[A-Z0-9]+(?:_[A-Z0-9]+)*\b(?!_?<)", page.read_text()))
-    assert named <= {f"PRICING_{name.upper()}" for name in Settings.model_fields}
+    of_the_script = set(re.findall(r"^\\getenv \w+ (\w+)", SCRIPT_OF_ROLES.read_text(), re.MULTILINE))
+    assert named <= {f"PRICING_{name.upper()}" for name in Settings.model_fields} | of_the_script
+
+
+def test_the_processes_without_up_serve_the_code_server_that_the_page_starts() -> None:
+    """The workspace.yaml of the clone loads the code itself, without the settings of the code server."""
+    rows = table((ROOT / "docs/deployment.md").read_text(), "process")
+    served = {row[0]: re.search(r"\S+workspace\.yaml", row[1]) for row in rows if "workspace.yaml" in row[1]}
+    assert served.keys() == {"daemon", "UI"}
+    for row in (row for row in rows if row[0] in served):
+        found = served[row[0]]
+        assert found, row
+        content = yaml.safe_load((ROOT / found[0]).read_text())
+        (server,) = [place["grpc_server"] for place in content["load_from"]]
+        assert {f"`{server[name]['env']}`" for name in ("host", "port")} <= set(row[2].split(", ")), row
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
