@@ -15,6 +15,8 @@ from pricing_pipeline.domain.windows import Window
 
 _LATE_SECONDS = 5.0
 """A request lasts 10 s at most, and claims count it as in flight for 15 s."""
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""macOS has the second one alone, which goes on while the machine sleeps there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Task(NamedTuple):
 
 def boot_seconds() -> float:
     """Seconds since this machine started, also those in which it slept. Nobody can set this clock."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.clock_gettime(_BOOT_CLOCK)
 
 
 def is_late(asked_at: float) -> bool:

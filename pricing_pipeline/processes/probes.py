@@ -99,4 +99,8 @@ def is_well(target: str) -> bool:
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(
+            "usage: python -m pricing_pipeline.processes.probes TARGET (a URL, grpc://HOST:PORT or a folder)"
+        )
     sys.exit(not is_well(sys.argv[1]))
