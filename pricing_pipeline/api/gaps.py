@@ -25,7 +25,7 @@ class Gap(BaseModel):
     from_: date = Field(alias="from")
     to: date
     sessions: int
-    type_: GapKind
+    kind: GapKind
     detail: str | None
     """For people."""
 
