@@ -178,4 +178,6 @@ class Containers:
         return done.returncode == 0
 
     def _map(self, text: str) -> str:
-        return re.sub("|".join(map(re.escape, self._mapped)), lambda found: self._mapped[found[0]], text)
+        # A port that was chosen here may have that of a container among its digits.
+        texts = "|".join(map(re.escape, self._mapped))
+        return re.sub(rf"(?<!\d)(?:{texts})(?!\d)", lambda found: self._mapped[found[0]], text)
