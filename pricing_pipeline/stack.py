@@ -44,6 +44,8 @@ from pricing_pipeline.settings import Settings, keep_kind
 
 ROOT = Path(__file__).parents[1]
 """The clone: dagster.yaml and migrations are there."""
+_SITECUSTOMIZE = Path(__file__).parent / "processes" / "site"
+"""The folder of what Python runs first in each process."""
 
 _PING_SECONDS = 3.0
 _SLOWEST_STEP = 60.0
@@ -127,7 +129,8 @@ def _prepare_database(
 def _migrate(owner: str, supervisor: Supervisor) -> None:
     """Migrate the pricing database. A signal ends this, too, although an upgrade may wait for a lock for hours.
 
-    The server ends the session of an upgrade that is left behind soon after our process has ended.
+    The server ends the session of an upgrade that is left behind soon after our process has ended. The thread ends with
+    the upgrade: while it works, the supervisor starts no process unless one has died.
     """
     migrated: Future[None] = Future()
 
@@ -283,8 +286,11 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
         "DAGSTER_HOME": str(folder),
         "PYTHONUNBUFFERED": "1",
         # Children work in another folder and run this code nevertheless. No PYTHONSAFEPATH: while Dagster loads the
-        # definitions, it takes out the first entry of sys.path, which would then be this code's.
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")])),
+        # definitions, it takes out the first entry of sys.path, which would then be this code's. Ours comes last: of
+        # several files `sitecustomize.py` Python runs the first one, and a tool may have brought one.
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(ROOT), environment.get("PYTHONPATH"), str(_SITECUSTOMIZE)])
+        ),
     }
     if sandbox_port is not None:
         environment["PRICING_SANDBOX_URL"] = f"http://{LOOPBACK}:{sandbox_port}"

@@ -122,10 +122,10 @@ def _replace(engine: Engine, store: Store, about: Month, written: WrittenFile, *
     if is_new:
         with engine.begin() as connection:
             connection.execute(query("exports.announce"), noted)
-    with _crossing(about.data_type, about.month), _snapshot(engine) as connection:
+    with _translated_conflicts(about.data_type, about.month), _snapshot(engine) as connection:
         before = connection.execute(query("exports.lock"), place).first()
         if (tuple(before) if before else (None, None)) != (about.exported_at, about.moved_at):
-            raise _crossed(about.data_type, about.month)
+            raise _conflict(about.data_type, about.month)
         connection.execute(query("exports.note"), {**noted, "mark": about.mark, "versions": written.rows})
         if is_new:
             store.publish(written, about.data_type, about.month)
@@ -136,17 +136,17 @@ def _replace(engine: Engine, store: Store, about: Month, written: WrittenFile, *
 
 
 @contextmanager
-def _crossing(data_type: str, month: date) -> Iterator[None]:
-    """Raise PricingError where another session has changed, or keeps locked, what this one is about to change."""
+def _translated_conflicts(data_type: str, month: date) -> Iterator[None]:
+    """Raise FilesError if another session has changed, or keeps locked, what this one is about to change."""
     try:
         yield
     except DBAPIError as error:
         if is_locked(error) or is_conflict(error):
-            raise _crossed(data_type, month) from None
+            raise _conflict(data_type, month) from None
         raise
 
 
-def _crossed(data_type: str, month: date) -> PricingError:
+def _conflict(data_type: str, month: date) -> FilesError:
     return FilesError(
         f"another session has exported, moved or changed {data_type} for {month:%Y-%m} in the meantime, so nothing was "
         "done. The next run of the schedule does what is still to do."
@@ -162,14 +162,14 @@ def movable(connection: Connection, data_type: str | None = None) -> list[Movabl
 def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
     """Delete the values of a month from the database after finding each of them in its file; returns how many rows.
 
-    Values that come in the meantime stay. Raises PricingError, with nothing changed, where the file differs, a value is
-    corrected in the meantime, or the month has left already or has to stay.
+    Values that come in the meantime stay. Raises PricingError, with nothing changed, if the file differs, if a value is
+    corrected in the meantime, or if the month has moved already or has to stay.
     """
-    with _crossing(data_type, month), _snapshot(engine) as connection:
-        if not any(one.month == month and one.keeps is None for one in movable(connection, data_type)):
+    with _translated_conflicts(data_type, month), _snapshot(engine) as connection:
+        if not any(row.month == month and row.keeps is None for row in movable(connection, data_type)):
             raise PricingError(
-                f"{data_type} for {month:%Y-%m} has left the database already, or has to stay there: "
-                "`pricing-pipeline export move --dry-run` shows what may leave."
+                f"{data_type} for {month:%Y-%m} has moved already, or has to stay in the database: "
+                "`pricing-pipeline export move --dry-run` shows which months may move."
             )
         known = moved_values.known(connection, data_type, [month]).get(month, {})
         filed = store.groups(data_type, month, known)
