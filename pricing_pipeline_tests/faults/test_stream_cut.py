@@ -47,7 +47,7 @@ def test_b27_streams_outlive_a_killed_database_and_lose_nothing(
 ) -> None:
     monkeypatch.setattr(stream_hub, "PACE_SECONDS", 0.02)
     engine, owner = make_engine(server.url("pricing", "worker")), make_engine(server.url("pricing"))
-    is_half = threading.Event()
+    is_half, is_killed = threading.Event(), threading.Event()
     with engine.begin() as connection:
         connection.execute(STORE, {"number": 0})
 
@@ -63,6 +63,7 @@ def test_b27_streams_outlive_a_killed_database_and_lose_nothing(
                 continue
             if number == LAST // 2:
                 is_half.set()
+                is_killed.wait()  # else a fast disk stores them all before, and no writer waits for the server
 
     writer = threading.Thread(target=store_all, daemon=True)
     with running_api(engine, owner) as api:
@@ -75,6 +76,7 @@ def test_b27_streams_outlive_a_killed_database_and_lose_nothing(
             last_id = cut.last_id
             is_half.wait()
             os.kill(server.pid or 0, signal.SIGKILL)
+            is_killed.set()
             wait_until(lambda: server.poll() is not None)
             server.launch(patience=PATIENCE)
             writer.join()
