@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import httpx
@@ -34,6 +35,9 @@ _COLD_PAIRS = 200
 _QUIET_SECONDS = 10
 """Without any demand before a cold start: the sensor does not request another drain within ten seconds."""
 _ASSETS = "{ assetNodes { assetKey { path } } }"
+_RUN_EVENTS = """query ($run: ID!) { runOrError(runId: $run) { ... on Run {
+  eventConnection { events { __typename ... on MessageEvent { timestamp } } } } } }"""
+_LAUNCHED, _EXECUTING = "RunStartingEvent", "RunStartEvent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +60,18 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
     rows: list[Row] = []
     with provider.running(LATENCY_MS) as url:
         for pairs in size.pairs:
-            with _pipeline(url, pairs) as connection:
+            with _pipeline(url, pairs) as started:
                 if pairs == size.pairs[0]:
-                    rows += _cold(connection, size.cold_starts, min(pairs, _COLD_PAIRS))
-                rows += _warm(connection, pairs, size)
+                    rows += _cold(started, size.cold_starts, min(pairs, _COLD_PAIRS))
+                rows += _warm(started.connection, pairs, size)
     return rows
 
 
-def _cold(connection: psycopg.Connection[Any], starts: int, pairs: int) -> list[Row]:
+def _cold(started: pipeline.Pipeline, starts: int, pairs: int) -> list[Row]:
     """Somebody begins to watch pairs without a price, and no drain is at work."""
+    connection = started.connection
     stored: list[float] = []
-    requested: list[float] = []
-    started: list[float] = []
+    steps: list[dict[str, float]] = []
     for number in range(starts):
         pipeline.wait_until(
             lambda: bool(pipeline.value(connection, "latency.is_idle")), "the drain did not end"
@@ -78,16 +82,37 @@ def _cold(connection: psycopg.Connection[Any], starts: int, pairs: int) -> list[
         _watch(connection, "cold", symbols)
         known = {"symbols": symbols, "since": since}
         pipeline.wait_until(partial(_are_fetched, connection, known), "no prices came")
-        ((asked, drained, seconds),) = connection.execute(statement("latency.cold"), known).fetchall()
-        requested.append(asked)
-        started.append(drained - asked)
+        ((run_id, requested, drained, claimed, seconds),) = connection.execute(
+            statement("latency.cold"), known
+        ).fetchall()
+        launched, executing = (
+            at - since.timestamp() for at in _event_times(started.home, run_id, _LAUNCHED, _EXECUTING)
+        )
+        steps.append(
+            {
+                "requested": requested,
+                "launched": launched,
+                "executing": executing,
+                "drained": drained,
+                "claimed": claimed,
+                "stored": mean(seconds),
+            }
+        )
         stored += seconds
         connection.execute(statement("latency.leave_all"))
     return [
         _row("cold_p50_seconds", percentile(stored, 0.5)),
         _row("cold_p95_seconds", percentile(stored, 0.95)),
-        _row("cold_until_requested_seconds", percentile(requested, 0.5)),
-        _row("cold_until_drained_seconds", percentile(started, 0.5)),
+        *(_row(f"cold_until_{step}_seconds", mean(start[step] for start in steps)) for step in steps[0]),
+    ]
+
+
+def _event_times(home: Path, run_id: str, *kinds: str) -> list[float]:
+    """When the first event of each kind of a Dagster run was, in Unix seconds."""
+    events = _ask_dagster(home, _RUN_EVENTS, run=run_id)["runOrError"]["eventConnection"]["events"]
+    return [
+        min(float(event["timestamp"]) for event in events if event["__typename"] == kind) / 1000
+        for kind in kinds
     ]
 
 
@@ -108,6 +133,10 @@ def _warm(connection: psycopg.Connection[Any], pairs: int, size: Size) -> list[R
         _row(f"warm_p99_seconds@pairs={pairs}", percentile(stored, 0.99)),
         _row(f"warm_until_queued_p95_seconds@pairs={pairs}", percentile(queued, 0.95)),
         _row(f"warm_until_claimed_p95_seconds@pairs={pairs}", percentile(claimed, 0.95)),
+        *(
+            _row(f"warm_until_{step}_seconds@pairs={pairs}", mean(seconds))
+            for step, seconds in (("queued", queued), ("claimed", claimed), ("stored", stored))
+        ),
         Row(f"fresh_share@pairs={pairs}", "of watched prices, at the end", fresh / watched),
     ]
 
@@ -163,8 +192,8 @@ def _watch(connection: psycopg.Connection[Any], viewer: str, symbols: Sequence[s
 
 
 @contextmanager
-def _pipeline(provider_url: str, pairs: int) -> Iterator[psycopg.Connection[Any]]:
-    """A pipeline that nobody uses yet, whose only provider is at `provider_url`; gives a session of its owner."""
+def _pipeline(provider_url: str, pairs: int) -> Iterator[pipeline.Pipeline]:
+    """A pipeline that nobody uses yet, whose only provider is at `provider_url`."""
     settings = {
         "PRICING_SANDBOX": "false",
         "PRICING_TWELVEDATA_API_KEY": SANDBOX_KEY.get_secret_value(),
@@ -172,14 +201,22 @@ def _pipeline(provider_url: str, pairs: int) -> Iterator[psycopg.Connection[Any]
     with pipeline.running(settings, "--no-demo") as started:
         started.connection.execute(statement("latency.arrange"), {"url": provider_url, "pairs": pairs})
         pipeline.wait_until(lambda: _is_loaded(started.home), "the new type was not loaded")
-        yield started.connection
+        yield started
 
 
 def _is_loaded(home: Path) -> bool:
     """Whether Dagster has the asset of the new type."""
+    if read_state(home) is None:
+        return False
+    nodes = _ask_dagster(home, _ASSETS)["assetNodes"]
+    return ["price_history", "minute_quote"] in [node["assetKey"]["path"] for node in nodes]
+
+
+def _ask_dagster(home: Path, query: str, **variables: str) -> dict[str, Any]:
     state = read_state(home)
     if state is None:
-        return False
-    answer = httpx.post(f"{state['urls']['dagster']}/graphql", json={"query": _ASSETS}, trust_env=False)
-    nodes = answer.raise_for_status().json()["data"]["assetNodes"]
-    return ["price_history", "minute_quote"] in [node["assetKey"]["path"] for node in nodes]
+        raise crew.WorkerError("the pipeline has ended")
+    content = {"query": query, "variables": variables}
+    answer = httpx.post(f"{state['urls']['dagster']}/graphql", json=content, trust_env=False)
+    data: dict[str, Any] = answer.raise_for_status().json()["data"]
+    return data

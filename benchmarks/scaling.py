@@ -1,4 +1,4 @@
-"""How does the cost of the same work grow with subscriptions, data types and rows of history?
+"""How does the cost of the same work grow with subscriptions, data types, prices fetched a day and rows of history?
 
 Each number grows step by step on one database; at each step the same work is timed. A flat curve shows that the work
 does not depend on that number. `python -m benchmarks.curves` draws the curves. How many new values a second one session
@@ -23,14 +23,20 @@ Connection = psycopg.Connection[Any]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Steps of each number; `times` each piece of work is timed; `symbols` that are watched, of `types` types."""
+    """Steps of each number; `times` each piece of work is timed; `symbols` that are watched, of `types` types.
+
+    `events` are prices fetched a day: tasks of the last seven days, and calls of the last 35, are in the database. With
+    so many rows as `partitioned` says, one table is compared with a table partition for each month.
+    """
 
     times: int
     symbols: int
     types: int
     subscriptions: tuple[int, ...]
     more_types: tuple[int, ...]
+    events: tuple[int, ...]
     rows: tuple[int, ...]
+    partitioned: int
 
 
 FULL = Size(
@@ -39,7 +45,9 @@ FULL = Size(
     types=10,
     subscriptions=(10_000, 100_000, 1_000_000, 3_000_000),
     more_types=(50, 200, 500),
+    events=(10_000, 100_000, 1_000_000, 3_000_000),
     rows=(1_000_000, 10_000_000, 100_000_000),
+    partitioned=10_000_000,
 )
 QUICK = Size(
     times=3,
@@ -47,9 +55,20 @@ QUICK = Size(
     types=10,
     subscriptions=(10_000, 100_000, 300_000),
     more_types=(50, 200),
+    events=(10_000, 100_000, 300_000),
     rows=(100_000, 1_000_000, 3_000_000),
+    partitioned=3_000_000,
 )
-TINY = Size(times=1, symbols=50, types=2, subscriptions=(100, 200), more_types=(3,), rows=(5_000, 10_000))
+TINY = Size(
+    times=1,
+    symbols=50,
+    types=2,
+    subscriptions=(100, 200),
+    more_types=(3,),
+    events=(50, 100),
+    rows=(5_000, 10_000),
+    partitioned=10_000,
+)
 
 _DAYS = 5_000
 """Daily bars of each symbol."""
@@ -63,8 +82,8 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
         return [
             *_demand(server, connection, size),
             *_types(server, connection, size),
+            *_events(server, connection, size),
             *_history(server, connection, size),
-            *_partitions(connection, size),
         ]
 
 
@@ -97,6 +116,20 @@ def _types(server: BenchmarkServer, connection: Connection, size: Size) -> list[
     return rows
 
 
+def _events(server: BenchmarkServer, connection: Connection, size: Size) -> list[Row]:
+    rows: list[Row] = []
+    before = 0
+    for number in size.events:
+        connection.execute(
+            statement("scaling.events"), {"added": number - before, "symbols": size.symbols, "per_call": 50}
+        )
+        before = number
+        connection.execute(statement("scaling.queue"), {"symbols": size.symbols})
+        _vacuum_and_checkpoint(server, connection)
+        rows += _points(connection, size, "events", number, ("check", "claim", "prune"))
+    return rows
+
+
 def _history(server: BenchmarkServer, connection: Connection, size: Size) -> list[Row]:
     rows: list[Row] = []
     first = day = 0
@@ -112,26 +145,35 @@ def _history(server: BenchmarkServer, connection: Connection, size: Size) -> lis
             day += 1
             taken.append(_timed(connection, "day", {"day": day}))
         rows.append(_row("day_of_1000", "rows", number, median(taken)))
+        if number == size.partitioned:
+            rows += _partitions(connection, size)
     return rows
 
 
 def _partitions(connection: Connection, size: Size) -> list[Row]:
-    """The largest history in one table, and the same in a table partition for each month."""
+    """A history in one table, and the same in a table partition for each month."""
     connection.execute(statement("scaling.partitioned"))
     connection.execute(statement("scaling.fill_partitioned"))
     connection.execute(statement("scaling.vacuum"))
-    symbol = {"symbol": f"H{max(size.rows[-1] // _DAYS, 1) // 2}"}
+    symbol = {"symbol": f"H{max(size.partitioned // _DAYS, 1) // 2}"}
     rows = []
     for name in ("year", "past"):
         one, other = (
-            _point(connection, size, "rows", size.rows[-1], f"{name}_{where}", symbol)
+            _point(connection, size, "rows", size.partitioned, f"{name}_{where}", symbol)
             for where in ("in_one", "by_month")
         )
         rows.append(Row(one.metric, one.unit, one.ours, {"by_month": other.ours}, lower_is_better=True))
     deleted = _timed(connection, "delete_in_one", {})
     dropped = _timed(connection, "drop_by_month", {})
+    connection.execute(statement("scaling.forget_partitioned"))
     rows.append(
-        Row(f"month_leaves@rows={size.rows[-1]}", "ms", deleted, {"by_month": dropped}, lower_is_better=True)
+        Row(
+            f"month_leaves@rows={size.partitioned}",
+            "ms",
+            deleted,
+            {"by_month": dropped},
+            lower_is_better=True,
+        )
     )
     return rows
 

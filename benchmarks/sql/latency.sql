@@ -27,12 +27,16 @@ SELECT count(*) FROM pricing.latest_prices l
 WHERE l.data_type = 'minute_quote' AND l.symbol = ANY (%(symbols)s) AND l.fetched_at >= %(since)s;
 
 -- name: cold
--- Seconds from a time until the run was requested, until it drained, and until each price was stored.
-SELECT extract(epoch FROM d.requested_at - %(since)s)::float8, extract(epoch FROM d.started_at - %(since)s)::float8, s.seconds
-FROM (SELECT array_agg(extract(epoch FROM t.finished_at - %(since)s)::float8) AS seconds, min(t.finished_at) AS first
+-- The run that fetched the symbols' first prices. Seconds from a time until it was requested, until it drained, until its
+-- first call was claimed, and until each price was stored.
+SELECT d.run_id, extract(epoch FROM d.requested_at - %(since)s)::float8, extract(epoch FROM d.started_at - %(since)s)::float8,
+       extract(epoch FROM s.claimed_at - %(since)s)::float8, s.seconds
+FROM (SELECT array_agg(extract(epoch FROM t.finished_at - %(since)s)::float8) AS seconds, min(t.finished_at) AS first,
+             min(t.claimed_at) AS claimed_at
       FROM pricing.api_call_queue_completed t
       WHERE t.data_type = 'minute_quote' AND t.symbol = ANY (%(symbols)s) AND t.finished_at >= %(since)s) s
-CROSS JOIN LATERAL (SELECT x.requested_at, x.started_at FROM pricing.drains x WHERE x.started_at < s.first ORDER BY x.started_at DESC LIMIT 1) d;
+CROSS JOIN LATERAL (SELECT x.run_id, x.requested_at, x.started_at FROM pricing.drains x
+                    WHERE x.started_at < s.first ORDER BY x.started_at DESC LIMIT 1) d;
 
 -- name: warm
 -- Seconds from the end of each price's minute until the next was stored, and those of them before it was queued, and

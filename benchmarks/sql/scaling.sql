@@ -42,6 +42,25 @@ DELETE FROM pricing.provider_limits WHERE provider = 'twelvedata';
 -- Tasks for symbols of one type.
 SELECT pricing.enqueue('scaled_000', array_agg('S' || n), array_agg(1)) FROM generate_series(0, CAST(%(symbols)s AS integer) - 1) n;
 
+-- name: events
+-- So many prices fetched a day more: completed tasks of seven days, and calls of 35.
+WITH calls AS (
+    INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units, reserved_bytes, worker,
+                                            started_at, finished_at, outcome, http_status, wire_bytes)
+    SELECT 'twelvedata', 'scaled_000', asked.symbols, '-infinity', 'infinity', 50, 0, 'scaling', at, at + interval '200 milliseconds', 'ok', 200, 5000
+    FROM (SELECT array_agg('S' || n) AS symbols FROM generate_series(1, %(per_call)s) n) asked,
+         LATERAL (SELECT now() - n * interval '35 days' / (35 * %(added)s / %(per_call)s) AS at
+                  FROM generate_series(1, 35 * %(added)s / %(per_call)s) n) spread)
+INSERT INTO pricing.api_call_queue_completed (data_type, symbol, provider, status, enqueued_at, attempt, claim_token, claimed_at,
+                                              worker, call_id, finished_at, ring)
+SELECT 'scaled_000', 'S' || n %% %(symbols)s, 'twelvedata', 'completed', at - interval '1 second', 1, gen_random_uuid(),
+       at - interval '300 milliseconds', 'scaling', n, at, floor(extract(epoch FROM at) / 604800)::bigint %% 8
+FROM generate_series(1, 7 * %(added)s) n, LATERAL (SELECT now() - n * interval '7 days' / (7 * %(added)s) AS at) spread;
+
+-- name: prune
+-- What forgets old tasks and calls, every hour.
+SELECT pricing.prune();
+
 -- name: claim
 -- A claim of one call.
 SELECT count(*) FROM pricing.claim_calls('twelvedata', 'scaling', 1);
@@ -115,6 +134,9 @@ SELECT count(*) FROM pricing.price_history_equity_daily WHERE data_type = 'equit
 
 -- name: drop_by_month
 DROP TABLE by_month_200401;
+
+-- name: forget_partitioned
+DROP TABLE by_month;
 
 -- name: delete_in_one
 DELETE FROM pricing.price_history_equity_daily WHERE observed_at >= '2004-01-01Z' AND observed_at < '2004-02-01Z';

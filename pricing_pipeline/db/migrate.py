@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
@@ -29,8 +30,8 @@ def upgrade(owner_url: str) -> None:
     skipped.
 
     It is safe to repeat, and to run from several processes at once: the second waits for the first and then does
-    nothing. Raises DatabaseError if the server cannot be reached, or if this version cannot upgrade the database's
-    version. Raises LockUnavailable after waiting for half a minute.
+    nothing. Raises DatabaseError if the server cannot be reached, if this version cannot upgrade the database's
+    version, or if a statement fails; then nothing is changed. Raises LockUnavailable after waiting for half a minute.
     """
     engine = make_engine(owner_url)
     try:
@@ -50,8 +51,22 @@ def upgrade(owner_url: str) -> None:
             for path in sorted((_PACKAGE / "functions").rglob("*.sql")):
                 run_script(connection, path.read_text())
             run_script(connection, (_PACKAGE / "grants.sql").read_text())
+    except (DBAPIError, psycopg.Error) as error:
+        raise _failed(error) from error
     finally:
         engine.dispose()
+
+
+def _failed(error: DBAPIError | psycopg.Error) -> DatabaseError:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    diagnostics = getattr(cause, "diag", None)
+    told = [getattr(diagnostics, "message_primary", None) or str(cause)]
+    told += [text for text in (getattr(diagnostics, "message_detail", None),) if text]
+    reason = ": ".join(told).replace("\n", "; ").rstrip(".")
+    return DatabaseError(
+        f"the upgrade failed and has changed nothing: {reason}. The database still fits the version before. If "
+        "something of your own is in the way, such as a view, drop it, upgrade, and create it again."
+    )
 
 
 def _take_lock(engine: Engine, connection: Connection) -> None:

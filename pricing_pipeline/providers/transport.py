@@ -255,6 +255,11 @@ def is_literal(host: str) -> bool:
     return True
 
 
+def is_loopback(host: str) -> bool:
+    """True for an address of this machine, or `localhost`."""
+    return host == "localhost" or (is_literal(host) and ipaddress.ip_address(host.strip("[]")).is_loopback)
+
+
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # Addresses that clouds answer from inside with credentials or settings, though they look public.

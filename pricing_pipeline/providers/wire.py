@@ -22,6 +22,7 @@ from pricing_pipeline.providers.transport import (
     Exchange,
     Resolver,
     WireBudgetSpent,
+    is_loopback,
 )
 from pricing_pipeline.providers.unpacking import BrokenGzip, UnknownEncoding, UnpackedTooLarge, Unpacker
 
@@ -54,6 +55,7 @@ class Wire:
         url = httpx.URL(base_url)
         self._origin = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=b"/")
         self._base_path = url.raw_path.rstrip(b"/")
+        self._is_here = is_loopback(url.host)
 
     def close(self) -> None:
         """Close the pooled connections."""
@@ -114,6 +116,11 @@ class Wire:
                 message = f"{name} answered in the unasked encoding {safe_words(self._hide(str(fault)))!r}"
             case BrokenGzip():
                 message = f"{name} sent a body that does not unpack ({arrived})"
+            case httpcore.ConnectError(args=(ConnectionRefusedError(),)) if self._is_here:
+                message = (
+                    f"{name} was not asked: nothing listens there. If that is the sandbox's address, "
+                    "`pricing-pipeline up` or `pricing-pipeline sandbox` starts it"
+                )
             case _:
                 words = safe_words(self._hide(str(fault)))
                 message = f"{name} could not be asked or broke off: {words} ({arrived})"

@@ -57,14 +57,20 @@ METRICS = {
     "scaling": {
         **{f"{name}@subscriptions=200": set() for name in ("heartbeat", "check", "claim")},
         **{f"{name}@data_types=3": set() for name in ("definitions", "check")},
+        **{f"{name}@events=100": set() for name in ("check", "claim", "prune")},
         **{f"{name}@rows=10000": set() for name in ("year", "as_of", "month", "marks", "day_of_1000")},
         **{f"{name}@rows=10000": {"by_month"} for name in ("year_in_one", "past_in_one", "month_leaves")},
     },
     "workers": {"calls_per_second_of_2_workers": {"one_worker"}},
     "latency": {
-        **{f"cold_{what}_seconds": set() for what in ("p50", "p95", "until_requested", "until_drained")},
+        **{f"cold_{what}_seconds": set() for what in ("p50", "p95")},
+        **{
+            f"cold_until_{step}_seconds": set()
+            for step in ("requested", "launched", "executing", "drained", "claimed", "stored")
+        },
         **{f"warm_{what}_seconds@pairs=20": set() for what in ("p50", "p95", "p99")},
-        **{f"warm_until_{what}_p95_seconds@pairs=20": set() for what in ("queued", "claimed")},
+        **{f"warm_until_{step}_p95_seconds@pairs=20": set() for step in ("queued", "claimed")},
+        **{f"warm_until_{step}_seconds@pairs=20": set() for step in ("queued", "claimed", "stored")},
         "fresh_share@pairs=20": set(),
     },
     "first_start": {f"{what}_seconds": set() for what in ("pages", "first_price", "slowest_first_price")},

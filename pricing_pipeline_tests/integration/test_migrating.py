@@ -68,6 +68,37 @@ def test_a_database_of_another_version_is_refused_in_words(core: Core, owner_url
     assert core.one("SELECT version_num FROM pricing.alembic_version") == revision
 
 
+IN_THE_WAY = """
+from alembic import op
+
+revision = "9001"
+down_revision = "{before}"
+
+
+def upgrade() -> None:
+    op.execute("DELETE FROM pricing.warnings")
+    op.execute("ALTER TABLE pricing.latest_prices DROP COLUMN source_text")
+"""
+
+
+def test_an_upgrade_that_fails_names_what_is_in_the_way_and_changes_nothing(
+    core: Core, owner_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core.rows("CREATE VIEW pricing.of_mine AS SELECT symbol, source_text FROM pricing.latest_prices")
+    core.rows(
+        "INSERT INTO pricing.warnings (at, source, subject, message) SELECT pricing.clock(), 'test', '', 'x'"
+    )
+    later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
+    (later / "versions/v9001_next.py").write_text(IN_THE_WAY.format(before=newest()))
+    monkeypatch.setattr(migrate, "_MIGRATIONS", later)
+    with pytest.raises(
+        DatabaseError, match=r"changed nothing: cannot drop column source_text .* view pricing\.of_mine"
+    ):
+        upgrade(owner_url)
+    assert core.one("SELECT version_num FROM pricing.alembic_version") == newest()
+    assert core.one("SELECT count(*) FROM pricing.warnings WHERE source = 'test'") == 1
+
+
 _AT_0073 = """
 ALTER TABLE pricing.data_type_registry DROP COLUMN keep_months;
 ALTER TABLE pricing.registry_state DROP COLUMN prices_from;
