@@ -54,7 +54,6 @@ PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 ACCEPTANCE := pricing_pipeline_tests/acceptance
 FAULTS := pricing_pipeline_tests/faults
 BENCHMARKS := pricing_pipeline_tests/benchmarks
-THROUGH_PGBOUNCER := claims api_prices metrics driver_rows heard_warnings advisory_lock
 TESTS := --ignore=$(ACCEPTANCE) --ignore=$(FAULTS) --ignore=$(BENCHMARKS)
 
 # PRICING_TEST_EXAMPLES=all tries properties with four times as many examples, and the largest cases.
@@ -79,15 +78,13 @@ test-clients: install-test ## Let clients that others wrote for the providers re
 	$(BIN)/pytest pricing_pipeline_tests/foreign_clients $(ARGS)
 
 # What needs the wheel's server, or no database at all, is left to the targets above.
+NOT_OF_DATABASE := embedded* own_files supervisor sandbox_* violence bad_starts canary_hunt
+OF_DATABASE := $(NOT_OF_DATABASE:%=--ignore-glob='*/test_%.py') pricing_pipeline_tests/integration
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
-	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) \
-		--ignore-glob='*/test_embedded*.py' --ignore-glob='*/test_own_files.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' --ignore-glob='*/test_violence.py' --ignore-glob='*/test_bad_starts.py' --ignore-glob='*/test_canary_hunt.py' \
-		pricing_pipeline_tests/integration $(FAULTS)
+	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) $(OF_DATABASE) $(FAULTS)
 
-# A test that ends sessions of the server itself expects a pool of its own to notice.
-test-pgbouncer: install-test ## Run a part of the tests of the database through PgBouncer in transaction mode
-	PRICING_TEST_PGBOUNCER=1 $(PYTEST) $(ARGS) -k "not survives_a_restart" \
-		$(THROUGH_PGBOUNCER:%=pricing_pipeline_tests/integration/test_%.py)
+test-pgbouncer: install-test ## Run the tests of the database through PgBouncer in transaction mode
+	PRICING_TEST_PGBOUNCER=1 $(PYTEST) $(ARGS) $(OF_DATABASE)
 
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
 	$(BIN)/python -m pricing_pipeline_tests.tools.mutants $(ARGS)

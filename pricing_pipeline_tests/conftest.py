@@ -12,6 +12,7 @@ from pricing_pipeline_tests.fixtures.api import api
 from pricing_pipeline_tests.fixtures.cli import cli
 from pricing_pipeline_tests.fixtures.core import core, engine, owner_engine
 from pricing_pipeline_tests.fixtures.database import (
+    POOLED,
     bare_template,
     clock,
     connection,
@@ -59,7 +60,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Say of each test which others it must run beside."""
+    """Say of each test which others it must run beside, and skip what PgBouncer cannot do."""
+    if os.environ.get(POOLED):
+        for item in items:
+            if item.get_closest_marker("own_sessions"):
+                item.add_marker(
+                    pytest.mark.skip(reason="needs sessions of its own, and PgBouncer shares them")
+                )
     if getattr(config.option, "loadgroup", False):
         name_groups(items)
 

@@ -107,6 +107,7 @@ def test_b23_a_database_that_hangs_is_late_within_two_seconds(open_folder: Path)
         owner.dispose()
 
 
+@pytest.mark.own_sessions
 def test_b23_requests_that_wait_for_the_database_do_not_hold_health_up(api: RunningApi, core: Core) -> None:
     """All threads for requests wait for one table; health does not need them."""
     wait_for_locks(core)

@@ -248,6 +248,7 @@ def test_f3_years_of_history_take_little_memory(core: Core, monkeypatch: pytest.
             assert body.count(b"\n") == rows + 1
 
 
+@pytest.mark.own_sessions
 def test_f3_a_database_that_is_lost_in_the_middle_is_a_problem(
     api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,6 +127,7 @@ def _flood(api: RunningApi, engine: Engine) -> None:
     assert newcomer.get("tasks")["tasks"] == []
 
 
+@pytest.mark.own_sessions
 def test_b7_health_and_new_tokens_find_a_session_however_busy_routes_are(
     engine: Engine, owner_engine: Engine, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +181,7 @@ def test_b7_while_the_database_hangs_nobody_waits_for_the_attempts_of_others(eng
     assert attempts <= 2
 
 
+@pytest.mark.own_sessions
 def test_b7_one_slow_caller_leaves_threads_for_the_others(api: RunningApi, core: Core) -> None:
     """More requests of one token than there are threads wait for a lock; another token is answered meanwhile."""
     wait_for_locks(core)

@@ -244,6 +244,7 @@ def test_a10_a_table_of_ones_own_is_judged_by_its_own_times(
     assert asked == [[], ["AAPL"]]
 
 
+@pytest.mark.own_sessions
 def test_a10_the_answer_survives_a_restart_of_the_database(api: RunningApi, core: Core) -> None:
     caller = api.caller(Scope.READ)
     for _ in range(2):

@@ -121,6 +121,7 @@ def test_g6_a_long_span_is_asked_for_in_pieces_that_fit_one_call(
     assert sorted(asked) == [first + number * DAY for number in range(days)]
 
 
+@pytest.mark.own_sessions
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "America/Sao_Paulo", "Pacific/Apia"])
 def test_g6_pieces_are_the_same_in_every_session_zone(core: Core, database_url: str, zone: str) -> None:
     """In Sao Paulo 2017-10-15 began at 1 h, on Samoa there was no 2011-12-30."""

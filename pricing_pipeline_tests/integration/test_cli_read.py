@@ -92,6 +92,7 @@ def test_a9_digits_are_told_as_stored_and_never_as_an_exponent(cli: CommandLine,
     assert cli("price", "show", "AAPL", "--json").json["prices"][0]["price"] == "0.00000001"
 
 
+@pytest.mark.own_sessions
 def test_times_are_utc_whatever_the_zone_of_the_database(
     cli: CommandLine, core: Core, database_url: str, clock: Clock
 ) -> None:

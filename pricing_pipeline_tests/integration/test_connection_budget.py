@@ -80,6 +80,7 @@ def test_the_page_says_what_the_code_sets() -> None:
     } == {name: most for name, most in BUDGET.items() if name != "a command"}
 
 
+@pytest.mark.own_sessions
 def test_a_drain_opens_no_more_than_its_budget(
     core: Core, database_url: str, sandbox: RunningSandbox, most_seen: Callable[[], int]
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_drain_opens_no_more_than_its_budget(
     assert 4 <= max(seen) <= BUDGET["a run, and the code server"]
 
 
+@pytest.mark.own_sessions
 def test_the_api_opens_no_more_than_its_budget(
     core: Core, database_url: str, owner_engine: Engine, most_seen: Callable[[], int]
 ) -> None:

@@ -92,6 +92,7 @@ def _beat(engine: Engine) -> int:
         return viewers.heartbeat(session, "ann", PAIR)
 
 
+@pytest.mark.own_sessions
 def test_b5_what_a_client_that_died_had_asked_for_ends_and_locks_nothing(
     engine: Engine, server: TestServer
 ) -> None:

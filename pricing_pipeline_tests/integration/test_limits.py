@@ -334,6 +334,7 @@ def test_b12_bytes_are_booked_in_the_hour_of_their_answer(core: Core, clock: Clo
 # Zones
 
 
+@pytest.mark.own_sessions
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize(
     "now", [datetime(2026, 3, 20, 12, 30, tzinfo=UTC), datetime(2026, 11, 10, 12, 30, tzinfo=UTC)]
@@ -358,6 +359,7 @@ def test_b10_thirty_days_are_720_hours_in_every_session(
         engine.dispose()
 
 
+@pytest.mark.own_sessions
 @pytest.mark.parametrize("zone", ZONES)
 def test_a6_a_sessions_zone_moves_no_limit_and_no_bucket(
     core: Core, clock: Clock, database_url: str, zone: str

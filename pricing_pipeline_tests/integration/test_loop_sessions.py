@@ -52,6 +52,7 @@ def test_an_error_is_sqlalchemys_and_the_session_stays(sessions: LoopSessions) -
     asyncio.run(check())
 
 
+@pytest.mark.own_sessions
 def test_e1_a_session_that_the_server_has_ended_is_replaced(sessions: LoopSessions, engine: Engine) -> None:
     async def check() -> None:
         ended = await sessions.ask(WHO)

@@ -78,6 +78,7 @@ def test_f3_the_second_of_two_values_of_one_moment_is_a_revision(
         assert str(latest.price) == "102.00"
 
 
+@pytest.mark.own_sessions
 def test_f3_four_sessions_at_once_leave_one_chain(core: Core) -> None:
     calls = [next_call(core, DAILY, "AAPL", days=MARCH) for _ in range(4)]
     with core.engine.begin() as connection:

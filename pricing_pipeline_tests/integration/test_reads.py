@@ -67,6 +67,7 @@ def test_a10_a_read_neither_writes_nor_locks_while_the_price_is_on_its_way(core:
     assert not writes()
 
 
+@pytest.mark.own_sessions
 def test_a10_a_crowd_of_readers_waits_for_nobody(core: Core, database_url: str) -> None:
     """While somebody holds the demand, the task and the view, reads of it go on."""
     core.read("AAPL")

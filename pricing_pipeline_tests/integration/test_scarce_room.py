@@ -225,6 +225,7 @@ def test_b10_scarce_room_goes_to_the_most_viewers_of_all_types(core: Core, clock
     assert "NEW" not in live(core), "others wait for longer"
 
 
+@pytest.mark.own_sessions
 def test_b10_producers_that_fit_each_alone_go_past_the_room_by_a_sixteenth_each(core: Core) -> None:
     connections = [core.engine.connect() for _ in range(4)]
     for number, connection in enumerate(connections):

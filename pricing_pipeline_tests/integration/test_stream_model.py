@@ -305,6 +305,7 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
     return Machine
 
 
+@pytest.mark.own_sessions
 def test_b27_streams_tell_each_price_once_as_a_plain_model_says(
     core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

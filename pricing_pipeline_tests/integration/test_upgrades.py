@@ -18,6 +18,7 @@ template = bare_template
 LOCK = "SELECT pg_advisory_lock(hashtextextended('pricing.migrate', 0))"
 
 
+@pytest.mark.own_sessions
 def test_b2_an_upgrade_says_who_holds_its_lock(
     owner_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,8 @@ from pricing_pipeline_tests.support.waking import always_waking, delay
 
 __all__ = ["always_waking"]
 
+pytestmark = pytest.mark.own_sessions
+
 OF_LISTENERS = (
     " FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN pricing_work%'"
     " AND pid <> pg_backend_pid()"
