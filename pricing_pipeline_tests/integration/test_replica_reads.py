@@ -158,13 +158,21 @@ def test_b20_a_replica_that_stands_still_keeps_no_history_waiting(
     assert len(caller.get(f"history/{QUOTE}/AAPL")["rows"]) == 1
 
 
+def state_of(replica: Replica) -> ReplicaState:
+    """Its state after it was polled; again while it is away, because on a busy machine it may answer too late."""
+    for _ in range(20):
+        replica.poll()
+        if replica.state is not ReplicaState.AWAY:
+            break
+    return replica.state
+
+
 def test_b20_a_replica_of_another_database_is_not_read(server: object, servers: Servers, core: Core) -> None:
     """The mistake of a wrong address; and one that is not there at all."""
     postgres = servers.standby_url().replace("/pricing?", "/dagster?")
     for url, state in ((postgres, "of another database"), (servers.standby_url() + "1", "away")):
         replica = Replica(core.engine, url, max_lag=MAX_LAG)
-        replica.poll()
-        assert replica.state == state
+        assert state_of(replica) == state
         replica.close()
 
 
@@ -187,7 +195,6 @@ def test_b20_a_copy_that_went_its_own_way_is_no_replica(
         replica = Replica(core.engine, Servers(servers.primary, folder).standby_url(), max_lag=MAX_LAG)
         try:
             wait_until(lambda: answers(replica.engine))
-            replica.poll()
-            assert replica.state is ReplicaState.OTHER
+            assert state_of(replica) is ReplicaState.OTHER
         finally:
             replica.close()
