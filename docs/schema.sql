@@ -3675,13 +3675,17 @@ GRANT EXECUTE ON FUNCTION pricing.provider_obstacle(pricing.collector_call_log,p
 -- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their back-off, and moves what waits to where it belongs now.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, new prices that no price alert has looked at after 7, failures of Dagster, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
+-- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls as prune_calls says, warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, new prices that no price alert has looked at after 7, failures of Dagster, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
 CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
 
 -- Deletes alerts and silences that have been over for 90 days. Returns how many.
 CREATE FUNCTION pricing.prune_alerts(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_alerts(timestamp with time zone) TO pricing_worker;
+
+-- Forgets calls after 35 days, 50,000 of each provider at a time; of those that were answered past_calls keeps who made them. Returns how many. Waits for no lock longer than a tenth of a second.
+CREATE FUNCTION pricing.prune_calls() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=100ms, enable_seqscan=off, enable_hashjoin=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.prune_calls() TO pricing_worker;
 
 -- Forgets failures of Dagster after 7 days: nobody may ever start that run again. Returns how many. A tick that still fails is noted anew.
 CREATE FUNCTION pricing.prune_dagster_failures(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

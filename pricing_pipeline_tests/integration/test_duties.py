@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core
+from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
@@ -206,6 +206,21 @@ def test_b9_what_is_past_its_keeping_time_is_forgotten_and_no_earlier(
     clock.advance(2 * 86_400)
     core.rows("SELECT pricing.prune()")
     assert core.one(known) == 0
+
+
+def test_b9_old_calls_of_all_providers_are_forgotten_but_open_ones(core: Core, clock: Clock) -> None:
+    """Also those that were made before the clock was set back, which are in an index of their own."""
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    core.enqueue(NAV, "118632")
+    core.finish(core.claim_one())
+    core.finish(core.claim_one(MFAPI))
+    core.rows("UPDATE pricing.collector_call_log SET moved_to = started_at WHERE provider = 'mfapi'")
+    core.enqueue(QUOTE, "MSFT")
+    core.claim_one()
+    clock.advance(36 * 86_400)
+    assert core.call("SELECT pricing.prune_calls()") == 2
+    assert core.rows("SELECT outcome FROM pricing.collector_call_log") == [("open",)]
+    assert core.one("SELECT count(*) FROM pricing.past_calls") == 2
 
 
 def test_b22_those_who_warn_of_the_same_do_not_wait_for_each_other(core: Core, database_url: str) -> None:

@@ -48,6 +48,7 @@ WRITERS = {
     "throttle",
     "register_keys",
     "prune",
+    "prune_calls",
     "run_duties",
 }
 OTHER_DEFINERS = {

@@ -205,6 +205,12 @@ def test_a6_thousands_of_calls_in_a_window_are_not_counted_by_every_claim(
     assert seen.rows.get("collector_call_log_rate", 0) < 20, "what has come and gone since"
 
 
+def test_b9_pruning_calls_reads_old_ones_only(reads: Callable[..., Reads]) -> None:
+    seen = reads("SELECT pricing.prune_calls()")
+    assert seen.scanned == set()
+    assert seen.total < 20, seen.rows
+
+
 def test_b10_the_quota_reads_hours_and_open_calls_only(reads: Callable[..., Reads]) -> None:
     seen = reads("SELECT pricing.bytes_used('twelvedata', pricing.clock())")
     assert seen.scanned == set()

@@ -73,7 +73,7 @@ BEGIN
     PERFORM pricing.note_duty(v.name, d.last_failure_at, d.last_error, now_ + v.wait)
     FROM (VALUES
         ('clean_subscriptions', interval '2 minutes', interval '0'), ('forget_views', interval '1 hour', interval '1 day'),
-        ('prune', interval '1 hour', interval '1 day'), ('thin_history', interval '1 hour', interval '1 day')) AS v (name, wait, gap)
+        ('prune', interval '1 hour', interval '1 day'), ('prune_calls', interval '1 hour', interval '1 day'), ('thin_history', interval '1 hour', interval '1 day')) AS v (name, wait, gap)
     LEFT JOIN pricing.duties d ON d.duty = v.name
     WHERE known < now_ - v.gap ORDER BY v.name;
     -- A task that is snoozed again and again gives up when it is a day old. The time that nobody worked is not its fault.

@@ -159,12 +159,12 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
         (7, 'fail_impossible_tasks', interval '1 minute'), (8, 'adopt_pairs', interval '1 minute'), (9, 'note_watched_calendars', interval '1 minute'),
         (10, 'resolve_tasks', interval '1 minute'), (11, 'forget_views', interval '1 hour'), (12, 'warn_frozen', interval '1 hour'),
         (13, 'refetch_history', interval '10 minute'), (14, 'close_believed', interval '10 minute'), (15, 'prune', interval '1 hour'),
-        (16, 'thin_history', interval '1 minute'), (17, 'sample_freshness', interval '5 minute'), (18, 'count_task_times', interval '1 minute'),
-        (19, 'stretch_ttls', interval '5 minute'),
+        (16, 'prune_calls', interval '10 minute'), (17, 'thin_history', interval '1 minute'), (18, 'sample_freshness', interval '5 minute'),
+        (19, 'count_task_times', interval '1 minute'), (20, 'stretch_ttls', interval '5 minute'),
         -- Late, because add_demand cannot add what this has deleted until the round ends.
-        (20, 'clean_subscriptions', interval '1 minute'),
+        (21, 'clean_subscriptions', interval '1 minute'),
         -- Last: what locks a provider waits for nothing after it.
-        (21, 'watch_providers', interval '10 seconds'), (22, 'reroute_waiting', interval '10 seconds')) AS v (place, name, every)
+        (22, 'watch_providers', interval '10 seconds'), (23, 'reroute_waiting', interval '10 seconds')) AS v (place, name, every)
 $$;
 COMMENT ON FUNCTION pricing.duty_intervals() IS 'The periodic duties, each a function of this name: how often they run, and in which order.';
 

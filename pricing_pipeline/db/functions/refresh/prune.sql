@@ -109,12 +109,51 @@ COMMENT ON FUNCTION pricing.make_leaves() IS
 SELECT pricing.make_leaves();
 
 
+CREATE OR REPLACE FUNCTION pricing.prune_calls() RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '100ms' SET enable_seqscan = off SET enable_hashjoin = off SET jit = off AS $$
+DECLARE
+    before timestamptz := pricing.clock() - interval '35 days';
+    pruned integer;
+BEGIN
+    -- Each provider has its calls in an index by time: where none is old, next to nothing is read.
+    WITH RECURSIVE asked (provider) AS (
+        SELECT min(c.provider) FROM pricing.collector_call_log c WHERE c.moved_to IS NULL
+        UNION ALL
+        SELECT (SELECT min(c.provider) FROM pricing.collector_call_log c WHERE c.moved_to IS NULL AND c.provider > a.provider)
+        FROM asked a WHERE a.provider IS NOT NULL),
+    usual AS (
+        SELECT x.call_id FROM asked a CROSS JOIN LATERAL (
+            SELECT c.call_id FROM pricing.collector_call_log c
+            WHERE c.provider = a.provider AND c.moved_to IS NULL AND c.started_at < before AND c.finished_at IS NOT NULL
+            ORDER BY c.started_at LIMIT 50000 FOR UPDATE SKIP LOCKED) x),
+    moved AS (
+        SELECT c.call_id FROM pricing.collector_call_log c
+        WHERE c.moved_to IS NOT NULL AND c.started_at < before AND c.finished_at IS NOT NULL LIMIT 50000 FOR UPDATE SKIP LOCKED),
+    old AS (
+        DELETE FROM pricing.collector_call_log c
+        WHERE c.call_id IN (SELECT u.call_id FROM usual u UNION ALL SELECT m.call_id FROM moved m)
+        RETURNING c.*),
+    kept AS (
+        -- Prices name the call that brought them for as long as they are.
+        INSERT INTO pricing.past_calls (call_id, provider, key_name, data_type, window_start, window_end, symbols, run_id, worker, started_at,
+                                        finished_at, http_status, wire_bytes)
+        SELECT o.call_id, o.provider, o.key_name, o.data_type, nullif(o.window_start, '-infinity'),
+               nullif(o.window_end, 'infinity'), cardinality(o.symbols), o.run_id, o.worker,
+               o.started_at, o.finished_at, o.http_status, o.wire_bytes
+        -- Of a call whose worker was lost, parts may be stored.
+        FROM old o WHERE o.outcome <> 'failed' ORDER BY o.call_id)
+    SELECT count(*) INTO pruned FROM old;
+    RETURN pruned;
+END $$;
+COMMENT ON FUNCTION pricing.prune_calls() IS
+    'Forgets calls after 35 days, 50,000 of each provider at a time; of those that were answered past_calls keeps who made them. Returns how many. Waits for no lock longer than a tenth of a second.';
+
+
 CREATE OR REPLACE FUNCTION pricing.prune() RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     week bigint := floor(extract(epoch FROM now_) / 604800)::bigint;
-    pruned integer;
     total integer;
 BEGIN
     SET LOCAL lock_timeout = '100ms';
@@ -134,22 +173,7 @@ BEGIN
     WHERE d.id IN (SELECT x.id FROM pricing.api_call_queue_dead x
                    WHERE x.resolved_at < now_ - interval '90 days' ORDER BY x.id LIMIT 50000 FOR UPDATE SKIP LOCKED);
     GET DIAGNOSTICS total = ROW_COUNT;
-    WITH old AS (
-        DELETE FROM pricing.collector_call_log c
-        WHERE c.call_id IN (SELECT x.call_id FROM pricing.collector_call_log x
-                            WHERE x.started_at < now_ - interval '35 days' AND x.finished_at IS NOT NULL LIMIT 50000 FOR UPDATE SKIP LOCKED)
-        RETURNING c.*),
-    kept AS (
-        -- Prices name the call that brought them for as long as they are.
-        INSERT INTO pricing.past_calls (call_id, provider, key_name, data_type, window_start, window_end, symbols, run_id, worker, started_at,
-                                        finished_at, http_status, wire_bytes)
-        SELECT o.call_id, o.provider, o.key_name, o.data_type, nullif(o.window_start, '-infinity'),
-               nullif(o.window_end, 'infinity'), cardinality(o.symbols), o.run_id, o.worker,
-               o.started_at, o.finished_at, o.http_status, o.wire_bytes
-        -- Of a call whose worker was lost, parts may be stored.
-        FROM old o WHERE o.outcome <> 'failed' ORDER BY o.call_id)
-    SELECT count(*) INTO pruned FROM old;
-    total := total + pruned;
+    total := total + pricing.prune_calls();
     DELETE FROM pricing.api_data_usage u USING (
         SELECT x.provider, x.hour, x.slot FROM pricing.api_data_usage x WHERE x.hour < now_ - interval '400 days' FOR UPDATE SKIP LOCKED) old
     WHERE (u.provider, u.hour, u.slot) = (old.provider, old.hour, old.slot);
@@ -161,4 +185,4 @@ BEGIN
     RETURN total + pricing.prune_operations(now_) + pricing.prune_alerts(now_) + pricing.prune_price_events(now_) + pricing.prune_dagster_failures(now_) + pricing.prune_quarantine();
 END $$;
 COMMENT ON FUNCTION pricing.prune() IS
-    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, new prices that no price alert has looked at after 7, failures of Dagster, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.';
+    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls as prune_calls says, warnings after 30, side effects after 14 (dead ones after 90), alerts 90 days after they were over, new prices that no price alert has looked at after 7, failures of Dagster, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.';
