@@ -3826,7 +3826,7 @@ GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text) T
 CREATE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.remove_credential(text,text) TO pricing_worker;
 
--- Takes instruments out: ends what is watched and held of them, cancels what waits, and removes those without history; others are retired, so that nothing is fetched of them and their history stays. Says which, and how many users that concerns.
+-- Takes instruments out: ends what is watched and held of them, cancels what waits, settles what has failed, and removes those without history; others are retired, so that nothing is fetched of them and their history stays. Says which, and how many users that concerns.
 CREATE FUNCTION pricing.remove_instruments(symbols text[], only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, outcome text, viewers bigint, holders bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.remove_instruments(text[],text) TO pricing_worker;
 
@@ -3878,7 +3878,7 @@ GRANT EXECUTE ON FUNCTION pricing.reroute_waiting() TO pricing_worker;
 CREATE FUNCTION pricing.reseal_credential(wanted_provider text, wanted_key text, found_version bigint, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reseal_credential(text,text,bigint,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
--- Notes which dead tasks are settled: cancelled ones, those whose work has succeeded since, and those whose pair has failed alike since. Returns how many.
+-- Notes which dead tasks are settled: cancelled ones, those of removed instruments, those whose work has succeeded since, and those whose pair has failed alike since. Returns how many.
 CREATE FUNCTION pricing.resolve_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 

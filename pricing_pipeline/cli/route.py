@@ -12,7 +12,7 @@ from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.output import print_json, print_lines, print_table
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.errors import UnknownRule
+from pricing_pipeline.errors import PricingError, UnknownRule
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import limits
 from pricing_pipeline.registry import provider_rules
@@ -93,9 +93,13 @@ def _unknown(provider: str, data_type: str, symbol: str | None) -> UnknownRule:
 
 
 def add(provider: str, data_type: str, symbol: str | None, rank: int | None, *, as_json: bool) -> None:
-    """Have a provider serve something. Raises UnknownDataType, UnknownProvider and UnknownSymbol."""
+    """Have a provider serve something. Raises UnknownDataType, UnknownProvider and UnknownSymbol.
+
+    Raises PricingError if the provider cannot be asked for the data type.
+    """
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         symbol = _checked(connection, provider, data_type, symbol)
+        _require_able(connection, provider, data_type)
         rank = provider_rules.add_route(connection, provider, data_type, symbol, rank)
     if as_json:
         print_json({"provider": provider, "data_type": data_type, "symbol": symbol, "rank": rank})
@@ -124,6 +128,16 @@ def _checked(connection: Connection, provider: str, data_type: str, symbol: str 
     credentials.require_provider(connection, provider)
     reads.any_data_type(connection, data_type)
     return None if symbol is None else instruments.spelled(connection, data_type, [symbol])[0]
+
+
+def _require_able(connection: Connection, provider: str, data_type: str) -> None:
+    fetcher = reads.any_data_type(connection, data_type)["fetcher"]
+    (about,) = provider_rules.providers(connection, provider)
+    if fetcher not in about.fetchers:
+        raise PricingError(
+            f"{provider} cannot serve {data_type}: it can be asked for {', '.join(about.fetchers) or 'nothing'}, and "
+            f"{data_type} needs {fetcher}. `pricing-pipeline provider list` shows what each provider can."
+        )
 
 
 def _scope(data_type: str, symbol: str | None) -> str:

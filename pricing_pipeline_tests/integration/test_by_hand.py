@@ -10,6 +10,7 @@ from pricing_pipeline.domain.answers import FailureKind, RejectedValue
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline.queue import task_queue
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
@@ -382,6 +383,20 @@ def test_b9_a_failed_task_is_kept_ninety_days_after_its_pair_was_refreshed(core:
     assert core.one("SELECT pricing.resolve_tasks()") == 1
     assert core.one("SELECT pricing.resolve_tasks()") == 0
     assert days_kept(core, clock, "AAPL") == 90
+
+
+def test_b9_tasks_of_a_removed_instrument_need_nobody(core: Core, cli: CommandLine) -> None:
+    dead(core)
+    assert cli("status", "--json").json["queue"]["dead"] == 1
+    cli("instrument", "remove", "AAPL")
+    assert resolved(core, "AAPL") is not None
+    assert cli("status", "--json").json["queue"]["dead"] == 0
+
+
+def test_b9_tasks_of_an_instrument_that_went_by_sql_need_nobody(core: Core) -> None:
+    dead(core)
+    core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol = 'AAPL'")
+    assert core.one("SELECT pricing.resolve_tasks()") == 1
 
 
 def test_b9_a_failed_span_is_resolved_when_its_days_are_covered(core: Core, clock: Clock) -> None:

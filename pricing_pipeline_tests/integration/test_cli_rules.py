@@ -87,6 +87,8 @@ def test_a_route_is_added_moved_and_removed(cli: CommandLine, core: Core) -> Non
     added = cli("route", "add", "yahoo", "aapl", "--type", QUOTE, "--json").json
     assert added == {"provider": "yahoo", "data_type": QUOTE, "symbol": "AAPL", "rank": 1}
     assert "as number 2" in cli("route", "add", TWELVEDATA, "AAPL", "--type", QUOTE).stdout
+    unable = cli("route", "add", "mfapi", "--type", QUOTE).error
+    assert "mfapi cannot serve equity_quote: it can be asked for nav, and equity_quote needs quote" in unable
     assert (
         "another provider has this rank"
         in cli("route", "add", "yahoo", "AAPL", "--type", QUOTE, "--rank", "2").error

@@ -3,10 +3,10 @@
 SELECT version_num FROM pricing.alembic_version;
 
 -- name: queue_counts
--- Tasks by status: the live ones and the dead.
+-- Tasks by status: the live ones, and failed ones that nothing has settled since.
 SELECT status, count(*) AS tasks FROM pricing.api_call_queue_live GROUP BY 1
 UNION ALL
-SELECT 'dead', count(*) FROM pricing.api_call_queue_dead;
+SELECT 'dead', count(*) FROM pricing.api_call_queue_dead WHERE resolved_at IS NULL AND status = 'failed';
 
 -- name: warnings
 -- What went wrong in the last 24 hours without stopping anything else, by subject, the newest first.

@@ -44,14 +44,11 @@ SELECT l.id, l.data_type, l.symbol, l.provider, l.status, l.attempt, l.max_attem
 FROM pricing.api_call_queue_live l WHERE l.errors <> '[]' ORDER BY l.attempt DESC, l.id DESC LIMIT :most;
 
 -- name: dead_tasks
--- Failed tasks that nothing has settled since, of instruments that are not removed, the newest first; with how many there are, and how many of
--- them failed by trouble that is not their symbol's.
+-- Failed tasks that nothing has settled since, the newest first; with how many there are, and how many of them failed by trouble that is not their symbol's.
 SELECT q.id, q.data_type, q.symbol, q.provider, q.attempt, q.max_attempts, q.finished_at, q.failure_kind, nullif(q.window_start, '-infinity') AS window_start,
        nullif(q.window_end, 'infinity') AS window_end, q.errors -> -1 ->> 'message' AS last_error, count(*) OVER () AS total,
        count(*) FILTER (WHERE NOT pricing.is_symbol_fault(q.failure_kind)) OVER () AS troubled
-FROM pricing.api_call_queue_dead q JOIN pricing.data_type_registry r USING (data_type)
-JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol) AND i.is_active
-WHERE q.resolved_at IS NULL AND q.status = 'failed' ORDER BY q.finished_at DESC, q.id DESC LIMIT :most;
+FROM pricing.api_call_queue_dead q WHERE q.resolved_at IS NULL AND q.status = 'failed' ORDER BY q.finished_at DESC, q.id DESC LIMIT :most;
 
 -- name: operations
 -- Side effects that have failed for good, and those that have failed and are tried again; with how many there are of each.

@@ -112,9 +112,8 @@ LEFT JOIN pricing.demand d ON (d.data_type, d.symbol) = (q.data_type, q.symbol) 
 WHERE q.id = :id;
 
 -- name: failed
--- Failed tasks that nothing has settled since, of instruments that are not removed.
-SELECT q.id FROM pricing.api_call_queue_dead q JOIN pricing.data_type_registry r USING (data_type)
-JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol) AND i.is_active
+-- Failed tasks that nothing has settled since.
+SELECT q.id FROM pricing.api_call_queue_dead q
 WHERE q.resolved_at IS NULL AND q.status = 'failed'
   AND q.data_type = coalesce(CAST(:data_type AS text), q.data_type)
   AND q.provider IS NOT DISTINCT FROM coalesce(CAST(:provider AS text), q.provider)

@@ -185,6 +185,8 @@ BEGIN
         SELECT count(DISTINCT c.user_id) INTO holders FROM closed c;
         DELETE FROM pricing.pair_requests p WHERE p.data_type = ANY (types) AND p.symbol = thing.symbol;
         DELETE FROM pricing.demand d WHERE d.data_type = ANY (types) AND d.symbol = thing.symbol;
+        UPDATE pricing.api_call_queue_dead q SET resolved_at = pricing.clock()
+        WHERE q.data_type = ANY (types) AND q.symbol = thing.symbol AND q.resolved_at IS NULL;
         IF EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = ANY (types) AND h.symbol = thing.symbol)
            OR EXISTS (SELECT FROM pricing.documents d WHERE d.data_type = ANY (types) AND d.symbol = thing.symbol)
            -- What is stored of other contents has been confirmed; of a company that may have brought no document.
@@ -204,4 +206,4 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.remove_instruments(text[], text) IS
-    'Takes instruments out: ends what is watched and held of them, cancels what waits, and removes those without history; others are retired, so that nothing is fetched of them and their history stays. Says which, and how many users that concerns.';
+    'Takes instruments out: ends what is watched and held of them, cancels what waits, settles what has failed, and removes those without history; others are retired, so that nothing is fetched of them and their history stays. Says which, and how many users that concerns.';

@@ -14,6 +14,8 @@ BEGIN
         LEFT JOIN pricing.history_coverage h USING (data_type, symbol)
         WHERE q.resolved_at IS NULL AND (
             q.status = 'cancelled'
+            OR NOT EXISTS (SELECT FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+                           WHERE r.data_type = q.data_type AND i.symbol = q.symbol AND i.is_active)
             -- One tells as much as all: the last.
             OR EXISTS (SELECT FROM pricing.api_call_queue_dead x
                        WHERE x.data_type = q.data_type AND x.symbol = q.symbol AND x.id > q.id AND x.resolved_at IS NULL
@@ -32,7 +34,7 @@ BEGIN
     RETURN resolved;
 END $$;
 COMMENT ON FUNCTION pricing.resolve_tasks() IS
-    'Notes which dead tasks are settled: cancelled ones, those whose work has succeeded since, and those whose pair has failed alike since. Returns how many.';
+    'Notes which dead tasks are settled: cancelled ones, those of removed instruments, those whose work has succeeded since, and those whose pair has failed alike since. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_leaf(leaf text) RETURNS boolean
