@@ -191,6 +191,12 @@ def test_b23_all_is_well_is_said_only_when_it_is() -> None:
         assert f'<section id="{verdict.findings[0].section}"' in page, "the finding leads to a section"
 
 
+def test_what_stops_a_provider_is_told_with_its_name() -> None:
+    providers = told("plain").providers
+    (finding,) = judge(replace(CALM, providers=providers)).findings
+    assert finding.words.startswith(f"{providers[0].standing.provider}: ")
+
+
 def test_an_alert_that_somebody_looks_after_makes_nobody_else_hurry() -> None:
     assert judge(replace(CALM, alerts=told("plain").alerts)).state is State.WELL
 

@@ -1,4 +1,4 @@
-"""The headline of the page: whether all is well, and a line for each trouble and each decision that waits."""
+"""The headline of the page: whether all is well, and a line for each trouble and each point to look at."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pricing_pipeline.api.page.reading import Reading
 
 
 class State(StrEnum):
-    """How the pipeline is. `waits` is well, but for decisions that wait for a person."""
+    """How the pipeline is. `waits` is well, but for points that a person has to look at."""
 
     WELL = "well"
     WAITS = "waits"
@@ -19,7 +19,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A trouble, or a decision that waits, in a sentence; and the section of the page that has more."""
+    """A trouble, or a point to look at, in a sentence; and the section of the page that has more."""
 
     state: State
     words: str
@@ -44,7 +44,7 @@ def judge(reading: Reading) -> Verdict:
         gravest = " ".join(f"{finding.words}." for finding in ill[:2])
         return Verdict(State.ILL, f"Not all is well. {gravest}", [*ill, *waits])
     if waits:
-        return Verdict(State.WAITS, f"{_served(reading)} {_decisions(len(waits))}", waits)
+        return Verdict(State.WAITS, f"{_served(reading)} {_points(len(waits))}", waits)
     return Verdict(State.WELL, f"All is well. {_served(reading)}", [])
 
 
@@ -57,8 +57,8 @@ def _served(reading: Reading) -> str:
     return f"{fresh:,} of {watched:,} watched prices are fresh, and none is late."
 
 
-def _decisions(count: int) -> str:
-    return "A decision waits for you." if count == 1 else f"{count} decisions wait for you."
+def _points(count: int) -> str:
+    return "A point below needs a look." if count == 1 else f"{count} points below need a look."
 
 
 def _late(reading: Reading) -> Iterator[Finding]:
@@ -96,7 +96,9 @@ def _providers(reading: Reading) -> Iterator[Finding]:
     in_alerts = {word for alert in reading.alerts for word in str(alert["subject"]).split()}
     for provider in reading.providers:
         if provider.is_stopped and provider.standing.provider not in in_alerts:
-            yield Finding(State.WAITS, provider.standing.words.rstrip("."), "providers")
+            words = provider.standing.words.rstrip(".")
+            words = f"{provider.standing.provider}: {words[:1].lower()}{words[1:]}"
+            yield Finding(State.WAITS, words, "providers")
 
 
 def _parts(reading: Reading) -> Iterator[Finding]:
