@@ -110,6 +110,8 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
         )
         supervisor.run_until_stopped()
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            say("Stopping; this takes some seconds, in which runs return their tasks to the queue")
 
 
 def _prepare_database(

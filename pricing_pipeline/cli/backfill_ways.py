@@ -121,7 +121,10 @@ def in_dagster(
     try:
         return _follow(webserver, engine, run_id, name, show)
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"left. The run goes on: {webserver.run_url(run_id)}") from stop
+        raise KeyboardInterrupt(
+            f"left. The run goes on: {webserver.run_url(run_id)}. `pricing-pipeline backfill list` has its backfill as "
+            "soon as it begins, and `pricing-pipeline backfill cancel` ends it."
+        ) from stop
 
 
 def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, show: Show) -> Outcome:
