@@ -105,8 +105,10 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
     try:
         _replace(engine, store, about, written, is_new=is_new)
     except BaseException:
-        with suppress(PricingError):  # it may be in its place already
-            store.drop(written)
+        # What has moved is in one of these files, or nowhere.
+        if about.moved_at is None or store.has(data_type, month, {**known, **same}):
+            with suppress(PricingError):  # it may be in its place already
+                store.drop(written)
         raise
     return Exported(about, written.rows, written.file_bytes, written.sha256, is_new)
 

@@ -35,6 +35,7 @@ _UNFINISHED = "_unfinished"
 """Folder of files that are being written. Readers of partitioned folders pass over names that begin with _."""
 _NAMES_OF_UNFINISHED = re.compile(r"[0-9a-f]{32}\.parquet")
 _ABANDONED = timedelta(days=2)
+_MOST_COPIES = 3
 _BLOCK_BYTES = 1024 * 1024
 _MOST_BLOCKS = 4
 """Blocks of a file that are kept while it is read: parts that are read one after another share them."""
@@ -106,8 +107,33 @@ class Store:
         path = self.path(data_type, month)
         with translated_errors(self.root):
             self._make_folders(path)
-            self._force_to_disk(Path(written.path))
-            self.filesystem.move(written.path, path)
+            if self.filesystem.type_name == "local":
+                self._force_to_disk(Path(written.path))
+                self.filesystem.move(written.path, path)
+            else:
+                self._copy(written, path)
+
+    def _copy(self, written: WrittenFile, path: str) -> None:
+        """Put a file of a bucket into its place. The bucket may say that it has what it has not, so it is read."""
+        if not self._is_whole(written, written.path):
+            raise FilesError(
+                f"the bucket does not have what was written to {written.path}, so nothing was done. The next run of "
+                "the schedule writes the file again."
+            )
+        for _ in range(_MOST_COPIES):
+            self.filesystem.copy_file(written.path, path)
+            if self._is_whole(written, path):
+                self.filesystem.delete_file(written.path)
+                return
+        raise FilesError(
+            f"{written.path} was copied to {path} {_MOST_COPIES} times, and each time the bucket has other bytes "
+            f"there. Copy it within {_ABANDONED.days} days; then it is removed."
+        )
+
+    def _is_whole(self, written: WrittenFile, path: str) -> bool:
+        with self.filesystem.open_input_file(path) as source:
+            contents = _read_contents(source, written.file_bytes)
+        return contents is not None and contents.sha256 == written.sha256
 
     def drop(self, written: WrittenFile) -> None:
         """Remove a file that was not published."""

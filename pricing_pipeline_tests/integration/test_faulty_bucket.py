@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from decimal import Decimal
 from itertools import count
 
 import pytest
 
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.prices import exporting
 from pricing_pipeline.prices.files import Store, open_store
 from pricing_pipeline.settings import load_settings
-from pricing_pipeline_tests.fixtures.core import Core
-from pricing_pipeline_tests.integration.test_history_files import MARCH, closes, days, put
+from pricing_pipeline_tests.fixtures.core import DAILY, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.integration.test_history_files import MARCH, closes, days, due, put
 from pricing_pipeline_tests.support.bucket_server import OPTIONS, Bucket, Request, serving
 from pricing_pipeline_tests.support.filing import export_all, keep, move_all
 
@@ -45,19 +48,56 @@ def once(kind: str, fault: str, number: int = 0) -> Callable[[Request], str | No
     return lambda request: fault if request.kind == kind and next(asked) == number else None
 
 
-@pytest.mark.parametrize("fault", ["flipped", "short", "cut", "busy"])
 def test_f12_other_bytes_are_read_neither_as_values_nor_as_values_of_later_reads(
-    core: Core, bucket: Bucket, store: Store, fault: str
+    core: Core, bucket: Bucket, store: Store
 ) -> None:
     """Whichever answer has them, the first time and when the file is known: the read fails in words or has all."""
     before = closes(core)
-    for _ in range(2):
-        for number in range(6):
+    for fault in ("flipped", "short", "cut", "busy"):
+        for number in (*range(6), *range(4)):
             bucket.fault = once("GET", fault, number)
             with suppress(PricingError):
                 assert closes(core) == before
             bucket.fault = lambda _: None
-            assert closes(core) == before, number
-        bucket.age += 60  # as if nobody had read the files
-        for key, (body, _) in list(bucket.objects.items()):
-            bucket.put(key, body)
+            assert closes(core) == before, (fault, number)
+            if number == 5:
+                bucket.age += 60  # as if nobody had read the files
+                for key, (body, _) in list(bucket.objects.items()):
+                    bucket.put(key, body)
+
+
+@pytest.mark.parametrize("kind", ["PART", "COMPLETE", "COPY", "DELETE"])
+def test_f12_what_a_bucket_has_not_taken_takes_the_place_of_no_moved_month(
+    core: Core, clock: Clock, bucket: Bucket, store: Store, kind: str
+) -> None:
+    """Half of the new file took the place of the only one that had the values, and the export said it was done."""
+    for cents, fault in enumerate(("half", "ignored", "unheard", "late error", "busy"), 7000):
+        clock.advance(60)
+        put(core, (MARCH, cents))
+        before = closes(core)
+        bucket.fault = once(kind, fault)
+        with suppress(PricingError):
+            exporting.export(core.engine, store, DAILY, MARCH)
+        bucket.fault = lambda _: None
+        assert closes(core) == before, fault
+        assert before[MARCH] == Decimal(cents) / 100
+        export_all(core, store)
+        assert closes(core) == before, fault
+        assert due(core) == []
+
+
+def test_f12_a_file_whose_copies_are_all_damaged_stays_where_it_was_written(
+    core: Core, clock: Clock, bucket: Bucket, store: Store
+) -> None:
+    """It is the only one with the moved values, and the message says where it is."""
+    clock.advance(60)
+    put(core, (MARCH, 7777))
+    before = closes(core)
+    bucket.fault = lambda request: "half" if request.kind == "COPY" else None
+    with pytest.raises(PricingError, match="was copied to") as refused:
+        exporting.export(core.engine, store, DAILY, MARCH)
+    source, path = str(refused.value).split(" times")[0].split(" was copied to ")
+    with pytest.raises(PricingError, match="is not the file"):
+        closes(core)
+    bucket.put(path.rsplit(" ", 1)[0], bucket.objects[source][0])
+    assert closes(core) == before
