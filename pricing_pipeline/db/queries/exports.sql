@@ -17,6 +17,11 @@ FROM pricing.exports(:data_type, CAST(:first_month AS date), CAST(:last_month AS
 SELECT month, coming || jsonb_build_object(sha256, file_bytes) AS known FROM pricing.exported_months
 WHERE data_type = :data_type AND month = ANY (CAST(:months AS date[]));
 
+-- name: noted
+-- The file of a month that the pipeline has written: its size by digest.
+SELECT jsonb_build_object(sha256, file_bytes) FROM pricing.exported_months
+WHERE data_type = :data_type AND month = CAST(:month AS date);
+
 -- name: announce
 -- Note a file of a month that is about to take the place of another one.
 SELECT pricing.announce_export(:data_type, CAST(:month AS date), :file_bytes, :sha256);
