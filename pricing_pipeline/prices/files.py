@@ -150,7 +150,8 @@ class Store:
             for file in self.filesystem.get_file_info(selector):
                 is_ours = file.is_file and _NAMES_OF_UNFINISHED.fullmatch(file.base_name)
                 if is_ours and file.mtime is not None and file.mtime < datetime.now(UTC) - _ABANDONED:
-                    self.filesystem.delete_file(file.path)
+                    with suppress(FileNotFoundError):  # another run has removed it, or the list is old
+                        self.filesystem.delete_file(file.path)
 
     def groups(self, data_type: str, month: date, known: Known) -> Iterator[Table]:
         """The rows of a file, in the groups in which they were written. Raises what `reading` raises."""

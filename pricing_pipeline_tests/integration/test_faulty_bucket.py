@@ -101,3 +101,10 @@ def test_f12_a_file_whose_copies_are_all_damaged_stays_where_it_was_written(
         closes(core)
     bucket.put(path.rsplit(" ", 1)[0], bucket.objects[source][0])
     assert closes(core) == before
+
+
+def test_f12_a_list_with_files_that_are_gone_stops_no_export(bucket: Bucket, store: Store) -> None:
+    """Each run first removes what is abandoned; one that another run had removed was said to be missing."""
+    assert any("/_unfinished/" in key for key in bucket.deleted)
+    bucket.fault = once("LIST", "old")
+    store.drop_abandoned()
