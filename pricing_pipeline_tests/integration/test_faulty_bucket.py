@@ -86,6 +86,23 @@ def test_f12_what_a_bucket_has_not_taken_takes_the_place_of_no_moved_month(
         assert due(core) == []
 
 
+def test_f12_other_bytes_of_a_moved_month_get_into_no_new_file(
+    core: Core, clock: Clock, bucket: Bucket, store: Store
+) -> None:
+    """An export writes what it reads from the old file. One other byte took three days out of a history for good."""
+    for step in range(1, 9):
+        clock.advance(60)
+        put(core, (MARCH, 7000 + step))
+        before = closes(core)
+        bucket.fault, bucket.flipped_at = once("GET", "flipped", 1), step / 40
+        with suppress(PricingError):
+            exporting.export(core.engine, store, DAILY, MARCH)
+        bucket.fault = lambda _: None
+        assert closes(core) == before, step
+        export_all(core, store)
+        assert closes(core) == before, step
+
+
 def test_f12_a_file_whose_copies_are_all_damaged_stays_where_it_was_written(
     core: Core, clock: Clock, bucket: Bucket, store: Store
 ) -> None:

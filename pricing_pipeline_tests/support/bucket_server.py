@@ -47,10 +47,12 @@ class Bucket:
     - late error: nothing is done; the status is 200, and the body is an error, as S3 answers COPY and COMPLETE.
     - cut: the connection is closed in the middle of the body.
     - short: half of the body is sent, as if it were all.
-    - flipped: a byte in the middle of the body is another one.
+    - flipped: one byte of the body is another one.
     - old: a list has what was deleted.
     """
     go_on: threading.Event = field(default_factory=threading.Event)
+    flipped_at: float = 0.5
+    """Where that byte is: 0.5 is in the middle."""
     age: float = 3600
     """How many seconds ago an object seems to have changed when it changes."""
 
@@ -139,9 +141,9 @@ def serving(bucket: Bucket) -> Iterator[str]:
                 "Content-Range": f"bytes {since}-{until}/{len(body)}",
             }
             body = body[since : until + 1]
-            half = len(body) // 2
+            half, at = len(body) // 2, int(len(body) * bucket.flipped_at)
             if fault == "flipped":
-                body = body[:half] + bytes([body[half] ^ 255]) + body[half + 1 :]
+                body = body[:at] + bytes([body[at] ^ 255]) + body[at + 1 :]
             elif fault == "short":
                 body = body[:half]
             self.say(206 if "Range" in self.headers else 200, body, fields, half if fault == "cut" else None)
