@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from itertools import count
+from typing import Any
 
 import pytest
 
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.prices import exporting
+from pricing_pipeline.prices import exporting, moved_values, price_reader
 from pricing_pipeline.prices.files import Store, open_store
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.integration.test_history_files import MARCH, closes, days, due, put
 from pricing_pipeline_tests.support.bucket_server import OPTIONS, Bucket, Request, serving
-from pricing_pipeline_tests.support.filing import export_all, keep, move_all
+from pricing_pipeline_tests.support.filing import FIRST, LAST, export_all, keep, move_all
 
 
 @pytest.fixture
@@ -125,3 +126,21 @@ def test_f12_a_list_with_files_that_are_gone_stops_no_export(bucket: Bucket, sto
     assert any("/_unfinished/" in key for key in bucket.deleted)
     bucket.fault = once("LIST", "old")
     store.drop_abandoned()
+
+
+def test_f12_a_read_may_wait_for_a_slow_bucket(
+    core: Core, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database ended the session after 30 s, and the read said that the database did not answer."""
+    load, waits = moved_values.load, list[str]()
+    with core.engine.connect() as connection:
+
+        def slow(*args: Any) -> str:
+            waits.append(connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar_one())
+            return load(*args)
+
+        monkeypatch.setattr(moved_values, "load", slow)
+        assert len(price_reader.bars(connection, "AAPL", DAILY, FIRST, LAST)) == 70
+        connection.commit()
+        after = connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar_one()
+    assert (waits, after) == (["10min"], "30s")

@@ -3,6 +3,10 @@
 SELECT set_config('TimeZone', 'UTC', true), set_config('idle_in_transaction_session_timeout', '10min', true),
        set_config('statement_timeout', '1h', true);
 
+-- name: wait_for_files
+-- The session of this transaction may wait for files that are being read.
+SELECT set_config('idle_in_transaction_session_timeout', '10min', true);
+
 -- name: types
 -- Every type of prices that has a history, retired ones too.
 SELECT data_type FROM pricing.data_type_registry WHERE contents = 'prices' ORDER BY 1;
