@@ -105,8 +105,10 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
     try:
         _replace(engine, store, about, written, is_new=is_new)
     except BaseException:
-        with suppress(PricingError):  # it may be in its place already
-            store.drop(written)
+        # What has moved is in one of these files, or nowhere.
+        if about.moved_at is None or store.has(data_type, month, {**known, **same}):
+            with suppress(PricingError):  # it may be in its place already
+                store.drop(written)
         raise
     return Exported(about, written.rows, written.file_bytes, written.sha256, is_new)
 
@@ -171,8 +173,11 @@ def move(engine: Engine, store: Store, data_type: str, month: date) -> int:
                 f"{data_type} for {month:%Y-%m} has moved already, or has to stay in the database: "
                 "`pricing-pipeline export move --dry-run` shows which months may move."
             )
-        known = moved_values.known(connection, data_type, [month]).get(month, {})
-        filed = store.groups(data_type, month, known)
+        # Not one that an export has announced: the month has one file from now on.
+        noted = connection.execute(
+            query("exports.noted"), {"data_type": data_type, "month": month}
+        ).scalar_one()
+        filed = store.groups(data_type, month, noted)
         try:
             verified = _compare(_row_groups(_stored(connection, data_type, month)), filed, data_type, month)
         except OtherFile as error:

@@ -7,16 +7,17 @@ This module alone knows file systems. It imports pyarrow, which takes a second, 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import stat
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,10 @@ _UNFINISHED = "_unfinished"
 """Folder of files that are being written. Readers of partitioned folders pass over names that begin with _."""
 _NAMES_OF_UNFINISHED = re.compile(r"[0-9a-f]{32}\.parquet")
 _ABANDONED = timedelta(days=2)
-_READ_AT_ONCE = 1024 * 1024
+_MOST_COPIES = 3
+_BLOCK_BYTES = 1024 * 1024
+_MOST_BLOCKS = 4
+"""Blocks of a file that are kept while it is read: parts that are read one after another share them."""
 _SETTLED_SECONDS = 60
 """What has changed more recently may change again without a sign: times of files have steps."""
 _MOST_REMEMBERED = 10_000
@@ -103,8 +107,33 @@ class Store:
         path = self.path(data_type, month)
         with translated_errors(self.root):
             self._make_folders(path)
-            self._force_to_disk(Path(written.path))
-            self.filesystem.move(written.path, path)
+            if self.filesystem.type_name == "local":
+                self._force_to_disk(Path(written.path))
+                self.filesystem.move(written.path, path)
+            else:
+                self._copy(written, path)
+
+    def _copy(self, written: WrittenFile, path: str) -> None:
+        """Put a file of a bucket into its place. The bucket may say that it has what it has not, so it is read."""
+        if not self._is_whole(written, written.path):
+            raise FilesError(
+                f"the bucket does not have what was written to {written.path}, so nothing was done. The next run of "
+                "the schedule writes the file again."
+            )
+        for _ in range(_MOST_COPIES):
+            self.filesystem.copy_file(written.path, path)
+            if self._is_whole(written, path):
+                self.filesystem.delete_file(written.path)
+                return
+        raise FilesError(
+            f"{written.path} was copied to {path} {_MOST_COPIES} times, and each time the bucket has other bytes "
+            f"there. Copy it within {_ABANDONED.days} days; then it is removed."
+        )
+
+    def _is_whole(self, written: WrittenFile, path: str) -> bool:
+        with self.filesystem.open_input_file(path) as source:
+            contents = _read_contents(source, written.file_bytes)
+        return contents is not None and contents.sha256 == written.sha256
 
     def drop(self, written: WrittenFile) -> None:
         """Remove a file that was not published."""
@@ -121,7 +150,8 @@ class Store:
             for file in self.filesystem.get_file_info(selector):
                 is_ours = file.is_file and _NAMES_OF_UNFINISHED.fullmatch(file.base_name)
                 if is_ours and file.mtime is not None and file.mtime < datetime.now(UTC) - _ABANDONED:
-                    self.filesystem.delete_file(file.path)
+                    with suppress(FileNotFoundError):  # another run has removed it, or the list is old
+                        self.filesystem.delete_file(file.path)
 
     def groups(self, data_type: str, month: date, known: Known) -> Iterator[Table]:
         """The rows of a file, in the groups in which they were written. Raises what `reading` raises."""
@@ -144,17 +174,26 @@ class Store:
     def reading(self, data_type: str, month: date, known: Known) -> Iterator[NativeFile]:
         """The file of a month, while it is one that the pipeline has written; nothing is parsed before that is known.
 
-        Its bytes are read for that once in a process, and again when the store says that it has changed. Raises
-        OtherFile for any other file, also when it takes the place of the right one meanwhile.
+        All its bytes are read for that once in a process, and again when the store says that it has changed. A store
+        may give other bytes the next time, so each block that is parsed is compared with the one that was read then.
+        Raises OtherFile for any other file, also when it takes the place of the right one meanwhile.
         """
+        import pyarrow as pa
+
         path = self.path(data_type, month)
         with translated_errors(self.root), ExitStack() as opened:
             source, descriptor = self._open(path, opened)
             version = self._version(path, descriptor)
-            if _digest(path, version, source, max(known.values(), default=0)) not in known:
+            contents = _contents(path, version, source, known)
+            if contents is None:
                 raise _other(path)
-            source.seek(0)
-            yield source
+            file = _ComparedFile(source, version.size, contents.blocks)
+            try:
+                yield opened.enter_context(pa.PythonFile(file, mode="r"))
+            except Exception as error:
+                if file.is_other:
+                    raise _other(path) from error
+                raise
             if self._version(path, descriptor) != version:
                 raise _other(path)
 
@@ -226,26 +265,88 @@ class _Version:
     identity: tuple[int, ...]
 
 
-_digests: dict[tuple[str, _Version], str] = {}
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """The digest of a file, and those of its blocks."""
+
+    sha256: str
+    blocks: Sequence[bytes]
 
 
-def _digest(path: str, version: _Version, source: NativeFile, at_most: int) -> str | None:
-    """The digest of a file; None for one that is larger than it may be."""
-    if version.size > at_most:
-        return None
-    if (kept := _digests.get((path, version))) is not None:
-        return kept
-    digest, size = hashlib.sha256(), 0
-    while chunk := source.read(_READ_AT_ONCE):
-        digest.update(chunk)
-        size += len(chunk)
-        if size > at_most:
+_remembered: dict[tuple[str, _Version], _Contents] = {}
+
+
+def _contents(path: str, version: _Version, source: NativeFile, known: Known) -> _Contents | None:
+    """What a file has; None if it is not a known one.
+
+    Only of a known file it is remembered: a store may give wrong bytes once, and the right ones the next time.
+    """
+    kept = _remembered.get((path, version))
+    if kept is None or kept.sha256 not in known:
+        kept = _read_contents(source, max(known.values(), default=0))
+        if kept is None or known.get(kept.sha256) != version.size:
             return None
     if time.time() - version.changed_ns / 1e9 > _SETTLED_SECONDS:
-        if len(_digests) >= _MOST_REMEMBERED:
-            _digests.clear()
-        _digests[path, version] = digest.hexdigest()
-    return digest.hexdigest()
+        if len(_remembered) >= _MOST_REMEMBERED:
+            _remembered.clear()
+        _remembered[path, version] = kept
+    return kept
+
+
+def _read_contents(source: NativeFile, at_most: int) -> _Contents | None:
+    """What a file has; None for one that is larger than it may be."""
+    digest, blocks, size = hashlib.sha256(), list[bytes](), 0
+    while block := source.read(_BLOCK_BYTES):
+        digest.update(block)
+        blocks.append(hashlib.sha256(block).digest())
+        size += len(block)
+        if size > at_most:
+            return None
+    return _Contents(digest.hexdigest(), blocks)
+
+
+class _ComparedFile(io.RawIOBase):
+    """A file, each block of which has the digest that it has to have."""
+
+    def __init__(self, source: NativeFile, size: int, blocks: Sequence[bytes]) -> None:
+        self._source = source
+        self._size = size
+        self._blocks = blocks
+        self._at = 0
+        self._block = lru_cache(_MOST_BLOCKS)(self._read_block)
+        self.is_other = False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        until = self._size if size < 0 else min(self._at + size, self._size)
+        if until <= self._at:
+            return b""
+        first, last = self._at // _BLOCK_BYTES, (until - 1) // _BLOCK_BYTES
+        found = b"".join(map(self._block, range(first, last + 1)))
+        start = first * _BLOCK_BYTES
+        found = found[self._at - start : until - start]
+        self._at = until
+        return found
+
+    def _read_block(self, number: int) -> bytes:
+        self._source.seek(number * _BLOCK_BYTES)
+        block = self._source.read(_BLOCK_BYTES)
+        if hashlib.sha256(block).digest() != self._blocks[number]:
+            self.is_other = True
+            raise OSError(f"block {number} has other bytes than before")
+        return bytes(block)
 
 
 def _other(path: str) -> OtherFile:

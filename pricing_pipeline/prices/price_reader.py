@@ -193,6 +193,8 @@ def _complete(
     """
     wanted = parameters | {"adjust": None if adjust is None else _basis(adjust)}
     needed = moved_values.needed(connection, wanted)
+    if needed is not None:
+        connection.execute(query("exports.wait_for_files"))
     while True:
         before = needed
         try:

@@ -276,3 +276,42 @@ def test_f12_what_was_stored_before_the_clock_was_set_back_stays_in_the_file(
     first = found[found["observed_at"] < pd.Timestamp(MARCH + timedelta(days=1), tz="UTC")]
     assert [str(close)[:5] for close in first["close"]] == ["10.50", "77.77"]
     assert closes(core)[MARCH] == Decimal("77.77")
+
+
+def test_f12_a_month_moves_to_the_file_that_is_noted_and_to_no_other(
+    core: Core, clock: Clock, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An export had died before its note, and the move took its file: reads accepted the one before it, too."""
+    put(core, *days(MARCH, 70))
+    keep(core, 3)
+    export_all(core, store)
+    older = is_there(store, MARCH)
+    assert older is not None
+    clock.advance(60)
+    put(core, (MARCH, 7777))
+    before = closes(core)
+    with monkeypatch.context() as patch:
+        after_once(patch, Store, "publish", _die)
+        with pytest.raises(KeyboardInterrupt):
+            exporting.export(core.engine, store, DAILY, MARCH)
+    with pytest.raises(PricingError, match="does not have what the database has"):
+        exporting.move(core.engine, store, DAILY, MARCH)
+    export_all(core, store)
+    _announce_another(core)
+    move_all(core, store)
+    assert closes(core) == before
+    Path(store.path(DAILY, MARCH)).write_bytes(older)
+    with pytest.raises(FilesError, match="is not the file that the pipeline has written"):
+        closes(core)
+    assert (
+        core.one("SELECT DISTINCT coming::text FROM pricing.exported_months WHERE moved_at IS NOT NULL")
+        == "{}"
+    )
+
+
+def _die() -> None:
+    raise KeyboardInterrupt
+
+
+def _announce_another(core: Core) -> None:
+    core.call("SELECT pricing.announce_export('equity_daily', '2020-03-01', 7, 'another')::text")

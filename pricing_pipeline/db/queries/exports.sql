@@ -3,6 +3,10 @@
 SELECT set_config('TimeZone', 'UTC', true), set_config('idle_in_transaction_session_timeout', '10min', true),
        set_config('statement_timeout', '1h', true);
 
+-- name: wait_for_files
+-- The session of this transaction may wait for files that are being read.
+SELECT set_config('idle_in_transaction_session_timeout', '10min', true);
+
 -- name: types
 -- Every type of prices that has a history, retired ones too.
 SELECT data_type FROM pricing.data_type_registry WHERE contents = 'prices' ORDER BY 1;
@@ -16,6 +20,11 @@ FROM pricing.exports(:data_type, CAST(:first_month AS date), CAST(:last_month AS
 -- The files of months that the pipeline has written, or is about to put into their place: sizes by digest.
 SELECT month, coming || jsonb_build_object(sha256, file_bytes) AS known FROM pricing.exported_months
 WHERE data_type = :data_type AND month = ANY (CAST(:months AS date[]));
+
+-- name: noted
+-- The file of a month that the pipeline has written: its size by digest.
+SELECT jsonb_build_object(sha256, file_bytes) FROM pricing.exported_months
+WHERE data_type = :data_type AND month = CAST(:month AS date);
 
 -- name: announce
 -- Note a file of a month that is about to take the place of another one.

@@ -175,7 +175,8 @@ BEGIN
         ON CONFLICT ON CONSTRAINT moved_days_pkey DO UPDATE
             SET days = m.days + excluded.days, noted_days = m.noted_days + excluded.noted_days)
     SELECT coalesce(sum(g.versions), 0) INTO deleted FROM gone g;
-    UPDATE pricing.exported_months e SET moved_at = pricing.clock(),
+    -- An export that has not come to its end may have announced a file without some of these values.
+    UPDATE pricing.exported_months e SET moved_at = pricing.clock(), coming = '{}',
            mark = coalesce((SELECT m.mark FROM pricing.month_marks(wanted_type, wanted_month, wanted_month) m), '{}')
     WHERE (e.data_type, e.month) = (wanted_type, wanted_month);
     RETURN deleted;
