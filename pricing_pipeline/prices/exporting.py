@@ -6,6 +6,7 @@ files.py knows the files. db/functions/prices/exports.sql decides which months a
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,11 +21,12 @@ from pricing_pipeline.db.errors import is_conflict, is_locked
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.errors import FilesError, PricingError
 from pricing_pipeline.prices import moved_values
-from pricing_pipeline.prices.files import ROW_GROUP_ROWS, OtherFile, Store, WrittenFile, schema
+from pricing_pipeline.prices.files import ROW_GROUP_ROWS, Known, OtherFile, Store, WrittenFile, schema
 
 if TYPE_CHECKING:
     from pyarrow import Table
 
+_LOG = logging.getLogger(__name__)
 _BLOCK_BYTES = 4 * 1024 * 1024
 _EARLIEST, _LATEST = date(1, 1, 1), date(9999, 1, 1)
 
@@ -103,7 +105,7 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
     same = {written.sha256: written.file_bytes}
     is_new = written.sha256 not in known or not store.has(data_type, month, same)
     try:
-        _replace(engine, store, about, written, is_new=is_new)
+        _replace(engine, store, about, known, written, is_new=is_new)
     except BaseException:
         # What has moved is in one of these files, or nowhere.
         if about.moved_at is None or store.has(data_type, month, {**known, **same}):
@@ -113,11 +115,14 @@ def export(engine: Engine, store: Store, data_type: str, month: date) -> Exporte
     return Exported(about, written.rows, written.file_bytes, written.sha256, is_new)
 
 
-def _replace(engine: Engine, store: Store, about: Month, written: WrittenFile, *, is_new: bool) -> None:
+def _replace(
+    engine: Engine, store: Store, about: Month, known: Known, written: WrittenFile, *, is_new: bool
+) -> None:
     """Put a file into its place, unless another export, or a move, has been there since the month was read.
 
     Reads refuse a file that the database does not know, so it is noted beforehand, too. The first file of a month has
-    no row that could be locked. Of two such exports the second fails at its note, before it moves its file.
+    no row that could be locked. Of two such exports the second fails at its note, before it moves its file. A file that
+    the database did not know (`known`) when the month was read is set aside.
     """
     place = {"data_type": about.data_type, "month": about.month}
     noted = {**place, "file_bytes": written.file_bytes, "sha256": written.sha256}
@@ -130,11 +135,24 @@ def _replace(engine: Engine, store: Store, about: Month, written: WrittenFile, *
             raise _conflict(about.data_type, about.month)
         connection.execute(query("exports.note"), {**noted, "mark": about.mark, "versions": written.rows})
         if is_new:
+            _set_unknown_aside(store, about.data_type, about.month, known)
             store.publish(written, about.data_type, about.month)
         else:
             store.drop(written)
         store.make_durable(about.data_type, about.month)
         connection.commit()
+
+
+def _set_unknown_aside(store: Store, data_type: str, month: date, known: Known) -> None:
+    if store.has(data_type, month, known):
+        return
+    kept = store.set_aside(data_type, month)
+    if kept is not None:
+        _LOG.warning(
+            "The file of %s for %s is none of this database. It is kept as %s. Give each database a PRICING_EXPORT_URL "
+            "of its own.",
+            *(data_type, f"{month:%Y-%m}", kept),
+        )
 
 
 @contextmanager

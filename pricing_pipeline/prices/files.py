@@ -33,6 +33,8 @@ ROW_GROUP_ROWS = 100_000
 """Rows of a row group. One group is in memory at a time, and a reader of one symbol skips the others."""
 _UNFINISHED = "_unfinished"
 """Folder of files that are being written. Readers of partitioned folders pass over names that begin with _."""
+_SET_ASIDE = "_set_aside"
+"""Folder of files that were in the place of a month and that the database did not know."""
 _NAMES_OF_UNFINISHED = re.compile(r"[0-9a-f]{32}\.parquet")
 _ABANDONED = timedelta(days=2)
 _MOST_COPIES = 3
@@ -129,6 +131,26 @@ class Store:
             f"{written.path} was copied to {path} {_MOST_COPIES} times, and each time the bucket has other bytes "
             f"there. Copy it within {_ABANDONED.days} days; then it is removed."
         )
+
+    def set_aside(self, data_type: str, month: date) -> str | None:
+        """Keep what is in the place of a month elsewhere, and return where; None if nothing is there.
+
+        It may be the file of another database that was given the same place, and the only one with its moved values.
+        """
+        from pyarrow import fs
+
+        path = self.path(data_type, month)
+        folder = f"{self.root}/{_SET_ASIDE}/data_type={data_type}/month={month:%Y-%m}"
+        kept = f"{folder}/{uuid.uuid4().hex}.parquet"
+        with translated_errors(self.root):
+            if self.filesystem.get_file_info(path).type is fs.FileType.NotFound:
+                return None
+            self._make_folders(kept)
+            if self.filesystem.type_name == "local":
+                self.filesystem.move(path, kept)
+            else:
+                self.filesystem.copy_file(path, kept)
+        return kept
 
     def _is_whole(self, written: WrittenFile, path: str) -> bool:
         with self.filesystem.open_input_file(path) as source:

@@ -109,8 +109,8 @@ def test_f12_a_forged_file_is_noticed_also_after_the_right_one_was_read(
     assert closes(core) == before
 
 
-def test_f12_an_export_neither_takes_over_nor_leaves_what_somebody_else_has_written(
-    core: Core, clock: Clock, store: Store
+def test_f12_an_export_neither_takes_over_nor_loses_what_somebody_else_has_written(
+    core: Core, clock: Clock, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The file of a moved month is not extended; that of a month in the database is written again."""
     clock.advance(60)
@@ -125,10 +125,19 @@ def test_f12_an_export_neither_takes_over_nor_leaves_what_somebody_else_has_writ
     june = Path(store.path(DAILY, date(2020, 6, 1)))
     written = june.read_bytes()
     _forged(june)
+    others = june.read_bytes()
     again = exporting.export(core.engine, store, DAILY, date(2020, 6, 1))
     assert again is not None
     assert again.is_new
     assert june.read_bytes() == written
+    # It may be the file of another database with the same PRICING_EXPORT_URL, and the only one with its moved values.
+    (aside,) = Path(store.root).glob("_set_aside/data_type=equity_daily/month=2020-06/*.parquet")
+    assert aside.read_bytes() == others
+    assert str(aside) in caplog.text
+    clock.advance(60)
+    put(core, (date(2020, 6, 4), 8889))
+    export_all(core, store)
+    assert len(list(Path(store.root).glob("_set_aside/**/*.parquet"))) == 1, "its own files are replaced"
 
 
 def test_f12_reads_go_on_while_a_month_is_written_anew_and_after_an_export_that_died(
