@@ -3221,8 +3221,8 @@ GRANT EXECUTE ON FUNCTION pricing.may_fit(text,integer,bigint) TO pricing_reader
 CREATE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.may_probe_early(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- What somebody may have meant who spelled a symbol so; NULL = nobody knows.
-CREATE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+-- The instrument of an asset class that somebody may have meant who spelled a symbol so; NULL = nobody knows.
+CREATE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.meant_symbol(text,text) TO pricing_reader, pricing_worker;
 
 -- Bytes that a provider has sent in the last 24 and 168 hours, and the lower of the two as bytes an hour; NULL = less than a day is measured.
@@ -3964,6 +3964,10 @@ GRANT EXECUTE ON FUNCTION pricing.sample_freshness() TO pricing_worker;
 -- Has a claim leave units to the most urgent task that has waited for a minute and needs more than are left: nothing after it is picked, in the second and third of each five minutes that it waits. Only if it fits as soon as calls are a minute old. Otherwise each unit that comes free would go to cheaper work.
 CREATE FUNCTION pricing.save_units(wanted_provider text, allowed pricing.call_allowance, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.save_units(text,pricing.call_allowance,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- What to say to somebody whose symbol does not fit an asset class: the data types of other classes that have it, or an instrument of this class with a like spelling; NULL = nobody knows.
+CREATE FUNCTION pricing.say_meant(asset_class text, symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.say_meant(text,text) TO pricing_reader, pricing_worker;
 
 -- Slots that passed before a type had this schedule, or while it was retired, are not owed.
 TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;

@@ -23,7 +23,7 @@ from pricing_pipeline.db import dagster_storage
 from pricing_pipeline.db.databases import ensure_database, require_usable
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.embedded_home import warn_of_account
-from pricing_pipeline.db.engine import checked_url, make_engine, parsed_url
+from pricing_pipeline.db.engine import checked_url, libpq_url, make_engine, parsed_url
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
@@ -261,7 +261,7 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
     else:
         worker = settings.database_url.get_secret_value()
         owner = settings.owner_url.get_secret_value() if settings.owner_url else worker
-        dagster = parsed_url(worker).set(database="dagster").render_as_string(hide_password=False)
+        dagster = libpq_url(parsed_url(worker).set(database="dagster"))
     if settings.dagster_url is not None:
         dagster = settings.dagster_url.get_secret_value()
     elif settings.database_url is not None:
@@ -281,9 +281,7 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
         "PRICING_SANDBOX": str(settings.sandbox).lower(),
         "PRICING_DATABASE_URL": worker,
         # SQLAlchemy's own default driver is psycopg 3, with which Dagster's LISTEN fails.
-        "PRICING_DAGSTER_URL": parsed_url(dagster)
-        .set(drivername="postgresql+psycopg2")
-        .render_as_string(hide_password=False),
+        "PRICING_DAGSTER_URL": libpq_url(parsed_url(dagster).set(drivername="postgresql+psycopg2")),
         "PRICING_CODE_SOCKET": str(code_socket(home)),
         "DAGSTER_HOME": str(folder),
         "PYTHONUNBUFFERED": "1",

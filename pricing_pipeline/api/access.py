@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -38,6 +39,8 @@ _PATIENCE_SECONDS = 10.0
 
 LONGEST_USER = 200
 """Characters of the name of a user."""
+_LONGEST_TOKEN_NAME = 48
+"""Characters of it, as the database takes it."""
 
 _BEARER = HTTPBearer(auto_error=False, description="A token of `pricing-pipeline token add`.")
 
@@ -142,17 +145,20 @@ class Gate:
         if not headers:
             raise _no_token(
                 "no-token",
-                "send a token as Authorization: Bearer. `pricing-pipeline token add` makes one",
+                "send a token as `Authorization: Bearer TOKEN`. `pricing-pipeline token add` makes one",
                 "",
             )
-        scheme, _, credentials = headers[0].partition(" ")
-        credentials = credentials.strip()
-        token = None
-        if len(headers) == 1 and scheme.lower() == "bearer":
-            token = await self._tokens.find(credentials)
+        credentials = _credentials(headers)
+        token = await self._tokens.find(credentials) if credentials else None
         if token is not None:
             return token
         self._shares.count_wrong_token()
+        if not credentials:
+            raise _no_token(
+                "no-token",
+                "the header must be `Authorization: Bearer TOKEN`: the word Bearer, a space, the token. Send it once",
+                "",
+            )
         expired = self._tokens.expired(credentials)
         if expired is not None:
             raise _no_token(
@@ -162,6 +168,12 @@ class Gate:
         raise _no_token(
             "wrong-token", "this token is not known. `pricing-pipeline token list` shows the known ones"
         )
+
+
+def _credentials(headers: Sequence[str]) -> str:
+    """What the headers Authorization have as the token; empty if they are not one of the scheme Bearer."""
+    scheme, _, credentials = headers[0].partition(" ")
+    return credentials.strip() if len(headers) == 1 and scheme.lower() == "bearer" else ""
 
 
 def _no_token(kind: str, detail: str, error: str = ' error="invalid_token"') -> Refused:
@@ -204,14 +216,22 @@ async def _turn(request: Request) -> AsyncIterator[None]:
         yield
 
 
+def _command_for(token: ApiToken, scope: Scope) -> str:
+    """The command that makes a token which allows a scope besides all that this one allows."""
+    scopes = [f"--scope {one.value}" for one in Scope if one is scope or one in token.scopes]
+    user = "--any-user" if token.user_id is None else f"--user {shlex.quote(token.user_id)}"
+    name = f"{token.name[: _LONGEST_TOKEN_NAME - len(scope.value) - 1]}-{scope.value}"
+    return f"pricing-pipeline token add {name} {' '.join(scopes)} {user}"
+
+
 def caller_with(token: ApiToken, scope: Scope, user: str | None) -> Caller:
     """Who sends a request that needs a scope and may name a user. Raises Refused if the token does not allow it."""
     if not token.allows(scope):
         raise Refused(
             403,
             "scope-missing",
-            f"the token {token.name!r} does not allow {scope.value}. `pricing-pipeline token add NAME --scope "
-            f"{scope.value}` makes one that does",
+            f"the token {token.name!r} does not allow {scope.value}. "
+            f"`{_command_for(token, scope)}` makes one that does",
         )
     if token.user_id is not None and user not in (None, token.user_id):
         raise Refused(

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 import anyio.to_thread
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from sqlalchemy import Engine
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
@@ -36,6 +36,7 @@ from pricing_pipeline.api.access import Gate, Tokens
 from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.page import routes as page
+from pricing_pipeline.api.parameters import known_only
 from pricing_pipeline.api.price_reads import PriceReads
 from pricing_pipeline.api.problems import RESPONSES, add_handlers
 from pricing_pipeline.api.stream_hub import StreamHub
@@ -123,7 +124,7 @@ def make_app(
     app.state.health = health.cached_health(engine)
     app.state.figures = metrics.cached_figures(engine)
     app.state.request_times = metrics.RequestTimes()
-    routes = APIRouter(prefix="/v1", responses=RESPONSES)
+    routes = APIRouter(prefix="/v1", responses=RESPONSES, dependencies=[Depends(known_only)])
     for module in _SUBJECTS:
         routes.include_router(module.router)
     for router in (routes, health.router, metrics.router, page.shell):

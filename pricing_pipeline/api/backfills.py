@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.api.access import Database, Operator, Reader
 from pricing_pipeline.api.paging import Keyset, Page
-from pricing_pipeline.api.parameters import LONGEST_NAME, SymbolList, Symbols, each_of
+from pricing_pipeline.api.parameters import LONGEST_NAME, SomeSymbols, SymbolList, each_of
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.demand import backfills
 from pricing_pipeline.demand.backfills import Estimate, Failure, Listed
@@ -155,7 +155,7 @@ def estimate_backfill(
     data_type: Annotated[str, Query(max_length=LONGEST_NAME, examples=["equity_daily"])],
     first_day: date,
     last_day: date | None = None,
-    symbols: Symbols | None = None,
+    symbols: SomeSymbols = None,
 ) -> BackfillCost:
     """What a backfill would ask of each provider. It queues nothing."""
     named = None if symbols is None else each_of(symbols)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
-from typing import Annotated
+from difflib import get_close_matches
+from typing import Annotated, get_args, get_origin
 
 from fastapi import Path, Query
+from fastapi.dependencies.models import Dependant
 from pydantic import AfterValidator, BeforeValidator, Field
 from sqlalchemy import Connection
+from starlette.requests import Request
 
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.demand import instruments
@@ -59,16 +63,17 @@ LONGEST_SYMBOLS = MOST_SYMBOLS * (LONGEST_SYMBOL + 1)
 TypeName = Annotated[str, Path(max_length=LONGEST_NAME, examples=["equity_daily"])]
 SymbolName = Annotated[str, Path(max_length=LONGEST_SYMBOL, examples=["AAPL", "BTC/USD"])]
 """The rest of its path, because a symbol may have a slash."""
-Symbols = Annotated[
-    str,
-    Query(
-        min_length=1,
-        max_length=LONGEST_SYMBOLS,
-        description=f"Symbols separated by commas, at most {MOST_SYMBOLS}.",
-        examples=["AAPL,MSFT"],
-    ),
-]
+_SymbolTexts = list[Annotated[str, Field(min_length=1, max_length=LONGEST_SYMBOLS)]]
+_SYMBOLS = Query(
+    min_length=1,
+    max_length=MOST_SYMBOLS,
+    description=f"Symbols separated by commas, at most {MOST_SYMBOLS}; may be repeated.",
+    examples=[["AAPL,MSFT"]],
+)
+Symbols = Annotated[_SymbolTexts, _SYMBOLS]
 """Symbols in a URL; `each_of` separates them."""
+SomeSymbols = Annotated[_SymbolTexts | None, _SYMBOLS]
+"""The same, for a route that answers without them, too."""
 SymbolList = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=LONGEST_SYMBOL)]],
     Field(min_length=1, max_length=MOST_SYMBOLS, examples=[["AAPL"]]),
@@ -80,9 +85,14 @@ AssetClass = Annotated[
 ]
 
 
-def each_of(symbols: str) -> list[str]:
+def separated(values: Iterable[str]) -> list[str]:
+    """Each entry of a parameter that takes commas and may be repeated, once."""
+    return list(dict.fromkeys(",".join(values).split(",")))
+
+
+def each_of(symbols: Iterable[str]) -> list[str]:
     """The symbols of a request, each once. Raises Refused."""
-    each = list(dict.fromkeys(symbols.split(",")))
+    each = separated(symbols)
     if not all(0 < len(symbol) <= LONGEST_SYMBOL for symbol in each):
         raise Refused(
             422,
@@ -117,3 +127,39 @@ def require_instrument(connection: Connection, type_: DataType, symbol: str) -> 
         raise UnknownSymbol(
             f"no {type_.asset_class} instrument is called {symbol!r}. Watching it as {type_.data_type} makes it known."
         )
+
+
+async def known_only(request: Request) -> None:
+    """Raise Refused for a parameter that the route does not take, or takes only once: it would change no answer, and
+    nobody would notice.
+    """
+    takes_many = _takes_many(request.scope["route"].dependant)
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in dict.fromkeys(given):
+        if name not in takes_many:
+            raise Refused(422, "invalid-request", _unknown(name[:LONGEST_NAME], list(takes_many)))
+        if not takes_many[name] and given.count(name) > 1:
+            raise Refused(
+                422,
+                "invalid-request",
+                f"the parameter {name} is given {given.count(name)} times, and takes one value",
+            )
+
+
+def _takes_many(dependant: Dependant) -> Mapping[str, bool]:
+    """The parameters in the URL that a route takes, and whether each may be repeated."""
+    own = {field.alias: _is_list(field.field_info.annotation) for field in dependant.query_params}
+    for dependency in dependant.dependencies:
+        own |= _takes_many(dependency)
+    return own
+
+
+def _is_list(annotation: object) -> bool:
+    return list in (get_origin(annotation), *map(get_origin, get_args(annotation)))
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    taken = f"It takes {', '.join(known)}" if known else "It takes none"
+    return f"there is no parameter {name!r} at this path.{meant} {taken}"

@@ -5,6 +5,7 @@ FastAPI takes longer to find the route and its parameters than all the rest take
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -12,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pricing_pipeline.api import prices
 from pricing_pipeline.api.access import LONGEST_USER, caller_with
 from pricing_pipeline.api.limits import Shares
-from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOLS
+from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOLS, MOST_SYMBOLS
 from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.domain.scopes import Scope as TokenScope
 from pricing_pipeline.keys.api_tokens import ApiToken
@@ -41,23 +42,28 @@ class PriceReads:
         scope["route"] = self._route  # as the times of requests are counted by it
         token: ApiToken = scope["state"]["token"]
         async with self._shares.of(token.token_id).threads:
-            caller = caller_with(token, TokenScope.READ, parameters.get("user"))
-            response = await prices.stored(
-                self._sessions, caller, parameters["symbols"], parameters.get("data_type")
-            )
+            caller = caller_with(token, TokenScope.READ, parameters.user)
+            response = await prices.stored(self._sessions, caller, parameters.symbols, parameters.data_type)
         await response(scope, receive, send)
 
 
-def _usual_read(scope: Scope) -> dict[str, str] | None:
+class _Read(NamedTuple):
+    symbols: list[str]
+    data_type: str | None
+    user: str | None
+
+
+def _usual_read(scope: Scope) -> _Read | None:
     """The parameters of a read of prices, if nothing about them needs a second look."""
     if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/v1/prices":
         return None
     pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    parameters = dict(pairs)
+    symbols = [value for name, value in pairs if name == "symbols"]
+    once = {name: value for name, value in pairs if name != "symbols"}
     is_usual = (
-        len(parameters) == len(pairs)
-        and "symbols" in parameters
-        and parameters.keys() <= _LONGEST.keys()
+        0 < len(symbols) <= MOST_SYMBOLS
+        and len(symbols) + len(once) == len(pairs)
+        and once.keys() <= _LONGEST.keys()
         and all(0 < len(value) <= _LONGEST[name] for name, value in pairs)
     )
-    return parameters if is_usual else None
+    return _Read(symbols, once.get("data_type"), once.get("user")) if is_usual else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
@@ -139,7 +140,9 @@ def explain(database: Database, caller: Reader, symbols: Symbols, data_type: Dat
     )
 
 
-async def stored(sessions: LoopSessions, caller: Caller, symbols: str, data_type: str | None) -> Response:
+async def stored(
+    sessions: LoopSessions, caller: Caller, symbols: Iterable[str], data_type: str | None
+) -> Response:
     """The stored prices of symbols, as `read_prices` answers them. Raises Refused and UnknownDataType."""
     wanted = each_of(symbols)
     answer = await price_reader.read_as_json(sessions, wanted, data_type, caller.user_or_none)

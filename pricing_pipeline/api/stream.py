@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import anyio
 from fastapi import APIRouter, Header, Query, Request
+from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pricing_pipeline.api.access import Reader, Watcher
-from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
+from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL, separated
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.api.stream_events import read_id
 from pricing_pipeline.api.stream_hub import Stream, StreamHub
@@ -28,13 +30,13 @@ _BEGINNING = b"retry: 1000\n\n"
 """How long a browser waits before it comes back, in milliseconds."""
 
 Pairs = Annotated[
-    str | None,
+    list[Annotated[str, Field(min_length=1, max_length=_MOST_PAIRS * (_LONGEST_PAIR + 1))]] | None,
     Query(
         min_length=1,
-        max_length=_MOST_PAIRS * (_LONGEST_PAIR + 1),
-        description=f"`data_type:symbol`, separated by commas, at most {_MOST_PAIRS}. Without it, what the user "
-        "watches, and it follows what the user begins and stops watching.",
-        examples=["equity_quote:AAPL,fx_rate:EUR/USD"],
+        max_length=_MOST_PAIRS,
+        description=f"`data_type:symbol`, separated by commas, at most {_MOST_PAIRS}; may be repeated. Without it, "
+        "what the user watches, and it follows what the user begins and stops watching.",
+        examples=[["equity_quote:AAPL,fx_rate:EUR/USD"]],
     ),
 ]
 LastEventId = Annotated[
@@ -132,8 +134,8 @@ async def stream(
     )
 
 
-def _read_pairs(text: str) -> set[Pair]:
-    pairs = {tuple(part.split(":", 1)) for part in text.split(",")}
+def _read_pairs(values: Iterable[str]) -> set[Pair]:
+    pairs = {tuple(part.split(":", 1)) for part in separated(values)}
     if not all(
         len(pair) == 2 and 0 < len(pair[0]) <= LONGEST_NAME and 0 < len(pair[1]) <= LONGEST_SYMBOL
         for pair in pairs

@@ -18,7 +18,7 @@ from pricing_pipeline.cli.output import print_json, print_role_faults, size
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.db import backup, migrate
 from pricing_pipeline.db.embedded import EmbeddedServer
-from pricing_pipeline.db.engine import masked, parsed_url
+from pricing_pipeline.db.engine import libpq_url, masked, parsed_url
 from pricing_pipeline.db.location import owner_url, worker_url
 from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline.errors import DatabaseError, SettingsError, SupervisorError
@@ -66,7 +66,7 @@ def url(role: str, *, as_json: bool) -> None:
     secret = [name for name in address.query if "password" in name]
     # URL.set takes None for what shall stay.
     hidden = address._replace(password=None).difference_update_query(secret)
-    url = hidden.render_as_string(hide_password=False)
+    url = libpq_url(hidden)
     if as_json:
         print_json({"url": url, "role": role})
     else:

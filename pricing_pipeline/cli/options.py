@@ -8,17 +8,29 @@ from typing import Annotated, Any
 
 import typer
 
+
+def symbols_argument(told: str) -> Any:
+    """The argument of a command that takes several symbols, with its help."""
+    return typer.Argument(metavar="SYMBOL", help=told, show_default=False, callback=_require_spaces)
+
+
+def _require_spaces(symbols: list[str] | None) -> list[str] | None:
+    """Refuse symbols with commas: no symbol has one."""
+    for symbol in symbols or ():
+        if "," in symbol:
+            apart = " ".join(part for part in symbol.split(",") if part)
+            raise typer.BadParameter(f"{symbol!r} has a comma. Separate symbols by spaces: {apart}")
+    return symbols
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="For whom; else your login.")]
 Type = Annotated[str, typer.Option("--type", metavar="TYPE", help="A data type of `type list`.")]
 AnyType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this data type; else all.")]
 TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="A data type of `type list`.")]
 Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="An instrument's symbol.")]
-Symbols = Annotated[list[str], typer.Argument(metavar="SYMBOL", help="Symbols of instruments.")]
-AnySymbols = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="SYMBOL", help="Only these symbols; else all.", show_default=False),
-]
+Symbols = Annotated[list[str], symbols_argument("Symbols of instruments.")]
+AnySymbols = Annotated[list[str] | None, symbols_argument("Only these symbols; else all.")]
 AnySymbol = Annotated[
     str | None, typer.Argument(metavar="SYMBOL", help="Only this symbol; else all.", show_default=False)
 ]

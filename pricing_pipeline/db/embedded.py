@@ -26,7 +26,7 @@ from sqlalchemy import Connection, make_url
 
 from pricing_pipeline.db import embedded_cluster as cluster_files
 from pricing_pipeline.db import embedded_home as places
-from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.engine import libpq_url, make_engine
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import EmbeddedServerError
 from pricing_pipeline.processes.os_processes import child_setup, last_lines, open_log, without_libpq_variables
@@ -360,7 +360,7 @@ class EmbeddedServer:
         """Connect so that no name means what another role has made it mean: PostgreSQL's own objects, and no others."""
         url = make_url(self.url(database, "superuser"))
         url = url.update_query_dict({"options": "-c search_path=pg_catalog,pg_temp"})
-        engine = make_engine(url.render_as_string(hide_password=False))
+        engine = make_engine(libpq_url(url))
         try:
             with engine.connect() as connection:
                 yield connection

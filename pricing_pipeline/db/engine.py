@@ -267,8 +267,18 @@ _UNCLEAR = re.compile(
 
 def masked(url: str | URL) -> str:
     """The URL without its password, wherever the URL has it."""
-    parsed = parsed_url(url).difference_update_query(["password", "sslpassword"])
-    return parsed.render_as_string(hide_password=True)
+    return _written(parsed_url(url).difference_update_query(["password", "sslpassword"]), hide_password=True)
+
+
+def libpq_url(url: URL) -> str:
+    """The URL with its password, as both libpq and SQLAlchemy read it."""
+    return _written(url, hide_password=False)
+
+
+def _written(url: URL, *, hide_password: bool) -> str:
+    """SQLAlchemy writes a space before the query as it is, and in the query as a plus: libpq takes neither for one."""
+    place, mark, parameters = url.render_as_string(hide_password=hide_password).partition("?")
+    return place.replace(" ", "%20") + mark + parameters.replace("+", "%20")
 
 
 def _clear_error(context: ExceptionContext) -> None:

@@ -26,7 +26,7 @@ from dagster_postgres.utils import pg_alembic_config
 from sqlalchemy import Connection, Engine, NullPool, create_engine, inspect
 
 from pricing_pipeline.db import dagster_storage
-from pricing_pipeline.db.engine import checked_url, masked
+from pricing_pipeline.db.engine import checked_url, libpq_url, masked
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import PricingError, SettingsError
@@ -70,7 +70,7 @@ def _usable(settings: Settings) -> str:
             "PRICING_DAGSTER_URL must begin with postgresql+psycopg2:// for Dagster's own processes. With another "
             "driver, Dagster's statements fail."
         )
-    return url.render_as_string(hide_password=False)
+    return libpq_url(url)
 
 
 def upgrade(url: str) -> None:

@@ -281,7 +281,7 @@ def refusal(provider: str, response: Response, *, now: datetime, detail: str = "
     if status == 429:
         return throttled(message, response, now=now)
     if status >= 500 or status == 408:
-        return ProviderDown(f"{message} It is asked again later.")
+        return ProviderDown(message)
     if 300 <= status < 400:
         return ProviderDown(f"{message} Redirects are never followed; check the base URL.")
     if response.body[:200].lstrip()[:1] == b"<":
@@ -304,7 +304,7 @@ def throttled(message: str, response: Response, *, now: datetime) -> Throttled:
     wait = parse_retry_after(header(response, "retry-after"), sent or now)
     # A provider that counts refused calls has counted more than its limit.
     shown = shown_limit(response.headers, is_refused=True)
-    return Throttled(f"{message} It is asked again when its limit allows.", retry_after=wait, shown=shown)
+    return Throttled(message, retry_after=wait, shown=shown)
 
 
 def parse_retry_after(value: str | None, now: datetime, *, most: float = MAX_RETRY_AFTER) -> float | None:

@@ -144,7 +144,7 @@ class Answers:
         if meaning == "unknown_symbol":
             message = f"{message} Correct the symbol, or route it to another provider."
             return failed(symbol, FailureKind.UNKNOWN_SYMBOL, message)
-        return failed(symbol, FailureKind.SCHEMA_DRIFT, f"{message} Nothing was stored; it is asked again.")
+        return failed(symbol, FailureKind.SCHEMA_DRIFT, f"{message} Nothing was stored.")
 
     def _settled(
         self,

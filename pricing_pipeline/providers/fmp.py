@@ -319,8 +319,7 @@ def _implausible(symbol: str, fetcher: Fetcher, why: str) -> Answer:
 
 def _lost(symbol: str, fetcher: Fetcher, nameless: int) -> Answer:
     message = (
-        f"fmp's {fetcher!s} has no row of {symbol}, and {nameless} that name no symbol. Nothing was stored for it; "
-        "it is asked again."
+        f"fmp's {fetcher!s} has no row of {symbol}, and {nameless} that name no symbol. Nothing was stored."
     )
     return Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, message),))
 

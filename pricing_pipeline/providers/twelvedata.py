@@ -335,9 +335,8 @@ def _kind(code: int, message: str) -> FailureKind | None:
 def _failed(symbol: str, kind: FailureKind | None, message: str) -> Answer:
     if kind is None:
         return Answer(empty=frozenset({symbol}))
-    advice = _ADVICE.get(kind, "It is asked again later.")
-    text = f"twelvedata has no value for {symbol}: {safe_words(message).rstrip('.')}. {advice}"
-    return Answer(failures=(SymbolFailure(symbol, kind, text),))
+    text = f"twelvedata has no value for {symbol}: {safe_words(message).rstrip('.')}. {_ADVICE.get(kind, '')}"
+    return Answer(failures=(SymbolFailure(symbol, kind, text.rstrip()),))
 
 
 _ADVICE = {

@@ -124,7 +124,7 @@ class Wire:
             case _:
                 words = safe_words(self._hide(str(fault)))
                 message = f"{name} could not be asked or broke off: {words} ({arrived})"
-        message = self._hide(f"{message}. It is asked again later; base URL: {self._base_url}")
+        message = self._hide(f"{message}. The base URL is {self._base_url}")
         return kind(message, http_status=status, wire_bytes=exchange.received)
 
 

@@ -268,7 +268,7 @@ def _one(symbol: str, answers: Sequence[Answer], is_doubtful: bool) -> Answer:
     if not answers and is_doubtful:
         message = (
             f"yahoo's batch of quotes has no member for {symbol}, and others that nobody asked for. "
-            "Nothing was stored for it; it is asked again."
+            "Nothing was stored for it."
         )
         return failed(symbol, FailureKind.SCHEMA_DRIFT, message)
     if not answers:

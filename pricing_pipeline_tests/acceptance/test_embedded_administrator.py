@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from pricing_pipeline.db.engine import libpq_url
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline_tests.fixtures.embedded import MakeServer, ask
 from pricing_pipeline_tests.support.pages import ROOT, blocks
@@ -49,7 +50,7 @@ def test_an_administrator_gives_a_person_a_login(make_server: MakeServer) -> Non
         administrator(server.home, login)
         assert administrator(server.home, "SHOW search_path") == "pg_catalog,pg_temp"
         person = make_url(server.url("pricing")).set(username="ann", password="choose one")
-        with psycopg.connect(person.render_as_string(hide_password=False).replace(" ", "%20")) as session:
+        with psycopg.connect(libpq_url(person)) as session:
             row = session.execute("SELECT user, pg_has_role('pricing_client', 'MEMBER')").fetchone()
         assert row == ("ann", True)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from pricing_pipeline.api import access
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.keys import api_tokens
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
@@ -48,6 +50,35 @@ def test_b7_without_a_token_of_ours_nothing_is_told(api: RunningApi) -> None:
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Bearer")
         assert "AAPL" not in answer.text
+
+
+def test_b7_a_header_that_names_no_bearer_is_told_how_it_is_written(api: RunningApi) -> None:
+    """The answer is the same for a right and for a wrong token."""
+    token = str(api.caller(Scope.READ).token)
+    for headers in (
+        [("Authorization", token)],
+        [("Authorization", "x")],
+        [("Authorization", f"Basic {token}")],
+        [("Authorization", "Bearer")],
+        [("Authorization", f"Bearer {token}")] * 2,
+    ):
+        answer = api.client.get("/v1/prices?symbols=AAPL", headers=headers)
+        assert (answer.status_code, answer.json()["type"]) == (401, "urn:pricing-pipeline:no-token")
+        assert "must be `Authorization: Bearer TOKEN`" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("user", [None, "ann o'neill"])
+def test_b7_the_command_for_a_missing_scope_makes_a_token_that_has_it(
+    api: RunningApi, cli: CommandLine, user: str | None
+) -> None:
+    detail = api.caller(Scope.READ, Scope.OPERATE, user=user).refusal("POST", "hold", json=PAIR)["detail"]
+    command = shlex.split(detail.split("`")[1])
+    assert command[0] == "pricing-pipeline"
+    made = cli(*command[1:])
+    assert made.exit_code == 0, made.error
+    tokens = {token["name"]: token for token in cli("token", "list", "--json").json["tokens"]}
+    token = tokens[command[3]]
+    assert (token["scopes"], token["user_id"]) == (["operate", "read", "watch"], user)
 
 
 def test_b5_a_token_acts_for_its_user_only(api: RunningApi, core: Core) -> None:

@@ -103,8 +103,51 @@ QUERIES = st.one_of(
     st.builds(
         lambda more: urlencode([("symbols", "AAPL"), *more]), st.lists(st.tuples(NAMES, VALUES), max_size=3)
     ),
+    st.builds(
+        lambda values, more: urlencode([*(("symbols", value) for value in values), *more]),
+        st.lists(VALUES, min_size=2, max_size=4),
+        st.lists(st.tuples(NAMES, VALUES), max_size=1),
+    ),
     st.text("symbols=&;%+AE\u00fc", max_size=20).map(lambda text: f"symbols=AAPL{quote(text, safe='&;%=+')}"),
 )
+
+
+@pytest.mark.parametrize(
+    "query", ["symbols=AAPL&symbols=MSFT,IBM", "symbols=AAPL,MSFT&symbols=IBM&symbols=AAPL"]
+)
+def test_b7_a_list_may_be_repeated_and_have_commas(api: RunningApi, core: Core, query: str) -> None:
+    caller = api.caller(Scope.READ)
+    for path, names in (("prices", ("prices", "missing")), ("why", ("reasons", "missing"))):
+        answer = caller.ask("GET", f"{path}?{query}&data_type={QUOTE}").json()
+        assert {pair["symbol"] for name in names for pair in answer[name]} == {"AAPL", "MSFT", "IBM"}
+    cost = caller.ask("GET", f"backfills/cost?{query}&data_type={DAILY}&first_day=2013-01-10").json()
+    assert cost["symbols"] == ["AAPL", "IBM", "MSFT"]
+
+
+def test_b7_a_parameter_that_would_change_nothing_is_refused(api: RunningApi, core: Core) -> None:
+    caller = api.caller(Scope.READ)
+    for path, words in (
+        (
+            "prices?symbols=AAPL&datatype=equity_quote",
+            "There is no parameter 'datatype' at this path. Did you mean data_type? It takes symbols, data_type, user.",
+        ),
+        (
+            "why?symbols=AAPL&foo=1",
+            "There is no parameter 'foo' at this path. It takes symbols, data_type, user.",
+        ),
+        (
+            "prices?symbols=AAPL&data_type=a&data_type=b",
+            "The parameter data_type is given 2 times, and takes one value.",
+        ),
+        (
+            f"history/{QUOTE}/AAPL?from=2026-01-01&from=2026-01-02",
+            "The parameter from is given 2 times, and takes one value.",
+        ),
+    ):
+        problem = caller.refusal("GET", path)
+        assert (problem["status"], problem["type"]) == (422, "urn:pricing-pipeline:invalid-request")
+        assert problem["detail"] == words
+    assert asked_for(core) == set()
 
 
 def test_b7_reads_of_prices_are_answered_as_fastapi_would(
@@ -122,7 +165,7 @@ def test_b7_reads_of_prices_are_answered_as_fastapi_would(
     ]
     usual_read, ahead = price_reads._usual_read, 0
 
-    def counted(scope: AsgiScope) -> dict[str, str] | None:
+    def counted(scope: AsgiScope) -> price_reads._Read | None:
         nonlocal ahead
         parameters = usual_read(scope)
         ahead += parameters is not None

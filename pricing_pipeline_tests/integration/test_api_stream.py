@@ -96,7 +96,7 @@ def test_b27_a_stream_goes_on_where_it_was_cut_off(ann: Caller, core: Core, cloc
     with streaming(ann, first, pairs=f"{MSFT},{AAPL}") as stream:
         *told, ready = stream.until("ready")
         assert [tell(event)[:3] for event in told] == [("price", "AAPL", "3.00")]
-    with streaming(ann, ready.id, pairs=f"{MSFT},{AAPL}") as stream:
+    with streaming(ann, ready.id, pairs=[MSFT, AAPL]) as stream:
         assert [event.kind for event in stream.until("ready")] == ["ready"]
     with streaming(ann, ready.id, pairs=AAPL) as stream:
         kinds = [event.kind for event in stream.until("ready")]

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import make_url
 
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -144,6 +145,13 @@ def test_the_address_has_no_password(cli: CommandLine, database_url: str) -> Non
         assert (told.database, told.password) == (make_url(database_url).database, None)
         assert str(secret) not in cli("db", "url", "--role", role).stdout
     assert "not known here" in cli("db", "url", "--role", "administrator").error
+
+
+def test_libpq_reads_the_address_of_a_home_whose_folder_has_a_space(cli: CommandLine) -> None:
+    told = cli(
+        "db", "url", "--role", "worker", database_url="postgresql://ann@/pricing?host=/tmp/new%20comer"
+    ).stdout
+    assert conninfo_to_dict(told.strip()) == {"user": "ann", "dbname": "pricing", "host": "/tmp/new comer"}
 
 
 def test_psql_runs_with_the_rights_of_a_role(cli: CommandLine, database_url: str, owner_url: str) -> None:

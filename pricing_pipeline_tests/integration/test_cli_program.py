@@ -128,6 +128,28 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
     assert said.error.replace("--yaml.", "--yaml") == sentence
 
 
+def test_who_separates_symbols_by_commas_is_told_how_it_is_done(cli: CommandLine) -> None:
+    said = cli("subscription", "watch", "AAPL,NVDA", "--type", "equity_quote")
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert "'AAPL,NVDA' has a comma. Separate symbols by spaces: AAPL NVDA." in said.error
+
+
+def test_no_command_takes_several_symbols_with_commas() -> None:
+    several = {
+        path: command
+        for path, command in COMMANDS.items()
+        if any(one.metavar == "SYMBOL" and one.nargs == -1 for one in command.params)
+    }
+    assert len(several) > 10
+    for path, command in several.items():
+        words = []
+        for one in command.params:
+            if one.required and one.metavar != "SYMBOL":
+                words += ["x"] if one.param_type_name == "argument" else [one.opts[0], "x"]
+        with pytest.raises(typer.BadParameter, match="Separate symbols by spaces: A B"):
+            command.make_context(path[-1], [*words, "A,B"])
+
+
 def test_arguments_that_are_no_text_are_refused_in_a_sentence(cli: CommandLine) -> None:
     said = cli("price", "show", b"A\xff".decode(errors="surrogateescape"))
     assert said.exit_code == 2

@@ -156,9 +156,9 @@ def test_f4_after_an_answer_a_429_is_a_429(
     error = core.one(
         "SELECT error FROM pricing.collector_call_log WHERE provider = 'yahoo' AND outcome = 'failed'"
     )
-    assert error == "yahoo answered 429: Edge: Too Many Requests. It is asked again when its limit allows."
+    assert error == "yahoo answered 429: Edge: Too Many Requests."
     assert OF_SPEED in " ".join(cli("price", "why", "IBM", "--type", QUOTE).stdout.split())
     assert "User-Agent" not in cli("status").stdout
     assert cli("provider", "use", "yahoo", "--check", sandbox="false").error == (
-        "yahoo answered 429: Edge: Too Many Requests. It is asked again when its limit allows. Nothing has changed."
+        "yahoo answered 429: Edge: Too Many Requests. Nothing has changed."
     )

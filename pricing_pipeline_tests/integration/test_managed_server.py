@@ -16,7 +16,7 @@ from sqlalchemy import make_url
 from pricing_pipeline import sample
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.embedded_home import GROUPS, OWNER, WORKER
-from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.engine import libpq_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
@@ -74,7 +74,7 @@ def administrator(superuser: str) -> str:
     with psycopg.connect(superuser, autocommit=True) as admin:
         admin.execute(f"CREATE ROLE the_administrator LOGIN CREATEROLE CREATEDB PASSWORD '{SECRET}'".encode())
     there = make_url(superuser).set(username="the_administrator", password=SECRET, database="postgres")
-    return there.render_as_string(hide_password=False).replace(" ", "%20")
+    return libpq_url(there)
 
 
 def test_b2_the_script_makes_the_roles_without_a_superuser(administrator: str) -> None:
@@ -91,13 +91,13 @@ def test_b2_the_script_makes_the_roles_without_a_superuser(administrator: str) -
     )
     assert (done.returncode, done.stderr) == (0, "")
     owner = make_url(administrator).set(username=OWNER, database="pricing")
-    upgrade(owner.render_as_string(hide_password=False).replace(" ", "%20"))
+    upgrade(libpq_url(owner))
 
 
 def test_b2_an_owner_without_any_right_installs_and_upgrades(superuser: str, administrator: str) -> None:
     def url(role: str, database: str = "pricing", secret: str = SECRET) -> str:
         there = make_url(superuser).set(username=role, password=secret, database=database)
-        return there.render_as_string(hide_password=False).replace(" ", "%20")
+        return libpq_url(there)
 
     with psycopg.connect(administrator, autocommit=True) as managed:
         for statement in statements():

@@ -38,6 +38,11 @@ def watched(core: Core) -> list[tuple[str, str]]:
 
 
 def test_b5_a_symbol_that_cannot_be_one_of_its_type_is_refused_in_words(core: Core) -> None:
+    """Only what is an instrument of the type is suggested."""
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('crypto', 'BTC/USD'), ('crypto', 'BTC/USDT'),"
+        " ('fund', '118632'), ('equity', 'BRK.B') ON CONFLICT DO NOTHING"
+    )
     for data_type, symbol, meant in (
         (FX, "AAPL", None),
         (FX, "EURUSD", "EUR/USD"),
@@ -51,6 +56,8 @@ def test_b5_a_symbol_that_cannot_be_one_of_its_type_is_refused_in_words(core: Co
         (NAV, "AAPL", None),
         (NAV, "INF-118632", "118632"),
         (QUOTE, "BRK/B", "BRK.B"),
+        (QUOTE, "BF/B", None),
+        (QUOTE, "AAPL/", "AAPL"),
     ):
         for ask in (core.heartbeat, core.hold):
             with pytest.raises(DBAPIError) as refused:
@@ -62,6 +69,26 @@ def test_b5_a_symbol_that_cannot_be_one_of_its_type_is_refused_in_words(core: Co
             assert "symbol_fits" not in said
         asked = "SELECT count(*) FROM pricing.active_subscriptions"
         assert core.one(asked) == 0
+
+
+@pytest.mark.parametrize(
+    ("data_type", "symbol", "types"),
+    [
+        (QUOTE, "EUR/USD", "fx_rate"),
+        (QUOTE, "eur/usd", "fx_rate"),
+        (FX, "AAPL", "equity_daily, equity_quote"),
+    ],
+)
+def test_b5_of_an_instrument_of_another_class_its_types_are_named(
+    core: Core, data_type: str, symbol: str, types: str
+) -> None:
+    said = f"{symbol.upper()} is an instrument of {types}"
+    with pytest.raises(DBAPIError, match=f"is no symbol of {data_type}") as refused:
+        core.heartbeat("ann", (data_type, symbol))
+    assert said in reason(refused.value)
+    assert "Did you mean" not in reason(refused.value)
+    with pytest.raises(DBAPIError, match=said):
+        core.rows(f"SELECT * FROM pricing.symbols_by_type(ARRAY['{data_type}'], ARRAY['{symbol}'])")
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,12 @@ def test_a_host_without_an_address_or_a_server_is_down() -> None:
         raise OSError("Name or service not known")
 
     client = ProviderClient(PROVIDERS["mfapi"], "https://prices.example", None, resolve=unknown)
-    with client, pytest.raises(ProviderDown, match="Name or service not known"):
+    with client, pytest.raises(ProviderDown) as caught:
         client.fetch(Fetcher.NAV, ["125497"])
+    assert str(caught.value) == (
+        "mfapi could not be asked or broke off: Name or service not known (0 bytes had arrived). "
+        "The base URL is https://prices.example"
+    )
     with ScriptedServer(lambda c: c.answer()) as server:
         url = server.url
     with (

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import URL, make_url
 
-from pricing_pipeline.db.engine import checked_url, masked
+from pricing_pipeline.db.engine import checked_url, libpq_url, masked
 from pricing_pipeline.errors import SettingsError
 
 
@@ -71,3 +75,23 @@ def test_a4_a_url_of_which_a_part_of_the_password_would_be_a_host_is_refused(url
 )
 def test_a_url_with_one_meaning_is_taken(url: str) -> None:
     assert checked_url(url).database == "pricing"
+
+
+WORDS = st.text("ab c+%&=?@/:,#é", min_size=1)
+
+
+@given(WORDS, WORDS, WORDS, WORDS)
+def test_libpq_and_sqlalchemy_read_the_same_in_a_url_that_is_shown(
+    user: str, password: str, database: str, folder: str
+) -> None:
+    query = {"host": f"/tmp/{folder}", "password": f"+ {password}"}
+    url = URL.create("postgresql", user, password, database=f"a{database}", query=query)
+    assert make_url(libpq_url(url)) == url
+    read = conninfo_to_dict(libpq_url(url.difference_update_query(["password"])))
+    assert read == {"user": user, "password": password, "dbname": url.database, "host": query["host"]}
+    assert conninfo_to_dict(libpq_url(url.set(password="x")))["password"] == query["password"]
+
+
+def test_a_space_in_the_folder_is_shown_as_libpq_reads_it() -> None:
+    url = "postgresql://ann:secret@/pricing?host=%2Ftmp%2Fnew%20comer"
+    assert masked(url) == "postgresql://ann:***@/pricing?host=%2Ftmp%2Fnew%20comer"

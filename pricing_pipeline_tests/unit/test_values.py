@@ -238,3 +238,10 @@ def test_b18_a_day_that_comes_twice_in_two_spellings_is_one() -> None:
     assert [row.text for row in answer.observations] == ["100.00"]
     assert [row.reason for row in answer.rejected] == ["day 2026-03-09 appears more than once"]
     assert settle_days("A", bars(("2026-03-09", "100.00"), ("2026-03-09", "100.01"))).failures
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_refusal_promises_no_other_try(status: int) -> None:
+    """Nobody asks again after a command; of a task, the queue says when it is tried again."""
+    error = refusal("someone", Response(status, {}, b"Busy", 0), now=NOW)
+    assert str(error) == f"someone answered {status}: Busy."

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import Json, Last, Type
+from pricing_pipeline.cli.options import Json, Last, Type, symbols_argument
 from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Fetch history, see how far that is, or call it off.")
@@ -22,10 +22,7 @@ def start(
         str, typer.Option("--from", metavar="DATE", help="First day, like 2000-03-01 or 2000-03.")
     ],
     symbols: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SYMBOL", help="Only these; else every instrument that is not paused.", show_default=False
-        ),
+        list[str] | None, symbols_argument("Only these; else every instrument that is not paused.")
     ] = None,
     last: Last = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the cost; queue nothing.")] = False,

@@ -14,6 +14,7 @@ from pricing_pipeline.cli.options import (
     TypeName,
     given,
     given_bounds,
+    symbols_argument,
 )
 from pricing_pipeline.cli.style import listing
 from pricing_pipeline.domain.data_types import Fetcher
@@ -111,10 +112,7 @@ def show(name: TypeName, as_json: Json = False) -> None:
 @noun.command("set-ttl")
 def set_ttl(
     name: TypeName,
-    symbols: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SYMBOL", help="Only of these; else of the type.", show_default=False),
-    ] = None,
+    symbols: Annotated[list[str] | None, symbols_argument("Only of these; else of the type.")] = None,
     ttl: Annotated[
         int | None, typer.Option(metavar="MINUTES", help="How old a watched price may grow.")
     ] = None,

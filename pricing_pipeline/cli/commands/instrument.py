@@ -19,6 +19,7 @@ from pricing_pipeline.cli.options import (
     TrustJumpsUntil,
     given,
     given_bounds,
+    symbols_argument,
 )
 from pricing_pipeline.cli.style import listing, zoned
 
@@ -117,10 +118,7 @@ def find(
 
 @noun.command()
 def add(
-    symbols: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SYMBOL", help="Symbols of new instruments.", show_default=False),
-    ] = None,
+    symbols: Annotated[list[str] | None, symbols_argument("Symbols of new instruments.")] = None,
     asset_class: Annotated[
         str | None, typer.Option("--asset-class", metavar="CLASS", help="Of which they are.")
     ] = None,

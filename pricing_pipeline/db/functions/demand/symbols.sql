@@ -42,17 +42,32 @@ COMMENT ON FUNCTION pricing.describe_shape(text) IS 'How symbols of an asset cla
 
 
 CREATE OR REPLACE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT min(g.guess) FROM (
         SELECT CASE asset_class
-            WHEN 'equity' THEN replace(upper(symbol), '/', '.')
+            -- BRK/B; AAPL/
+            WHEN 'equity' THEN replace(rtrim(upper(symbol), '/'), '/', '.')
             -- EURUSD, eur-usd, EURUSD=X; BTCUSD, btc_usd
             WHEN 'fx' THEN regexp_replace(upper(symbol), '^([A-Z]{3})[^A-Z0-9]?([A-Z]{3})(=X)?$', '\1/\2')
             WHEN 'crypto' THEN regexp_replace(upper(symbol), '^([A-Z0-9]+?)[^A-Z0-9]?(USDT|USDC|USD|EUR|GBP|JPY|INR|BTC|ETH)$', '\1/\2')
             WHEN 'fund' THEN regexp_replace(symbol, '[^0-9]', '', 'g') END) AS g (guess)
-    WHERE g.guess <> symbol AND pricing.fits_class(asset_class, g.guess)
+    WHERE EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (meant_symbol.asset_class, g.guess))
 $$;
-COMMENT ON FUNCTION pricing.meant_symbol(text, text) IS 'What somebody may have meant who spelled a symbol so; NULL = nobody knows.';
+COMMENT ON FUNCTION pricing.meant_symbol(text, text) IS
+    'The instrument of an asset class that somebody may have meant who spelled a symbol so; NULL = nobody knows.';
+
+
+CREATE OR REPLACE FUNCTION pricing.say_meant(asset_class text, symbol text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT coalesce(
+        (SELECT format('%s is an instrument of %s.', min(i.symbol), string_agg(r.data_type, ', ' ORDER BY r.data_type))
+         FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+         WHERE i.symbol = pricing.spelled(say_meant.symbol) AND i.asset_class <> say_meant.asset_class AND r.is_active
+         HAVING count(*) > 0),
+        'Did you mean ' || pricing.meant_symbol(asset_class, symbol) || '?')
+$$;
+COMMENT ON FUNCTION pricing.say_meant(text, text) IS
+    'What to say to somebody whose symbol does not fit an asset class: the data types of other classes that have it, or an instrument of this class with a like spelling; NULL = nobody knows.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void
@@ -61,15 +76,14 @@ DECLARE
     odd record;
 BEGIN
     -- What is an instrument already stays one.
-    SELECT u.symbol, u.data_type, r.asset_class, pricing.meant_symbol(r.asset_class, u.symbol) AS meant INTO odd
+    SELECT u.symbol, u.data_type, r.asset_class, pricing.say_meant(r.asset_class, u.symbol) AS meant INTO odd
     FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
     WHERE NOT pricing.fits_class(r.asset_class, u.symbol)
       AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)
     ORDER BY 1, 2 LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION '% is no symbol of %: that is %', left(odd.symbol, 60), odd.data_type, pricing.describe_shape(odd.asset_class)
-            USING HINT = coalesce('Did you mean ' || odd.meant || '?',
-                                  '`pricing-pipeline type list` shows the data types; another one may be meant.'),
+            USING HINT = coalesce(odd.meant, '`pricing-pipeline type list` shows the data types; another one may be meant.'),
                   ERRCODE = 'check_violation', CONSTRAINT = 'symbol_fits_class';
     END IF;
 END $$;
@@ -144,11 +158,11 @@ BEGIN
             USING HINT = (
                 SELECT CASE WHEN h.fits THEN format('Watching it makes it known: pricing-pipeline subscription watch %s --type %s', h.symbol, r.data_type)
                             ELSE format('A symbol of %s is %s', r.data_type, pricing.describe_shape(r.asset_class))
-                                 || coalesce('. Did you mean ' || h.meant || '?', '') END
+                                 || coalesce('. ' || h.meant, '') END
                 FROM pricing.data_type_registry r
                 CROSS JOIN LATERAL (SELECT (pricing.spelled(ARRAY[r.data_type::text], ARRAY[odd.first]))[1] AS symbol) s
                 CROSS JOIN LATERAL (
-                    SELECT s.symbol, pricing.fits_class(r.asset_class, s.symbol) AS fits, pricing.meant_symbol(r.asset_class, s.symbol) AS meant) h
+                    SELECT s.symbol, pricing.fits_class(r.asset_class, s.symbol) AS fits, pricing.say_meant(r.asset_class, s.symbol) AS meant) h
                 WHERE r.data_type = ANY (data_types)
                 ORDER BY h.fits DESC, h.meant IS NULL, array_position(data_types, r.data_type::text) LIMIT 1),
                 ERRCODE = 'invalid_parameter_value';
