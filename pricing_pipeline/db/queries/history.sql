@@ -9,14 +9,25 @@ GROUP BY 1 ORDER BY 1;
 
 -- name: parts
 -- Spans of whole UTC days with values of one symbol, so that none has many more than so many rows; what was believed is counted, too.
-SELECT day AS first_day, coalesce(lead(day) OVER (ORDER BY day) - 1, CAST(:last_day AS date)) AS last_day
+-- One span, if it has no more values: they are counted three times as fast as they are numbered.
+WITH one AS MATERIALIZED (
+    SELECT CAST(:as_of AS timestamptz) IS NULL AND NOT EXISTS (
+        SELECT FROM pricing.price_history h
+        WHERE h.data_type = :data_type AND h.symbol = :symbol
+          AND h.observed_at >= CAST(CAST(:first_day AS date) AS timestamp) AT TIME ZONE 'UTC'
+          AND h.observed_at < CAST(CAST(:last_day AS date) + 1 AS timestamp) AT TIME ZONE 'UTC'
+        ORDER BY h.observed_at OFFSET CAST(:rows AS bigint)) AS is_enough)
+SELECT CAST(:first_day AS date) AS first_day, CAST(:last_day AS date) AS last_day FROM one WHERE one.is_enough
+UNION ALL
+SELECT day, coalesce(lead(day) OVER (ORDER BY day) - 1, CAST(:last_day AS date))
 FROM (SELECT DISTINCT (observed_at AT TIME ZONE 'UTC')::date AS day
       FROM (SELECT h.observed_at, row_number() OVER (ORDER BY h.observed_at) - 1 AS place
             FROM (SELECT data_type, symbol, observed_at FROM pricing.price_history
                   UNION ALL SELECT data_type, symbol, observed_at FROM pricing.price_revisions WHERE CAST(:as_of AS timestamptz) IS NOT NULL) h
             WHERE h.data_type = :data_type AND h.symbol = :symbol
               AND h.observed_at >= CAST(CAST(:first_day AS date) AS timestamp) AT TIME ZONE 'UTC'
-              AND h.observed_at < CAST(CAST(:last_day AS date) + 1 AS timestamp) AT TIME ZONE 'UTC') numbered
+              AND h.observed_at < CAST(CAST(:last_day AS date) + 1 AS timestamp) AT TIME ZONE 'UTC'
+              AND NOT (SELECT one.is_enough FROM one)) numbered
       WHERE place % CAST(:rows AS bigint) = 0) starts
 ORDER BY 1;
 
