@@ -177,6 +177,11 @@ def test_b5_an_instrument_without_history_is_removed_and_one_with_it_is_retired(
     assert "IBM (equity) is retired: nothing is fetched of it, and its history stays." in said.stdout
     assert "What 2 users watched or held of it has ended." in said.stdout
     assert core.latest("IBM") is None
+    shown = cli("price", "show", "IBM")
+    assert shown.stderr == (
+        "hint: IBM has no latest price. It is retired: it was removed, and its history stays. This resumes it: "
+        "pricing-pipeline instrument resume IBM\n"
+    )
     assert len(core.rows("SELECT FROM pricing.price_history WHERE symbol = 'IBM'")) == 1
     assert watched(core) == []
     assert core.rows("SELECT FROM pricing.demand") == []
