@@ -15,6 +15,7 @@ from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import (
     decimal,
     duration,
+    listed,
     moment,
     price_content,
     print_json,
@@ -56,6 +57,11 @@ class _Found:
     reasons: Sequence[Why]
     stops: Sequence[Why]
     is_retired: bool
+
+    @property
+    def is_stale(self) -> bool:
+        """True if a price of it is not fresh, although it could be."""
+        return any(not price.fresh and not price.paused for price in self.reading.prices)
 
 
 def show(
@@ -112,6 +118,14 @@ def _hint_of_old(found: Sequence[_Found]) -> None:
             hint(f"no newer price of {one.symbol} comes now. {sentences_of(one.stops)}")
     if any(one.reading.requested and not one.stops for one in with_prices):
         hint(_IS_FETCHED)
+    unexplained = [
+        one.symbol for one in with_prices if one.is_stale and not one.reading.requested and not one.stops
+    ]
+    if unexplained:
+        verb = "is" if len(unexplained) == 1 else "are"
+        hint(
+            f"{listed(unexplained)} {verb} stale. This tells why: pricing-pipeline price why {unexplained[0]}"
+        )
 
 
 def _list(prices: Sequence[LatestPrice], daily: Collection[str]) -> None:
