@@ -224,13 +224,26 @@ def test_f4_what_is_only_held_has_the_slow_ttl_and_must_be_looked_at(core: Core,
     assert (found.state, "pricing-pipeline price show AAPL" in found.sentence) == ("unseen", True)
 
 
-def test_f4_a_scheduled_type_waits_for_its_schedule(core: Core) -> None:
+def test_f4_a_scheduled_type_waits_for_its_schedule(core: Core, clock: Clock) -> None:
     core.rows(
         "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '100001') ON CONFLICT DO NOTHING"
     )
     found = why(core, NAV, "100001")
     assert (found.state, "30 23 * * *, Asia/Kolkata" in found.sentence) == ("scheduled", True)
-    assert found.sentence.startswith("nothing was ever fetched: ")
+    assert found.sentence == (
+        "nothing was ever fetched: nobody watches it, so it is refreshed by its schedule (30 23 * * *, Asia/Kolkata). "
+        "To queue all of the type now: pricing-pipeline type refresh mf_nav"
+    )
+    core.rows(
+        "UPDATE pricing.schedule_walks SET served_slot = pricing.clock(), next_slot = '2026-06-10 18:00Z'"
+        " WHERE data_type = :type",
+        type=NAV,
+    )
+    found = why(core, NAV, "100001")
+    assert "(30 23 * * *, Asia/Kolkata), next at 2026-06-10 18:00:00 UTC. To queue" in found.sentence
+    assert found.next_at == datetime(2026, 6, 10, 18, tzinfo=UTC)
+    clock.set(datetime(2026, 6, 10, 18, 1, tzinfo=UTC))
+    assert "Asia/Kolkata), due since 2026-06-10 18:00:00 UTC. To queue" in why(core, NAV, "100001").sentence
     core.rows(
         "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id,"
         " fetched_at) VALUES (:type, '100001', '2020-01-01Z', 1, 2, 'mfapi', 1, pricing.clock())",

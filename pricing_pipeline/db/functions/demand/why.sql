@@ -424,6 +424,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     is_forgotten boolean := pricing.is_forgotten(kind.data_type, wanted_symbol);
     served_at timestamptz := (SELECT w.served_slot FROM pricing.schedule_walks w WHERE w.data_type = kind.data_type);
+    slot text;
     stop record;
 BEGIN
     since := fetched_at;
@@ -443,11 +444,12 @@ BEGIN
                      'it goes over the instruments bit by bit'));
     ELSE
         state := 'scheduled';
-        sentence := pricing.why_sentence('scheduled', kind.refresh_schedule, kind.schedule_timezone,
-                                         coalesce(pricing.format_time(served_at), 'no time yet'), kind.data_type);
+        next_at := (SELECT w.next_slot FROM pricing.schedule_walks w WHERE w.data_type = kind.data_type AND w.next_slot > w.served_slot);
+        -- When the last slot was served tells nothing: a type begins as if one were served, and instruments come after a slot.
+        slot := coalesce(CASE WHEN next_at > pricing.clock() THEN ', next at ' ELSE ', due since ' END || pricing.format_time(next_at), '');
+        sentence := pricing.why_sentence('scheduled', kind.refresh_schedule, kind.schedule_timezone, slot, kind.data_type);
         IF (pricing.stretch_of(kind.data_type, wanted_symbol, pricing.clock()))[2] > 1 THEN
-            sentence := pricing.why_sentence('scheduled_less', kind.refresh_schedule, kind.schedule_timezone, coalesce(pricing.format_time(served_at), 'no time yet'),
-                                             wanted_provider, pricing.describe_quota_end(wanted_provider));
+            sentence := pricing.why_sentence('scheduled_less', kind.refresh_schedule, kind.schedule_timezone, slot, wanted_provider, pricing.describe_quota_end(wanted_provider));
         END IF;
     END IF;
 END $$;
