@@ -2407,6 +2407,10 @@ GRANT EXECUTE ON FUNCTION pricing.categories_as_of(text,timestamp with time zone
 CREATE FUNCTION pricing.change_basis(wanted_type text, wanted_symbol text, from_call bigint, basis text, brought timestamp with time zone[], may_leave boolean) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.change_basis(text,text,bigint,text,timestamp with time zone[],boolean) TO pricing_worker;
 
+-- Refuses data types that are retired, and says how to revive them.
+CREATE FUNCTION pricing.check_active(data_types text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_active(text[]) TO pricing_reader, pricing_worker;
+
 -- Refuses a backfill that has just been queued if it cannot fit into what its providers' quotas leave for backfills.
 CREATE FUNCTION pricing.check_backfill_quota(wanted uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_backfill_quota(uuid) TO pricing_worker;

@@ -359,3 +359,12 @@ def test_f4_why_of_one_data_type_tells_an_instrument_that_no_provider_knows_from
         (symbol, f"no instrument of {QUOTE} is called {symbol}; watching it makes it known")
         for symbol in ("EUR/USD", "NOSUCH")
     ]
+
+
+def test_f4_why_of_an_instrument_whose_only_data_type_is_retired_says_so(api: RunningApi, core: Core) -> None:
+    """Why said that it is an instrument without prices, of which why tells."""
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE asset_class = 'fx'")
+    answer = api.caller(Scope.READ).get("why", symbols="EUR/USD")
+    assert answer["missing"] == []
+    ((state, sentence),) = [(reason["state"], reason["sentence"]) for reason in answer["reasons"]]
+    assert (state, sentence.endswith("pricing-pipeline type revive fx_rate")) == ("retired", True)

@@ -54,6 +54,10 @@ SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_min
        refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner, days_ahead, has_own_table
 FROM pricing.data_type_registry WHERE NOT is_active ORDER BY data_type;
 
+-- name: said_of_retired
+-- What is said of a retired data type; no row for another one.
+SELECT pricing.why_sentence('retired', r.data_type) FROM pricing.data_type_registry r WHERE r.data_type = :data_type AND NOT r.is_active;
+
 -- name: one
 -- Everything about one data type, active or retired, with how many instruments are of its class.
 SELECT r.data_type, r.description, r.is_active, r.fetcher, r.contents, r.asset_class, r.default_ttl_minutes AS ttl_minutes, r.background_ttl_minutes,

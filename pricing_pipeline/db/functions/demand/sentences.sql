@@ -48,7 +48,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         -- Of the pair as a whole.
         ('unknown_type', 'there is no data type %s. `pricing-pipeline type list` shows those there are'),
         ('unknown_symbol', 'no %1$s instrument is called %2$s. Watching it makes it known: pricing-pipeline subscription watch %2$s --type %3$s'),
-        ('retired', 'the data type %s is retired (is_active is false in pricing.data_type_registry)'),
+        ('retired', 'the data type %1$s is retired, so nothing is fetched of it. This revives it: pricing-pipeline type revive %1$s'),
         ('paused', '%1$s %2$s. This resumes it: pricing-pipeline instrument resume %1$s'),
         ('no_newer_value', 'no newer value can exist: its market (%s) %s, and the next value should be there at %s. Nothing is to be done'),
         ('quarantined', 'what %s sent at %s (%s) is not believed: %s. %s'),
