@@ -105,7 +105,7 @@ def _find(connection: Connection, symbol: str, data_type: str | None) -> _Found:
     stops = [why for why in freshness.why(connection, symbol, data_type) if why.is_stopped]
     known = [] if reading.prices else instruments.listed(connection, [symbol], None, _MOST_CLASSES)
     if not reading.prices and not known:
-        raise _unknown(symbol)
+        raise _unknown(connection, symbol)
     is_retired = bool(known) and all(instrument.state == "retired" for instrument in known)
     return _Found(symbol, reading, reasons, stops, is_retired)
 
@@ -165,8 +165,8 @@ def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
             type_ = data_type_registry.active_data_type(connection, data_type)
             reads.require_instruments(connection, type_, [symbol])
         reasons = freshness.why(connection, symbol, data_type)
-    if not reasons:
-        raise _unknown(symbol)
+        if not reasons:
+            raise _unknown(connection, symbol)
     if as_json:
         print_json({"symbol": symbol, "reasons": [asdict(reason) for reason in reasons]})
         return
@@ -181,11 +181,10 @@ def sentences_of(reasons: Sequence[Why]) -> str:
     return "; ".join(f"{reason.data_type}: {reason.sentence}" for reason in reasons) + "."
 
 
-def _unknown(symbol: str, instead: str = "") -> UnknownSymbol:
-    return UnknownSymbol(
-        f"no instrument is called {symbol!r}.{instead} Watching it makes it known: "
-        f"pricing-pipeline subscription watch {symbol} --type TYPE"
-    )
+def _unknown(connection: Connection, symbol: str) -> UnknownSymbol:
+    way = data_type_registry.misfit(connection, symbol)
+    way = way or f"watching it makes it known: pricing-pipeline subscription watch {symbol} --type TYPE"
+    return UnknownSymbol(f"no instrument is called {symbol!r}; {way}.")
 
 
 def _state(price: LatestPrice) -> str:

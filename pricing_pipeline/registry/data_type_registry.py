@@ -43,6 +43,15 @@ def active_data_type(connection: Connection, name: str) -> DataType:
     return types[name]
 
 
+def misfit(
+    connection: Connection, symbol: str, *, data_type: str | None = None, asset_class: str | None = None
+) -> str | None:
+    """Why watching does not make a symbol known: how symbols of the data type or class look. None if it does."""
+    parameters = {"symbol": symbol, "data_type": data_type, "asset_class": asset_class}
+    words: str | None = connection.execute(query("registry.misfit"), parameters).scalar_one()
+    return words
+
+
 def content_of(type_: DataType) -> dict[str, Any]:
     """A data type as the API and --json answer it."""
     content = asdict(type_)

@@ -261,7 +261,7 @@ def test_b1_what_is_of_a_retired_type_can_be_ended(
     ("arguments", "words"),
     [
         (["AAPL", "--type", "nope"], "no active data type 'nope'"),
-        (["A B", "--type", QUOTE], "A symbol has 1 to 40 letters"),
+        (["A B", "--type", QUOTE], "a symbol has 1 to 40 letters"),
         (["AAPL", "--type", QUOTE, "--user", ""], "a user's name has 1 to 200 characters"),
         (["--type", QUOTE], "'SYMBOL'"),
     ],

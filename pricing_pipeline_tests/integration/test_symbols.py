@@ -71,6 +71,16 @@ def test_b5_a_symbol_that_cannot_be_one_of_its_type_is_refused_in_words(core: Co
         assert core.one(asked) == 0
 
 
+def test_f4_a_symbol_that_cannot_be_watched_is_told_how_it_should_look(core: Core) -> None:
+    pair = "no fx instrument is called EURUSD; a symbol of fx_rate is two known currencies, such as EUR/USD"
+    assert pair in core.one("SELECT sentence FROM pricing.why_old('fx_rate', 'EURUSD')")
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE asset_class <> 'fx'")
+    assert core.one("SELECT pricing.describe_misfit('EURUSD')") == (
+        "it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are"
+    )
+    assert core.one("SELECT pricing.describe_misfit('eur/usd')") is None, "it is taken as EUR/USD"
+
+
 @pytest.mark.parametrize(
     ("data_type", "symbol", "types"),
     [

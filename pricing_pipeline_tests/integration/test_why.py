@@ -421,7 +421,11 @@ def test_f4_people_ask_by_command(cli: CommandLine, core: Core, clock: Clock) ->
     assert said.stdout.startswith("equity_quote: due. Last confirmed 6")
     reasons: list[dict[str, Any]] = cli("price", "why", "AAPL", "--json").json["reasons"]
     assert {one["data_type"]: one["state"] for one in reasons} == {DAILY: "unwatched", QUOTE: "due"}
-    assert "no instrument is called 'NOPE'" in cli("price", "why", "NOPE").error
+    watching = "watching it makes it known: pricing-pipeline subscription watch NOPE --type TYPE."
+    sane = "a symbol has 1 to 40 letters, digits and . / : = ^ _ -, and begins with a letter, a digit or ^."
+    for command in ("why", "show"):
+        assert cli("price", command, "NOPE").error == f"no instrument is called 'NOPE'; {watching}"
+        assert cli("price", command, "AAPL MSFT").error == f"no instrument is called 'AAPL MSFT'; {sane}"
     assert "no equity instrument is called NOPE" in cli("price", "why", "NOPE", "--type", QUOTE).error
     assert "there is no active data type" in cli("price", "why", "AAPL", "--type", "nope").error
     assert core.one("SELECT count(*) FROM pricing.pair_views WHERE symbol = 'AAPL'") == 0, "asking is no look"

@@ -58,6 +58,10 @@ FROM pricing.data_type_registry WHERE NOT is_active ORDER BY data_type;
 -- What is said of a retired data type; no row for another one.
 SELECT pricing.why_sentence('retired', r.data_type) FROM pricing.data_type_registry r WHERE r.data_type = :data_type AND NOT r.is_active;
 
+-- name: misfit
+-- Why watching does not make a symbol known; NULL if it does.
+SELECT pricing.describe_misfit(:symbol, :data_type, :asset_class);
+
 -- name: one
 -- Everything about one data type, active or retired, with how many instruments are of its class.
 SELECT r.data_type, r.description, r.is_active, r.fetcher, r.contents, r.asset_class, r.default_ttl_minutes AS ttl_minutes, r.background_ttl_minutes,

@@ -145,11 +145,10 @@ DECLARE
     insane text;
 BEGIN
     SELECT min(s) INTO insane FROM unnest(symbols) AS s
-    WHERE NOT (length(s) BETWEEN 1 AND 40 AND s ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$');
+    WHERE NOT pricing.is_sane_symbol(s);
     IF insane IS NOT NULL THEN
-        RAISE EXCEPTION '% is no symbol', quote_literal(left(insane, 60))
-            USING HINT = 'A symbol has 1 to 40 letters, digits and . / : = ^ _ -, and begins with a letter, a digit or ^.',
-                  ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
+        RAISE EXCEPTION '% is no symbol: %', quote_literal(left(insane, 60)), pricing.describe_sane_symbol()
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_symbols(text[]) IS

@@ -47,7 +47,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT pg_catalog.format(t.template, VARIADIC words) FROM (VALUES
         -- Of the pair as a whole.
         ('unknown_type', 'there is no data type %s. `pricing-pipeline type list` shows those there are'),
-        ('unknown_symbol', 'no %1$s instrument is called %2$s. Watching it makes it known: pricing-pipeline subscription watch %2$s --type %3$s'),
+        ('unknown_symbol', 'no %1$s instrument is called %2$s; %3$s'),
         ('retired', 'the data type %1$s is retired, so nothing is fetched of it. This revives it: pricing-pipeline type revive %1$s'),
         ('paused', '%1$s %2$s. This resumes it: pricing-pipeline instrument resume %1$s'),
         ('no_newer_value', 'no newer value can exist: its market (%s) %s, and the next value should be there at %s. Nothing is to be done'),

@@ -613,7 +613,9 @@ BEGIN
     SELECT * INTO thing FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (kind.asset_class, wanted_symbol);
     IF thing IS NULL THEN
         state := 'unknown_symbol';
-        sentence := pricing.why_sentence('unknown_symbol', kind.asset_class, left(wanted_symbol, 60), wanted_type);
+        sentence := pricing.why_sentence('unknown_symbol', kind.asset_class, left(wanted_symbol, 60), coalesce(
+            pricing.describe_misfit(wanted_symbol, wanted_type),
+            pg_catalog.format('watching it makes it known: pricing-pipeline subscription watch %s --type %s', wanted_symbol, wanted_type)));
         RETURN;
     END IF;
     SELECT * INTO price FROM pricing.latest_prices l WHERE (l.data_type, l.symbol) = (wanted_type, wanted_symbol);
