@@ -2611,6 +2611,14 @@ GRANT EXECUTE ON FUNCTION pricing.describe_confirmation(text,text,timestamp with
 CREATE FUNCTION pricing.describe_misfit(symbol text, wanted_type text DEFAULT NULL::text, wanted_class text DEFAULT NULL::text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_misfit(text,text,text) TO pricing_reader, pricing_worker;
 
+-- That no provider is in use, and how one is chosen, for people; NULL while one is.
+CREATE FUNCTION pricing.describe_no_provider() RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_no_provider() TO pricing_reader, pricing_worker;
+
+-- That no active provider serves a pair, and what to do, for people.
+CREATE FUNCTION pricing.describe_no_route(data_type text, symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_no_route(text,text) TO pricing_reader, pricing_worker;
+
 -- For which data types, or whether for one, a provider does not answer, in words. NULL = it answers, or nobody has asked for two minutes.
 CREATE FUNCTION pricing.describe_outages(wanted_provider text, only_type text DEFAULT NULL::text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_outages(text,text) TO pricing_reader, pricing_worker;

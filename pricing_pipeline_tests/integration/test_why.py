@@ -285,6 +285,30 @@ def test_f4_no_provider_is_routed(core: Core, clock: Clock) -> None:
     assert found.next_at == core.demand_of(QUOTE, "AAPL").backoff_until  # type: ignore[union-attr]
 
 
+def test_f4_no_provider_is_in_use(core: Core, cli: CommandLine) -> None:
+    """Adding a route was the advice, although there was nobody whom a route leads to."""
+    way = (
+        "no provider is in use: choose one of `pricing-pipeline provider list` with "
+        "`pricing-pipeline provider use NAME`"
+    )
+    core.rows("UPDATE pricing.data_collectors SET is_active = false")
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    found = why(core)
+    assert found.state == "misconfigured"
+    assert f"(no active provider serves this pair; {way})" in found.sentence
+    assert "route add" not in found.sentence
+    (task,) = core.rows("SELECT errors FROM pricing.api_call_queue_dead")
+    assert task.errors[-1]["message"] == f"no active provider serves equity_quote AAPL; {way}"
+    assert f"no active provider serves equity_quote MSFT; {way}" in why(core, symbol="MSFT").sentence
+    assert f"hint:        {way}." in cli("status").stdout
+    assert cli("status", "--json").json["no_provider"] == way
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false")
+    assert f"the registry is empty; {way}." in cli("type", "list").stdout
+    core.rows("UPDATE pricing.data_collectors SET is_active = true")
+    assert cli("status", "--json").json["no_provider"] is None
+    assert "the registry is empty; `pricing-pipeline type add --help`" in cli("type", "list").stdout
+
+
 def test_f4_waiting_in_the_queue(core: Core, clock: Clock) -> None:
     watched(core, clock)
     core.enqueue_due()

@@ -176,6 +176,10 @@ SELECT p.provider, p.description, p.base_url, p.is_active, p.max_in_flight, p.re
              WHERE r.provider = p.provider AND r.is_active AND k.is_active ORDER BY 1) AS data_types
 FROM pricing.data_collectors p WHERE CAST(:provider AS text) IS NULL OR p.provider = :provider ORDER BY 1;
 
+-- name: no_provider
+-- That no provider is in use, in words; NULL while one is.
+SELECT pricing.describe_no_provider();
+
 -- name: put_aside
 -- Nobody is asked until a plan is in use.
 UPDATE pricing.data_collectors SET is_active = false WHERE is_active;

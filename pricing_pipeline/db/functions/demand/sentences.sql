@@ -85,7 +85,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('not_due', 'pricing.%s judges it fresh enough; it is looked at again at %s. Nothing is to be done'),
         ('fresh', 'it is fresh for %s, until %s'),
         -- Of one that nobody has queued.
-        ('no_route', 'no active provider serves %s %s. Add a route with `pricing-pipeline route add`'),
+        ('no_route', 'no active provider serves %s %s; %s'),
+        ('no_provider', 'no provider is in use: choose one of `pricing-pipeline provider list` with `pricing-pipeline provider use NAME`'),
         ('forgotten', '%s does not know it, so the schedule %s. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline task list --status failed'),
         ('walk_waits', 'nobody watches it, and the slot of its schedule at %s has not queued it yet: %s. It is queued as soon as there is room'),
         ('scheduled', 'nobody watches it, so it is refreshed by its schedule (%s, %s)%s. To queue all of the type now: pricing-pipeline type refresh %s'),

@@ -252,7 +252,8 @@ BEGIN
              THEN pg_catalog.format(', or at once when %s answers', dead.provider) ELSE '' END, failed,
         coalesce('; ' || dead.provider || ': ' || pricing.describe_outages(dead.provider, pair.data_type), ''),
         CASE state WHEN 'endpoint_restricted' THEN 'Change the plan or the key, or route the data type elsewhere'
-                   WHEN 'misconfigured' THEN 'Add a route with `pricing-pipeline route add`, or mend what the message names' ELSE at_once END);
+                   WHEN 'misconfigured' THEN CASE WHEN pricing.describe_no_provider() IS NOT NULL THEN at_once ELSE 'Add a route with `pricing-pipeline route add`, or mend what the message names' END
+                   ELSE at_once END);
 END $$;
 COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead, pricing.provider_stop[]) IS
     'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.';
@@ -457,6 +458,20 @@ COMMENT ON FUNCTION pricing.why_not_scheduled(pricing.data_type_registry, text, 
     'Why a stale pair that only a schedule refreshes has no task: the symbol is left out, the schedule has not come to it, or its next slot is still to come.';
 
 
+CREATE OR REPLACE FUNCTION pricing.describe_no_provider() RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT pricing.why_sentence('no_provider') WHERE NOT EXISTS (SELECT FROM pricing.data_collectors p WHERE p.is_active)
+$$;
+COMMENT ON FUNCTION pricing.describe_no_provider() IS 'That no provider is in use, and how one is chosen, for people; NULL while one is.';
+
+
+CREATE OR REPLACE FUNCTION pricing.describe_no_route(data_type text, symbol text) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT pricing.why_sentence('no_route', data_type, symbol, coalesce(pricing.describe_no_provider(), 'add a route with `pricing-pipeline route add`'))
+$$;
+COMMENT ON FUNCTION pricing.describe_no_route(text, text) IS 'That no active provider serves a pair, and what to do, for people.';
+
+
 CREATE OR REPLACE FUNCTION pricing.why_not_queued(
     kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamptz,
     OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
@@ -476,7 +491,7 @@ BEGIN
     next_at := CASE WHEN pair.became_due_at IS NULL THEN pair.due_at END;
     IF provider_ IS NULL THEN
         state := 'misconfigured';
-        sentence := pricing.why_sentence('no_route', kind.data_type, thing.symbol);
+        sentence := pricing.describe_no_route(kind.data_type, thing.symbol);
     ELSIF NOT is_watched AND NOT is_held AND kind.refresh_strategy = 'scheduled' THEN
         SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
         FROM pricing.why_not_scheduled(kind, thing.symbol, provider_, coalesce(
