@@ -2407,6 +2407,10 @@ GRANT EXECUTE ON FUNCTION pricing.categories_as_of(text,timestamp with time zone
 CREATE FUNCTION pricing.change_basis(wanted_type text, wanted_symbol text, from_call bigint, basis text, brought timestamp with time zone[], may_leave boolean) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.change_basis(text,text,bigint,text,timestamp with time zone[],boolean) TO pricing_worker;
 
+-- Refuses data types that are retired, and says how to revive them.
+CREATE FUNCTION pricing.check_active(data_types text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_active(text[]) TO pricing_reader, pricing_worker;
+
 -- Refuses a backfill that has just been queued if it cannot fit into what its providers' quotas leave for backfills.
 CREATE FUNCTION pricing.check_backfill_quota(wanted uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_backfill_quota(uuid) TO pricing_worker;
@@ -2603,6 +2607,18 @@ GRANT EXECUTE ON FUNCTION pricing.decide_quarantined(bigint[],text,text,text) TO
 CREATE FUNCTION pricing.describe_confirmation(wanted_type text, wanted_symbol text, fetched_at timestamp with time zone, quality text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_confirmation(text,text,timestamp with time zone,text) TO pricing_reader, pricing_worker;
 
+-- Why watching does not make a symbol known: how symbols of a data type or of a class look, if this one cannot be one of them, or of no data type if none is named. NULL = watching makes it known.
+CREATE FUNCTION pricing.describe_misfit(symbol text, wanted_type text DEFAULT NULL::text, wanted_class text DEFAULT NULL::text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_misfit(text,text,text) TO pricing_reader, pricing_worker;
+
+-- That no provider is in use, and how one is chosen, for people; NULL while one is.
+CREATE FUNCTION pricing.describe_no_provider() RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_no_provider() TO pricing_reader, pricing_worker;
+
+-- That no active provider serves a pair, and what to do, for people.
+CREATE FUNCTION pricing.describe_no_route(data_type text, symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_no_route(text,text) TO pricing_reader, pricing_worker;
+
 -- For which data types, or whether for one, a provider does not answer, in words. NULL = it answers, or nobody has asked for two minutes.
 CREATE FUNCTION pricing.describe_outages(wanted_provider text, only_type text DEFAULT NULL::text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_outages(text,text) TO pricing_reader, pricing_worker;
@@ -2610,6 +2626,10 @@ GRANT EXECUTE ON FUNCTION pricing.describe_outages(text,text) TO pricing_reader,
 -- When the quota of a provider would end if nothing were stretched, as the end of a sentence.
 CREATE FUNCTION pricing.describe_quota_end(wanted_provider text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.describe_quota_end(text) TO pricing_reader, pricing_worker;
+
+-- How symbols look in every class, for people.
+CREATE FUNCTION pricing.describe_sane_symbol() RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.describe_sane_symbol() TO pricing_reader, pricing_worker;
 
 -- How symbols of an asset class look, for people; NULL = any way.
 CREATE FUNCTION pricing.describe_shape(asset_class text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -2981,6 +3001,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pri
 -- Whether a person has removed or replaced exactly this, which the same provider says again.
 CREATE FUNCTION pricing.is_refuted(wanted_class text, wanted_symbol text, day date, wanted_kind text, from_provider text, new_ numeric, old_ numeric, cash_amount bigint, cash_scale smallint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_refuted(text,text,date,text,text,numeric,numeric,bigint,smallint) TO pricing_reader, pricing_worker;
+
+-- Whether any instrument, of whatever class, may have this symbol.
+CREATE FUNCTION pricing.is_sane_symbol(symbol text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_sane_symbol(text) TO pricing_reader, pricing_worker;
 
 -- Whether a provider may mean a window of so many seconds (NULL = a calendar day) when it shows a limit, or what is left of it, and names no window: up to an hour.
 CREATE FUNCTION pricing.is_short_window(seconds integer) RETURNS boolean LANGUAGE sql IMMUTABLE;

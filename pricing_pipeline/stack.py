@@ -106,9 +106,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.start(_notifier(settings.home.absolute(), environment))
         supervisor.wait_until_ready("api")
         say(f"Operations page and HTTP API: {urls['api']}; `pricing-pipeline page` prints a link")
-        say(
-            "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
-        )
+        say(f"Stop with Ctrl-C. In another terminal: pricing-pipeline status, {_next_step(worker)}")
         supervisor.run_until_stopped()
         with contextlib.suppress(OSError):  # the terminal may be gone
             say("Stopping; this takes some seconds, in which runs return their tasks to the queue")
@@ -238,6 +236,17 @@ def _say_who_is_asked(settings: Settings, worker: str, say: Say) -> None:
         )
     for name in missing_keys(settings, worker):
         say(f"{name} has no API key yet, so it is not asked: pricing-pipeline key set {name}")
+
+
+def _next_step(worker: str) -> str:
+    """The command that leads on: to a price, or first to a provider."""
+    engine = make_engine(worker, pool_size=1)
+    try:
+        with engine.connect() as connection:
+            is_nobody_asked = provider_rules.no_provider(connection) is not None
+    finally:
+        engine.dispose()
+    return "pricing-pipeline provider use NAME" if is_nobody_asked else "pricing-pipeline price show AAPL"
 
 
 def _require_addresses(settings: Settings) -> None:

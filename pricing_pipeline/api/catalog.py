@@ -305,7 +305,8 @@ def show_instruments(
         stored = instruments.about(connection, symbol, asset_class)
         if not stored:
             of = f"{asset_class} instrument" if asset_class else "instrument"
-            raise UnknownSymbol(f"no {of} is called {symbol!r}. Watching it makes it known.")
+            way = data_type_registry.misfit(connection, symbol, asset_class=asset_class)
+            raise UnknownSymbol(f"no {of} is called {symbol!r}; {way or 'watching it makes it known'}.")
         listed = {
             row.asset_class: row for row in instruments.listed(connection, [symbol], asset_class, len(stored))
         }

@@ -124,9 +124,9 @@ def type_of_prices(connection: Connection, name: str) -> DataType:
 def require_instrument(connection: Connection, type_: DataType, symbol: str) -> None:
     """Raise UnknownSymbol unless the data type applies to an instrument of this symbol."""
     if not instruments.exists(connection, type_.asset_class, symbol):
-        raise UnknownSymbol(
-            f"no {type_.asset_class} instrument is called {symbol!r}. Watching it as {type_.data_type} makes it known."
-        )
+        way = data_type_registry.misfit(connection, symbol, data_type=type_.data_type)
+        way = way or f"watching it as {type_.data_type} makes it known"
+        raise UnknownSymbol(f"no {type_.asset_class} instrument is called {symbol!r}; {way}.")
 
 
 async def known_only(request: Request) -> None:

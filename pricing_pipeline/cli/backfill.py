@@ -112,7 +112,7 @@ def _complain(data_type: str, estimate: Estimate) -> None:
     if estimate.provider is None:
         warn(
             f"no active provider serves {data_type} of {estimate.symbols} symbols; "
-            "add a route with `pricing-pipeline route add`."
+            "add a route with `pricing-pipeline route add`, or choose a provider with `pricing-pipeline provider use`."
         )
     elif not estimate.fits:
         warn(

@@ -34,6 +34,7 @@ def list_(*, retired: bool, as_json: bool) -> None:
     with open_connection(load_settings()) as connection:
         types = data_type_registry.active_data_types(connection)
         old = data_type_registry.retired_data_types(connection) if retired else []
+        no_provider = provider_rules.no_provider(connection)
     if as_json:
         retired_types = (
             {"retired": [data_type_registry.content_of(type_) for type_ in old]} if retired else {}
@@ -58,7 +59,8 @@ def list_(*, retired: bool, as_json: bool) -> None:
         spare=["description", "history from", "fetcher"],
     )
     if not types and not old:
-        typer.echo("the registry is empty; `pricing-pipeline type add --help` shows how to fill it.")
+        way = no_provider or "`pricing-pipeline type add --help` shows how to fill it"
+        typer.echo(f"the registry is empty; {way}.")
 
 
 def _refreshed(schedule: str | None, timezone: str) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC
 from pathlib import Path
 
 import typer
+from sqlalchemy import Connection
 
 from pricing_pipeline.cli import export, reads
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import (
     decimal,
     duration,
+    listed,
     moment,
     price_content,
     print_json,
@@ -23,7 +25,7 @@ from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone, is_wide
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.demand.freshness import Why
-from pricing_pipeline.domain.data_types import Contents
+from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.prices.price_reader import LatestPrice, Reading
@@ -39,6 +41,27 @@ _FAULTS = frozenset(
     {"unknown_symbol", "plan_restricted", "failed", "misconfigured", "endpoint_restricted", "quarantined"}
 )
 """States of `why` in which no price comes until somebody does something."""
+_MOST_CLASSES = 100
+"""Asset classes that may have one symbol."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is stored of a symbol, why it is old, and what stops its providers.
+
+    `is_retired`: it has no price, because it was removed and only its history stays.
+    """
+
+    symbol: str
+    reading: Reading
+    reasons: Sequence[Why]
+    stops: Sequence[Why]
+    is_retired: bool
+
+    @property
+    def is_stale(self) -> bool:
+        """True if a price of it is not fresh, although it could be."""
+        return any(not price.fresh and not price.paused for price in self.reading.prices)
 
 
 def show(
@@ -57,43 +80,52 @@ def show(
         if data_type is not None:
             type_ = data_type_registry.active_data_type(connection, data_type)
         types = {known.data_type: known for known in data_type_registry.active_data_types(connection)}
-        readings: dict[str, tuple[Reading, list[Why]]] = {}
-        stops: dict[str, list[Why]] = {}
-        for given in symbols:
-            symbol = instruments.spelled_anywhere(connection, given)
-            if data_type is not None:
-                reads.require_instruments(connection, type_, [symbol])
-            # Asked before the read asks for anything: what has failed is known to fail.
-            reasons = freshness.why(connection, symbol, data_type)
-            readings[symbol] = price_reader.read(connection, symbol, data_type), reasons
-            # Asked after it: only of what waits is it known that its provider is stopped.
-            stops[symbol] = [why for why in freshness.why(connection, symbol, data_type) if why.is_stopped]
-            if not readings[symbol][0].prices and not price_reader.is_known(connection, symbol):
-                raise _unknown(symbol)
+        wanted = list(dict.fromkeys(instruments.all_spelled_anywhere(connection, symbols)))
+        if data_type is not None:
+            reads.require_instruments(connection, type_, wanted)
+        found = [_find(connection, symbol, data_type) for symbol in wanted]
         connection.commit()
-    prices = [price for reading, _ in readings.values() for price in reading.prices]
+    prices = [price for one in found for price in one.reading.prices]
     if as_json:
-        print_json({"symbols": list(readings), "prices": [price_content(price) for price in prices]})
+        print_json({"symbols": wanted, "prices": [price_content(price) for price in prices]})
     elif not export.write(_COLUMNS, [asdict(price) for price in prices], csv, parquet) and prices:
         _list(prices, {name for name, type_ in types.items() if type_.fetcher.is_daily})
-    for symbol, (reading, reasons) in readings.items():
-        if not reading.prices:
-            others = [types[reason.data_type] for reason in reasons if reason.data_type in types]
-            if others and all(type_.contents is not Contents.PRICES for type_ in others):
-                hint(f"{symbol} has no prices. It has {reads.read_by(others[0], symbol)}")
-                continue
-            words = _what_will_come(symbol, reading.requested, reasons, stops[symbol])
-            hint(f"{symbol} has no price yet. {words}")
-    if as_json:
-        return
-    for symbol, (reading, _) in readings.items():
-        if reading.prices and stops[symbol]:
-            hint(f"no newer price of {symbol} comes now. {sentences_of(stops[symbol])}")
-    if any(
-        reading.prices and reading.requested and not stops[symbol]
-        for symbol, (reading, _) in readings.items()
-    ):
+    for one in found:
+        if not one.reading.prices:
+            hint(_without_price(one, types))
+    if not as_json:
+        _hint_of_old(found)
+
+
+def _find(connection: Connection, symbol: str, data_type: str | None) -> _Found:
+    # Asked before the read asks for anything: what has failed is known to fail.
+    reasons = freshness.why(connection, symbol, data_type)
+    reading = price_reader.read(connection, symbol, data_type)
+    # Asked after it: only of what waits is it known that its provider is stopped.
+    stops = [why for why in freshness.why(connection, symbol, data_type) if why.is_stopped]
+    known = [] if reading.prices else instruments.listed(connection, [symbol], None, _MOST_CLASSES)
+    if not reading.prices and not known:
+        raise _unknown(connection, symbol)
+    is_retired = bool(known) and all(instrument.state == "retired" for instrument in known)
+    return _Found(symbol, reading, reasons, stops, is_retired)
+
+
+def _hint_of_old(found: Sequence[_Found]) -> None:
+    """Say what comes of prices that are shown and old."""
+    with_prices = [one for one in found if one.reading.prices]
+    for one in with_prices:
+        if one.stops:
+            hint(f"no newer price of {one.symbol} comes now. {sentences_of(one.stops)}")
+    if any(one.reading.requested and not one.stops for one in with_prices):
         hint(_IS_FETCHED)
+    unexplained = [
+        one.symbol for one in with_prices if one.is_stale and not one.reading.requested and not one.stops
+    ]
+    if unexplained:
+        verb = "is" if len(unexplained) == 1 else "are"
+        hint(
+            f"{listed(unexplained)} {verb} stale. This tells why: pricing-pipeline price why {unexplained[0]}"
+        )
 
 
 def _list(prices: Sequence[LatestPrice], daily: Collection[str]) -> None:
@@ -133,8 +165,8 @@ def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
             type_ = data_type_registry.active_data_type(connection, data_type)
             reads.require_instruments(connection, type_, [symbol])
         reasons = freshness.why(connection, symbol, data_type)
-    if not reasons:
-        raise _unknown(symbol)
+        if not reasons:
+            raise _unknown(connection, symbol)
     if as_json:
         print_json({"symbol": symbol, "reasons": [asdict(reason) for reason in reasons]})
         return
@@ -149,11 +181,10 @@ def sentences_of(reasons: Sequence[Why]) -> str:
     return "; ".join(f"{reason.data_type}: {reason.sentence}" for reason in reasons) + "."
 
 
-def _unknown(symbol: str, instead: str = "") -> UnknownSymbol:
-    return UnknownSymbol(
-        f"no instrument is called {symbol!r}.{instead} Watching it makes it known: "
-        f"pricing-pipeline subscription watch {symbol} --type TYPE"
-    )
+def _unknown(connection: Connection, symbol: str) -> UnknownSymbol:
+    way = data_type_registry.misfit(connection, symbol)
+    way = way or f"watching it makes it known: pricing-pipeline subscription watch {symbol} --type TYPE"
+    return UnknownSymbol(f"no instrument is called {symbol!r}; {way}.")
 
 
 def _state(price: LatestPrice) -> str:
@@ -161,7 +192,21 @@ def _state(price: LatestPrice) -> str:
     return state if price.frozen_since is None else f"{state}, the same since {moment(price.frozen_since)}"
 
 
-def _what_will_come(symbol: str, requested: int, reasons: Sequence[Why], stops: Sequence[Why]) -> str:
+def _without_price(found: _Found, types: Mapping[str, DataType]) -> str:
+    symbol = found.symbol
+    if found.is_retired:
+        return (
+            f"{symbol} has no latest price. It is retired: it was removed, and its history stays. This resumes it: "
+            f"pricing-pipeline instrument resume {symbol}"
+        )
+    others = [types[reason.data_type] for reason in found.reasons if reason.data_type in types]
+    if others and all(type_.contents is not Contents.PRICES for type_ in others):
+        return f"{symbol} has no prices. It has {reads.read_by(others[0], symbol)}"
+    return f"{symbol} has no price yet. {_what_will_come(found)}"
+
+
+def _what_will_come(found: _Found) -> str:
+    symbol, reasons = found.symbol, found.reasons
     if not reasons:
         return f"No active data type has prices of it: pricing-pipeline type list. {_remedy(symbol)}"
     if all(reason.state == "paused" for reason in reasons):
@@ -169,9 +214,9 @@ def _what_will_come(symbol: str, requested: int, reasons: Sequence[Why], stops: 
     failed = [reason for reason in reasons if reason.state in _FAULTS]
     if failed:
         return f"{sentences_of(failed)} {_remedy(symbol)}"
-    if stops:
-        return sentences_of(stops)
-    if requested:
+    if found.stops:
+        return sentences_of(found.stops)
+    if found.reading.requested:
         return _IS_FETCHED
     return f"It is on its way, or its provider has none: pricing-pipeline price why {symbol} tells which"
 

@@ -107,9 +107,9 @@ def _types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[
         return [(type_.data_type, type_.history_from)]
     rows = connection.execute(query("calendars.daily_types"), {"symbol": symbol}).all()
     if not rows:
+        way = data_type_registry.misfit(connection, symbol) or "watching a symbol makes it known"
         raise UnknownSymbol(
-            f"no data type of daily values applies to {symbol}. `pricing-pipeline type list` shows the types, "
-            "and watching a symbol makes it known."
+            f"no data type of daily values applies to {symbol}. `pricing-pipeline type list` shows the types; {way}."
         )
     return [(row.data_type, row.history_from) for row in rows]
 

@@ -31,6 +31,7 @@ from pricing_pipeline.processes.home import read_state
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import Allowance, Budget, Key, LowerLimit, Unqueued
+from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.settings import Settings, load_settings
 
 _COUNTS = ("watched", "fresh", "due", "late", "refused", "paused")
@@ -57,6 +58,7 @@ class Overview:
     notifier: LastSigns | None = None
     forecasts: Sequence[Forecast] = ()
     health: Sequence[Part] = ()
+    no_provider: str | None = None
 
     def total(self, name: str) -> int:
         return sum(int(getattr(type_, name)) for type_ in self.types)
@@ -88,6 +90,7 @@ def status(*, as_json: bool) -> bool:
                 life.last_signs(connection),
                 forecast.forecasts(connection),
                 health.measure(connection),
+                provider_rules.no_provider(connection),
             )
     except (DatabaseError, DBAPIError) as failure:
         error = _words_of(failure)
@@ -124,6 +127,7 @@ def _content(
         "queue": dict(overview.queue),
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
         "forecast": {ahead.provider: ahead.content for ahead in overview.forecasts},
+        "no_provider": overview.no_provider,
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
         "shown_limits": [asdict(shown) for shown in overview.shown_limits],
         "unqueued": [asdict(pairs) for pairs in overview.unqueued],
@@ -267,6 +271,8 @@ def _say(content: Mapping[str, Any]) -> None:
         for part in content["health"]:
             if part["is_late"]:
                 typer.echo(f"late:        {_words(part['part'], part['says'])}")
+        if content["no_provider"]:
+            typer.echo(f"hint:        {content['no_provider']}.")
         _say_types(content)
         _say_quota(content["quota"], content["forecast"])
         _say_budget(content["budget"])

@@ -51,9 +51,9 @@ class Freshness:
 
 
 _STOPS = frozenset(
-    {"provider_off", "breaker_open", "key_refused", "throttled", "quota_spent", "rate_limited"}
+    {"retired", "provider_off", "breaker_open", "key_refused", "throttled", "quota_spent", "rate_limited"}
 )
-"""States of `pricing.why_not_called`: no provider is asked until they end."""
+"""States in which no provider is asked until they end: that of a retired data type, and those of `why_not_called`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Why:
 
     @property
     def is_stopped(self) -> bool:
-        """True while its provider is not asked: a limit is used up, or the provider is paused or switched off."""
+        """True while no provider is asked: a limit is used up, a provider is stopped, its data type is retired."""
         return self.state in _STOPS
 
 

@@ -31,6 +31,7 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.errors import UnknownSymbol
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.validation.knowledge import ROUNDING, Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
@@ -414,8 +415,8 @@ def class_of(connection: Connection, symbol: str, wanted: str | None) -> str:
             f"{symbol} names instruments of several classes: {', '.join(known)}. Say which by --asset-class, over HTTP "
             f"by ?asset_class={known[0]}."
         )
-    of = "" if wanted is None else f"{wanted} "
-    raise UnknownSymbol(f"no {of}instrument is called {symbol}. Watching it makes it known.")
+    way = data_type_registry.misfit(connection, symbol, asset_class=wanted) or "watching it makes it known"
+    raise UnknownSymbol(f"no {f'{wanted} ' if wanted else ''}instrument is called {symbol}; {way}.")
 
 
 def kind_of(action: CorporateAction) -> str:

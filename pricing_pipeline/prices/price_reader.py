@@ -133,11 +133,6 @@ def request(connection: Connection, symbols: Sequence[str], data_type: str | Non
     return 0
 
 
-def is_known(connection: Connection, symbol: str) -> bool:
-    """True when any instrument has this symbol."""
-    return bool(connection.execute(query("prices.is_known"), {"symbol": symbol}).scalar_one())
-
-
 def bars(
     connection: Connection,
     symbol: str,

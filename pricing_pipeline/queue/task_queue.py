@@ -24,7 +24,8 @@ _WORDS = {
     "not_dead": "nothing to do: it is not dead",
     "retired": "not retried: its data type is retired",
     "removed": "not retried: its instrument is removed; watching it makes it known again",
-    "misconfigured": "not retried: no active provider serves it; add a route with `pricing-pipeline route add`",
+    "misconfigured": "not retried: no active provider serves it; add a route with "
+    "`pricing-pipeline route add`, or choose a provider with `pricing-pipeline provider use`",
     "cancelled": "cancelled",
     "finished": "nothing to do: it has finished already",
     "unknown": "there is no such task",

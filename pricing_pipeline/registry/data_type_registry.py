@@ -30,14 +30,26 @@ def retired_data_types(connection: Connection) -> list[DataType]:
 
 
 def active_data_type(connection: Connection, name: str) -> DataType:
-    """An active data type. Raises UnknownDataType, which lists those there are."""
+    """An active data type. Raises UnknownDataType, which says how to revive a retired one, or lists the active ones."""
     types = {type_.data_type: type_ for type_ in active_data_types(connection)}
     if name not in types:
+        retired = connection.execute(query("registry.said_of_retired"), {"data_type": name}).scalar()
+        if retired is not None:
+            raise UnknownDataType(f"{retired}.")
         raise UnknownDataType(
             f"there is no active data type {name!r}; there are: {', '.join(types) or 'none yet'}. "
             "`pricing-pipeline type list` describes them."
         )
     return types[name]
+
+
+def misfit(
+    connection: Connection, symbol: str, *, data_type: str | None = None, asset_class: str | None = None
+) -> str | None:
+    """Why watching does not make a symbol known: how symbols of the data type or class look. None if it does."""
+    parameters = {"symbol": symbol, "data_type": data_type, "asset_class": asset_class}
+    words: str | None = connection.execute(query("registry.misfit"), parameters).scalar_one()
+    return words
 
 
 def content_of(type_: DataType) -> dict[str, Any]:

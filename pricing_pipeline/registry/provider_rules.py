@@ -161,6 +161,12 @@ def providers(connection: Connection, provider: str | None = None) -> list[Provi
     return [Provider(**row) for row in rows]
 
 
+def no_provider(connection: Connection) -> str | None:
+    """That no provider is in use, and how one is chosen, in words; None while one is."""
+    words: str | None = connection.execute(query("registry.no_provider")).scalar_one()
+    return words
+
+
 def change_provider(connection: Connection, provider: str, changes: Mapping[str, int | bool]) -> None:
     """Change how a provider is called: columns of pricing.data_collectors by their names; others stay."""
     parameters = {"provider": provider, "changes": json.dumps(changes)}

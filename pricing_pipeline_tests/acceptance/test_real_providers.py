@@ -14,6 +14,7 @@ from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, runnin
 KEY = "canary-5ecret-0123456789"
 SHARES = ("AAPL", "MSFT", "IBM", "GOOG", "META", "AMZN", "NVDA", "TSLA", "JPM", "KO", "PG", "XOM")
 """More than one minute of the free plan pays for."""
+CHOOSE = "choose one of `pricing-pipeline provider list` with `pricing-pipeline provider use NAME`"
 LISTENING = (
     "SELECT count(*) FROM pg_stat_activity WHERE query ~ 'LISTEN pricing_work' AND pid <> pg_backend_pid()"
 )
@@ -40,7 +41,11 @@ def test_a6_from_a_start_with_a_key_to_prices_without_a_refused_call(
 ) -> None:
     assert "Nobody is asked for prices yet" in real.log.read_text()
     assert "demo-viewer" not in real.state()["processes"]
-    assert "the registry is empty" in real.cli("type", "list").stdout
+    real.wait_until(
+        "the last line of the start", lambda: "pricing-pipeline provider use NAME\n" in real.log.read_text()
+    )
+    assert f"the registry is empty; no provider is in use: {CHOOSE}." in real.cli("type", "list").stdout
+    assert f"hint:        no provider is in use: {CHOOSE}." in real.cli("status").stdout
     time.sleep(3)  # nothing is to happen by itself
     assert service.calls() == []
     # No drain is at work, so this is the daemon, which ticks its sensors as soon as there is work.

@@ -390,7 +390,18 @@ def test_f3_days_that_are_left_out_are_the_last_thirty(api: RunningApi, core: Co
 
 REFUSED: list[tuple[str, dict[str, str], int, str]] = [
     ("nosuch/AAPL", {}, 404, "no active data type 'nosuch'"),
-    (f"{DAILY}/NOSUCH", {}, 404, "o equity instrument is called 'NOSUCH'"),
+    (
+        f"{DAILY}/NOSUCH",
+        {},
+        404,
+        "o equity instrument is called 'NOSUCH'; watching it as equity_daily makes it known.",
+    ),
+    (
+        "fx_rate/AAPL",
+        {},
+        404,
+        "is called 'AAPL'; a symbol of fx_rate is two known currencies, such as EUR/USD.",
+    ),
     (f"{DAILY}/EUR/USD", {}, 404, "o equity instrument is called 'EUR/USD'"),
     (f"{DAILY}/{'A' * 41}", {}, 422, "40 characters"),
     (f"{DAILY}/AAPL%00", {}, 422, "NUL"),

@@ -356,6 +356,44 @@ def test_f4_why_of_one_data_type_tells_an_instrument_that_no_provider_knows_from
         ("APPL", "unknown_symbol")
     ]
     assert [(pair["symbol"], pair["why"]["sentence"]) for pair in answer["missing"]] == [
-        (symbol, f"no instrument of {QUOTE} is called {symbol}; watching it makes it known")
-        for symbol in ("EUR/USD", "NOSUCH")
+        ("EUR/USD", f"no instrument of {QUOTE} is called EUR/USD; {TICKER}"),
+        ("NOSUCH", f"no instrument of {QUOTE} is called NOSUCH; watching it makes it known"),
     ]
+
+
+TICKER = f"a symbol of {QUOTE} is a ticker without a slash, such as AAPL or BRK.B"
+PAIR = "a symbol of fx_rate is two known currencies, such as EUR/USD"
+SANE = "a symbol has 1 to 40 letters, digits and . / : = ^ _ -, and begins with a letter, a digit or ^"
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "words"),
+    [
+        (
+            "prices",
+            {"symbols": "EURUSD", "data_type": "fx_rate"},
+            f"no instrument of fx_rate is called EURUSD; {PAIR}",
+        ),
+        ("prices", {"symbols": "AAPL MSFT"}, f"no instrument is called AAPL MSFT; {SANE}"),
+        ("prices", {"symbols": "nosuch"}, "no instrument is called nosuch; watching it makes it known"),
+        (
+            "why",
+            {"symbols": "AAPL MSFT", "data_type": QUOTE},
+            f"no instrument of {QUOTE} is called AAPL MSFT; {SANE}",
+        ),
+    ],
+)
+def test_f4_watching_is_no_way_out_for_what_cannot_be_watched(
+    api: RunningApi, path: str, asked: dict[str, str], words: str
+) -> None:
+    (missing,) = api.caller(Scope.READ).get(path, **asked)["missing"]
+    assert missing["why"]["sentence"] == words
+
+
+def test_f4_why_of_an_instrument_whose_only_data_type_is_retired_says_so(api: RunningApi, core: Core) -> None:
+    """Why said that it is an instrument without prices, of which why tells."""
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE asset_class = 'fx'")
+    answer = api.caller(Scope.READ).get("why", symbols="EUR/USD")
+    assert answer["missing"] == []
+    ((state, sentence),) = [(reason["state"], reason["sentence"]) for reason in answer["reasons"]]
+    assert (state, sentence.endswith("pricing-pipeline type revive fx_rate")) == ("retired", True)

@@ -75,6 +75,35 @@ def test_a_type_is_retired_and_revived(cli: CommandLine, core: Core) -> None:
     assert "fx_rate" in cli("type", "list").stdout
 
 
+def test_f4_what_reads_a_retired_type_says_so_and_how_it_is_revived(cli: CommandLine, core: Core) -> None:
+    """`price why` said that there was no such instrument, and watching that there was no such type."""
+    core.heartbeat("ann", ("fx_rate", "EUR/USD"))
+    core.refresh()
+    retired = (
+        "the data type fx_rate is retired, so nothing is fetched of it. This revives it: "
+        "pricing-pipeline type revive fx_rate"
+    )
+    cli("type", "retire", "fx_rate")
+    said = cli("price", "why", "EUR/USD").stdout
+    assert said.startswith("fx_rate: retired. Last confirmed ")
+    assert said.endswith(f"{retired}.\n")
+    shown = cli("price", "show", "EUR/USD")
+    assert shown.stdout.count("fx_rate") == 1
+    assert shown.stderr.startswith("hint: no newer price of EUR/USD comes now. fx_rate: last confirmed ")
+    assert shown.stderr.endswith(f"{retired}.\n")
+    assert (
+        f"has no price yet. fx_rate: nothing was ever fetched: {retired}."
+        in cli("price", "show", "GBP/USD").stderr
+    )
+    for command in (
+        ("price", "show", "EUR/USD"),
+        ("price", "why", "EUR/USD"),
+        ("price", "history", "EUR/USD"),
+        ("subscription", "watch", "EUR/USD"),
+    ):
+        assert cli(*command, "--type", "fx_rate").error == f"{retired}."
+
+
 def test_a_type_is_shown_with_who_serves_it(cli: CommandLine, core: Core) -> None:
     said = cli("type", "show", QUOTE).stdout
     assert "twelvedata" in said

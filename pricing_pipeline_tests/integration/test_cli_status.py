@@ -29,6 +29,7 @@ KEYS = {
         "quota",
         "budget",
         "forecast",
+        "no_provider",
         "shown_limits",
         "warnings",
         "quarantine",

@@ -178,7 +178,7 @@ def test_a7_what_is_held_or_watched_and_has_no_demand_is_given_it(core: Core) ->
     ("pair", "words"),
     [
         (("equity_qoute", "AAPL"), "unknown data type(s): equity_qoute"),
-        ((FX, "EUR/USD"), "unknown data type(s): fx_rate"),
+        ((FX, "EUR/USD"), "the data type fx_rate is retired, so nothing is fetched of it. This revives it: "),
         ((QUOTE, "A B"), "is no symbol"),
     ],
 )
@@ -251,7 +251,9 @@ def test_b1_what_is_of_a_retired_type_can_be_ended(
     getattr(core, begin)("ann", (QUOTE, "AAPL"))
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
     assert cli(*end, "AAPL", "--type", QUOTE, "--user", "ann", "--json").json["ended"] == 1
-    assert "no active data type 'equity_quote'" in cli(*end, "AAPL", "--type", QUOTE, "--user", "ann").error
+    assert (
+        "the data type equity_quote is retired" in cli(*end, "AAPL", "--type", QUOTE, "--user", "ann").error
+    )
     assert "no active data type 'nope'" in cli(*end, "AAPL", "--type", "nope", "--user", "ann").error
 
 
@@ -259,7 +261,7 @@ def test_b1_what_is_of_a_retired_type_can_be_ended(
     ("arguments", "words"),
     [
         (["AAPL", "--type", "nope"], "no active data type 'nope'"),
-        (["A B", "--type", QUOTE], "A symbol has 1 to 40 letters"),
+        (["A B", "--type", QUOTE], "a symbol has 1 to 40 letters"),
         (["AAPL", "--type", QUOTE, "--user", ""], "a user's name has 1 to 200 characters"),
         (["--type", QUOTE], "'SYMBOL'"),
     ],

@@ -408,8 +408,6 @@ def test_a10_reading_the_latest_says_how_old_and_how_fresh_it_is(core: Core, clo
     with core.engine.connect() as connection:
         found = {row.data_type: row for row in price_reader.latest(connection, "AAPL")}
         assert price_reader.latest(connection, "NOPE") == []
-        assert price_reader.is_known(connection, "AAPL")
-        assert not price_reader.is_known(connection, "NOPE")
     assert {name: row.fresh for name, row in found.items()} == {QUOTE: False, DAILY: True}
     assert all(89 < row.age_seconds < 120 for row in found.values())
     assert found[QUOTE].observed_at < found[QUOTE].fetched_at

@@ -190,7 +190,7 @@ def test_a10_a_read_of_a_read_only_session_answers_all_the_same(core: Core, data
         reading = price_reader.read(connection, "AAPL")
         assert {str(one.price) for one in reading.prices} == {"146.55"}
         assert reading.requested == 0
-        assert price_reader.is_known(connection, "AAPL"), "the transaction goes on"
+        assert price_reader.latest(connection, "AAPL"), "the transaction goes on"
 
 
 def test_a10_the_command_asks_for_what_it_does_not_find(cli: CommandLine, core: Core, clock: Clock) -> None:
@@ -202,6 +202,10 @@ def test_a10_the_command_asks_for_what_it_does_not_find(cli: CommandLine, core: 
     assert cli("price", "show", "AAPL").stderr == ""
     clock.advance(DAY)
     assert "A newer price is asked for" in cli("price", "show", "AAPL").stderr
+    assert cli("price", "show", "AAPL").stderr == (
+        "hint: AAPL is stale. This tells why: pricing-pipeline price why AAPL\n"
+    )
+    assert cli("price", "show", "AAPL", "--json").stderr == ""
     assert set(waiting(core)) == {AAPL, (DAILY, "AAPL")}
 
 

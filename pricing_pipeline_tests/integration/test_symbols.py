@@ -71,6 +71,16 @@ def test_b5_a_symbol_that_cannot_be_one_of_its_type_is_refused_in_words(core: Co
         assert core.one(asked) == 0
 
 
+def test_f4_a_symbol_that_cannot_be_watched_is_told_how_it_should_look(core: Core) -> None:
+    pair = "no fx instrument is called EURUSD; a symbol of fx_rate is two known currencies, such as EUR/USD"
+    assert pair in core.one("SELECT sentence FROM pricing.why_old('fx_rate', 'EURUSD')")
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE asset_class <> 'fx'")
+    assert core.one("SELECT pricing.describe_misfit('EURUSD')") == (
+        "it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are"
+    )
+    assert core.one("SELECT pricing.describe_misfit('eur/usd')") is None, "it is taken as EUR/USD"
+
+
 @pytest.mark.parametrize(
     ("data_type", "symbol", "types"),
     [
@@ -177,6 +187,11 @@ def test_b5_an_instrument_without_history_is_removed_and_one_with_it_is_retired(
     assert "IBM (equity) is retired: nothing is fetched of it, and its history stays." in said.stdout
     assert "What 2 users watched or held of it has ended." in said.stdout
     assert core.latest("IBM") is None
+    shown = cli("price", "show", "IBM")
+    assert shown.stderr == (
+        "hint: IBM has no latest price. It is retired: it was removed, and its history stays. This resumes it: "
+        "pricing-pipeline instrument resume IBM\n"
+    )
     assert len(core.rows("SELECT FROM pricing.price_history WHERE symbol = 'IBM'")) == 1
     assert watched(core) == []
     assert core.rows("SELECT FROM pricing.demand") == []

@@ -224,13 +224,26 @@ def test_f4_what_is_only_held_has_the_slow_ttl_and_must_be_looked_at(core: Core,
     assert (found.state, "pricing-pipeline price show AAPL" in found.sentence) == ("unseen", True)
 
 
-def test_f4_a_scheduled_type_waits_for_its_schedule(core: Core) -> None:
+def test_f4_a_scheduled_type_waits_for_its_schedule(core: Core, clock: Clock) -> None:
     core.rows(
         "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '100001') ON CONFLICT DO NOTHING"
     )
     found = why(core, NAV, "100001")
     assert (found.state, "30 23 * * *, Asia/Kolkata" in found.sentence) == ("scheduled", True)
-    assert found.sentence.startswith("nothing was ever fetched: ")
+    assert found.sentence == (
+        "nothing was ever fetched: nobody watches it, so it is refreshed by its schedule (30 23 * * *, Asia/Kolkata). "
+        "To queue all of the type now: pricing-pipeline type refresh mf_nav"
+    )
+    core.rows(
+        "UPDATE pricing.schedule_walks SET served_slot = pricing.clock(), next_slot = '2026-06-10 18:00Z'"
+        " WHERE data_type = :type",
+        type=NAV,
+    )
+    found = why(core, NAV, "100001")
+    assert "(30 23 * * *, Asia/Kolkata), next at 2026-06-10 18:00:00 UTC. To queue" in found.sentence
+    assert found.next_at == datetime(2026, 6, 10, 18, tzinfo=UTC)
+    clock.set(datetime(2026, 6, 10, 18, 1, tzinfo=UTC))
+    assert "Asia/Kolkata), due since 2026-06-10 18:00:00 UTC. To queue" in why(core, NAV, "100001").sentence
     core.rows(
         "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id,"
         " fetched_at) VALUES (:type, '100001', '2020-01-01Z', 1, 2, 'mfapi', 1, pricing.clock())",
@@ -270,6 +283,30 @@ def test_f4_no_provider_is_routed(core: Core, clock: Clock) -> None:
     found = why(core)
     assert (found.state, "pricing-pipeline route add" in found.sentence) == ("misconfigured", True)
     assert found.next_at == core.demand_of(QUOTE, "AAPL").backoff_until  # type: ignore[union-attr]
+
+
+def test_f4_no_provider_is_in_use(core: Core, cli: CommandLine) -> None:
+    """Adding a route was the advice, although there was nobody whom a route leads to."""
+    way = (
+        "no provider is in use: choose one of `pricing-pipeline provider list` with "
+        "`pricing-pipeline provider use NAME`"
+    )
+    core.rows("UPDATE pricing.data_collectors SET is_active = false")
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    found = why(core)
+    assert found.state == "misconfigured"
+    assert f"(no active provider serves this pair; {way})" in found.sentence
+    assert "route add" not in found.sentence
+    (task,) = core.rows("SELECT errors FROM pricing.api_call_queue_dead")
+    assert task.errors[-1]["message"] == f"no active provider serves equity_quote AAPL; {way}"
+    assert f"no active provider serves equity_quote MSFT; {way}" in why(core, symbol="MSFT").sentence
+    assert f"hint:        {way}." in cli("status").stdout
+    assert cli("status", "--json").json["no_provider"] == way
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false")
+    assert f"the registry is empty; {way}." in cli("type", "list").stdout
+    core.rows("UPDATE pricing.data_collectors SET is_active = true")
+    assert cli("status", "--json").json["no_provider"] is None
+    assert "the registry is empty; `pricing-pipeline type add --help`" in cli("type", "list").stdout
 
 
 def test_f4_waiting_in_the_queue(core: Core, clock: Clock) -> None:
@@ -408,7 +445,11 @@ def test_f4_people_ask_by_command(cli: CommandLine, core: Core, clock: Clock) ->
     assert said.stdout.startswith("equity_quote: due. Last confirmed 6")
     reasons: list[dict[str, Any]] = cli("price", "why", "AAPL", "--json").json["reasons"]
     assert {one["data_type"]: one["state"] for one in reasons} == {DAILY: "unwatched", QUOTE: "due"}
-    assert "no instrument is called 'NOPE'" in cli("price", "why", "NOPE").error
+    watching = "watching it makes it known: pricing-pipeline subscription watch NOPE --type TYPE."
+    sane = "a symbol has 1 to 40 letters, digits and . / : = ^ _ -, and begins with a letter, a digit or ^."
+    for command in ("why", "show"):
+        assert cli("price", command, "NOPE").error == f"no instrument is called 'NOPE'; {watching}"
+        assert cli("price", command, "AAPL MSFT").error == f"no instrument is called 'AAPL MSFT'; {sane}"
     assert "no equity instrument is called NOPE" in cli("price", "why", "NOPE", "--type", QUOTE).error
     assert "there is no active data type" in cli("price", "why", "AAPL", "--type", "nope").error
     assert core.one("SELECT count(*) FROM pricing.pair_views WHERE symbol = 'AAPL'") == 0, "asking is no look"

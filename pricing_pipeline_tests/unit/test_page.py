@@ -101,6 +101,7 @@ def told(text: str) -> Reading:
             )  # type: ignore[arg-type]
         ],
         late_parts=[Part("queue", True, NOW, text)],
+        no_provider=None,
     )  # fmt: skip
 
 
@@ -178,6 +179,10 @@ def test_b23_all_is_well_is_said_only_when_it_is() -> None:
         (State.ILL, {"late_parts": [Part("daemon", True, NOW, "Dagster's daemon has ticked no sensor yet")]}),
         (State.ILL, {"late_parts": [Part("database", True, None, None)]}),
         (State.WAITS, {"providers": ill.providers}),
+        (
+            State.WAITS,
+            {"no_provider": "no provider is in use: choose one with `pricing-pipeline provider use NAME`"},
+        ),
         (State.WAITS, {"quarantined_count": 1}),
         (State.WAITS, {"dead_tasks": ill.dead_tasks}),
         (State.WAITS, {"operations": ill.operations}),

@@ -27,6 +27,7 @@ from pricing_pipeline.quarantine.opinions import Opinion
 from pricing_pipeline.queue import forecast, limits
 from pricing_pipeline.queue.forecast import Forecast
 from pricing_pipeline.queue.limits import ProviderState
+from pricing_pipeline.registry import provider_rules
 
 _MOST = 20
 """Rows of each kind; the page says how many more there are."""
@@ -104,6 +105,7 @@ class Reading:
     quarantined_count: int
     backfills: Sequence[Listed]
     late_parts: Sequence[Part]
+    no_provider: str | None
 
     def total(self, name: str) -> int:
         """A count of Freshness over all data types."""
@@ -173,6 +175,7 @@ def read(connection: Connection) -> Reading:
         quarantined_count=sum(count.quarantined for count in counts),
         backfills=backfills.recent(connection, 8),
         late_parts=health.late(health.measure(connection)),
+        no_provider=provider_rules.no_provider(connection),
     )
 
 

@@ -92,6 +92,8 @@ _SECTIONS = {"freshness": "late", "providers": "providers", "queue": "queue"}
 
 
 def _providers(reading: Reading) -> Iterator[Finding]:
+    if reading.no_provider is not None:
+        yield Finding(State.WAITS, _plain(reading.no_provider), "providers")
     # An alert about a provider says the same with more words.
     in_alerts = {word for alert in reading.alerts for word in str(alert["subject"]).split()}
     for provider in reading.providers:
@@ -103,8 +105,7 @@ def _providers(reading: Reading) -> Iterator[Finding]:
 
 def _parts(reading: Reading) -> Iterator[Finding]:
     for part in reading.late_parts:
-        words = (part.says or part.part).replace("`", "")
-        yield Finding(State.ILL, words[:1].upper() + words[1:], _SECTIONS.get(part.part, "alerts"))
+        yield Finding(State.ILL, _plain(part.says or part.part), _SECTIONS.get(part.part, "alerts"))
 
 
 def _values(reading: Reading) -> Iterator[Finding]:
@@ -148,6 +149,12 @@ LOOKS: tuple[Callable[[Reading], Iterator[Finding]], ...] = (
     _operations,
 )
 """Each looks for one kind of trouble."""
+
+
+def _plain(words: str) -> str:
+    """Words as a sentence of the page, where commands stand without marks."""
+    words = words.replace("`", "")
+    return words[:1].upper() + words[1:]
 
 
 def _counted(count: int, noun: str) -> str:

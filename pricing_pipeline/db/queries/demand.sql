@@ -98,14 +98,17 @@ WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY 
 GROUP BY 1, 2 ORDER BY 1;
 
 -- name: why
--- Why the prices of symbols are as old as they are: of one data type, or of each that applies to them.
+-- Why the prices of symbols are as old as they are: of one data type, or of each that applies to them. Retired ones that
+-- have nothing of a symbol are left out, unless it has no other.
 WITH pairs AS MATERIALIZED (
     SELECT CAST(:data_type AS text) AS data_type, u.symbol, u.place
     FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place) WHERE CAST(:data_type AS text) IS NOT NULL
     UNION ALL
     SELECT k.data_type, u.symbol, u.place FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place)
     JOIN pricing.instruments i USING (symbol) JOIN pricing.data_type_registry k USING (asset_class)
-    WHERE CAST(:data_type AS text) IS NULL AND k.is_active)
+    WHERE CAST(:data_type AS text) IS NULL
+      AND (k.is_active OR EXISTS (SELECT FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (k.data_type, u.symbol))
+           OR NOT EXISTS (SELECT FROM pricing.data_type_registry o WHERE o.asset_class = k.asset_class AND o.is_active)))
 SELECT r.data_type, r.symbol, w.state,
        w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.format_time(late.owed_since) || ', so it counts as late', '') AS sentence,
        w.observed_at, w.fetched_at, w.since, w.next_at
@@ -119,7 +122,7 @@ ORDER BY r.place, 1;
 SELECT u.symbol, pricing.describe_stranger(u.symbol, :data_type) AS sentence
 FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place)
 WHERE NOT EXISTS (SELECT FROM pricing.instruments i JOIN pricing.data_type_registry k USING (asset_class)
-                  WHERE i.symbol = u.symbol AND k.is_active AND coalesce(k.data_type = :data_type, true))
+                  WHERE i.symbol = u.symbol AND coalesce(k.data_type = :data_type, true))
 ORDER BY u.place;
 
 -- name: why_late

@@ -89,10 +89,6 @@ SELECT observed_at, open, high, low, close, volume, currency, adjustment, provid
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust,
                              pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)));
 
--- name: is_known
--- True when a symbol is an instrument of any class.
-SELECT EXISTS (SELECT FROM pricing.instruments WHERE symbol = :symbol);
-
 -- name: sample
 -- A few latest prices of a data type, most recently fetched first.
 SELECT symbol, amount, scale, currency, observed_at, fetched_at, provider FROM pricing.latest_prices

@@ -54,6 +54,14 @@ SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_min
        refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner, days_ahead, has_own_table
 FROM pricing.data_type_registry WHERE NOT is_active ORDER BY data_type;
 
+-- name: said_of_retired
+-- What is said of a retired data type; no row for another one.
+SELECT pricing.why_sentence('retired', r.data_type) FROM pricing.data_type_registry r WHERE r.data_type = :data_type AND NOT r.is_active;
+
+-- name: misfit
+-- Why watching does not make a symbol known; NULL if it does.
+SELECT pricing.describe_misfit(:symbol, :data_type, :asset_class);
+
 -- name: one
 -- Everything about one data type, active or retired, with how many instruments are of its class.
 SELECT r.data_type, r.description, r.is_active, r.fetcher, r.contents, r.asset_class, r.default_ttl_minutes AS ttl_minutes, r.background_ttl_minutes,
@@ -167,6 +175,10 @@ SELECT p.provider, p.description, p.base_url, p.is_active, p.max_in_flight, p.re
        ARRAY(SELECT DISTINCT r.data_type FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
              WHERE r.provider = p.provider AND r.is_active AND k.is_active ORDER BY 1) AS data_types
 FROM pricing.data_collectors p WHERE CAST(:provider AS text) IS NULL OR p.provider = :provider ORDER BY 1;
+
+-- name: no_provider
+-- That no provider is in use, in words; NULL while one is.
+SELECT pricing.describe_no_provider();
 
 -- name: put_aside
 -- Nobody is asked until a plan is in use.

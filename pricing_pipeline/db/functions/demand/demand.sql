@@ -98,6 +98,18 @@ END $$;
 COMMENT ON FUNCTION pricing.check_lengths(text[], text[]) IS 'Refuses two lists that do not make pairs.';
 
 
+CREATE OR REPLACE FUNCTION pricing.check_active(data_types text[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    retired text := (SELECT min(r.data_type) FROM pricing.data_type_registry r WHERE r.data_type = ANY (data_types) AND NOT r.is_active);
+BEGIN
+    IF retired IS NOT NULL THEN
+        RAISE EXCEPTION '%', pricing.why_sentence('retired', retired) USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.check_active(text[]) IS 'Refuses data types that are retired, and says how to revive them.';
+
+
 CREATE OR REPLACE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
@@ -115,11 +127,12 @@ BEGIN
     END IF;
     SELECT string_agg(DISTINCT left(coalesce(u.data_type, 'NULL'), 60), ', ') INTO unknown
     FROM unnest(data_types) AS u (data_type) LEFT JOIN pricing.data_type_registry r USING (data_type)
-    WHERE r.data_type IS NULL
-       OR NOT EXISTS (SELECT FROM pricing.data_type_registry a WHERE a.is_active AND a.data_type = ANY (data_types));
+    WHERE r.data_type IS NULL;
     IF unknown IS NOT NULL THEN
         RAISE EXCEPTION 'unknown data type(s): %', left(unknown, 400)
             USING HINT = 'pricing-pipeline type list shows the active ones.', ERRCODE = 'invalid_parameter_value';
+    ELSIF NOT EXISTS (SELECT FROM pricing.data_type_registry a WHERE a.is_active AND a.data_type = ANY (data_types)) THEN
+        PERFORM pricing.check_active(data_types);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_pairs(text[], text[]) IS
@@ -132,11 +145,10 @@ DECLARE
     insane text;
 BEGIN
     SELECT min(s) INTO insane FROM unnest(symbols) AS s
-    WHERE NOT (length(s) BETWEEN 1 AND 40 AND s ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$');
+    WHERE NOT pricing.is_sane_symbol(s);
     IF insane IS NOT NULL THEN
-        RAISE EXCEPTION '% is no symbol', quote_literal(left(insane, 60))
-            USING HINT = 'A symbol has 1 to 40 letters, digits and . / : = ^ _ -, and begins with a letter, a digit or ^.',
-                  ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
+        RAISE EXCEPTION '% is no symbol: %', quote_literal(left(insane, 60)), pricing.describe_sane_symbol()
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_symbols(text[]) IS
@@ -470,17 +482,11 @@ DECLARE
     now_ timestamptz := pricing.clock();
     new_types text[];
     new_symbols text[];
-    retired text;
 BEGIN
     PERFORM pricing.check_user(user_id);
     PERFORM pricing.check_pairs(data_types, symbols);
     symbols := pricing.spelled(data_types, symbols);
-    SELECT string_agg(DISTINCT r.data_type, ', ') INTO retired FROM pricing.data_type_registry r
-    WHERE r.data_type = ANY (data_types) AND NOT r.is_active;
-    IF retired IS NOT NULL THEN
-        RAISE EXCEPTION 'unknown data type(s): %', retired
-            USING HINT = 'pricing-pipeline type list shows the active ones.', ERRCODE = 'invalid_parameter_value';
-    END IF;
+    PERFORM pricing.check_active(data_types);
     PERFORM pricing.lock_allowance(user_id);
     WITH opened AS (
         INSERT INTO pricing.holdings AS h (user_id, data_type, symbol, since)

@@ -100,7 +100,8 @@ CREATE OR REPLACE FUNCTION pricing.describe_stranger(symbol text, wanted_type te
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE WHEN wanted_type IS NULL AND EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = describe_stranger.symbol)
                 THEN pg_catalog.format('%s is an instrument without prices; GET /v1/why tells of its data types', symbol)
-                ELSE pg_catalog.format('no instrument%s is called %s; watching it makes it known', ' of ' || wanted_type, symbol) END
+                ELSE pg_catalog.format('no instrument%s is called %s; %s', ' of ' || wanted_type, symbol,
+                                       coalesce(pricing.describe_misfit(symbol, wanted_type), 'watching it makes it known')) END
 $$;
 COMMENT ON FUNCTION pricing.describe_stranger(text, text) IS 'What the HTTP API says of a symbol that is no instrument, one without prices, or none that the data type applies to.';
 

@@ -47,8 +47,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT pg_catalog.format(t.template, VARIADIC words) FROM (VALUES
         -- Of the pair as a whole.
         ('unknown_type', 'there is no data type %s. `pricing-pipeline type list` shows those there are'),
-        ('unknown_symbol', 'no %1$s instrument is called %2$s. Watching it makes it known: pricing-pipeline subscription watch %2$s --type %3$s'),
-        ('retired', 'the data type %s is retired (is_active is false in pricing.data_type_registry)'),
+        ('unknown_symbol', 'no %1$s instrument is called %2$s; %3$s'),
+        ('retired', 'the data type %1$s is retired, so nothing is fetched of it. This revives it: pricing-pipeline type revive %1$s'),
         ('paused', '%1$s %2$s. This resumes it: pricing-pipeline instrument resume %1$s'),
         ('no_newer_value', 'no newer value can exist: its market (%s) %s, and the next value should be there at %s. Nothing is to be done'),
         ('quarantined', 'what %s sent at %s (%s) is not believed: %s. %s'),
@@ -85,11 +85,12 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         ('not_due', 'pricing.%s judges it fresh enough; it is looked at again at %s. Nothing is to be done'),
         ('fresh', 'it is fresh for %s, until %s'),
         -- Of one that nobody has queued.
-        ('no_route', 'no active provider serves %s %s. Add a route with `pricing-pipeline route add`'),
+        ('no_route', 'no active provider serves %s %s; %s'),
+        ('no_provider', 'no provider is in use: choose one of `pricing-pipeline provider list` with `pricing-pipeline provider use NAME`'),
         ('forgotten', '%s does not know it, so the schedule %s. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline task list --status failed'),
         ('walk_waits', 'nobody watches it, and the slot of its schedule at %s has not queued it yet: %s. It is queued as soon as there is room'),
-        ('scheduled', 'nobody watches it, so it is refreshed by its schedule (%s, %s), which was last served at %s. To queue all now: SELECT pricing.enqueue_scheduled(%L)'),
-        ('scheduled_less', 'nobody watches it, so it is refreshed by its schedule (%s, %s), which was last served at %s, and now less often, because the quota of %s %s. To see how far it goes: pricing-pipeline status'),
+        ('scheduled', 'nobody watches it, so it is refreshed by its schedule (%s, %s)%s. To queue all of the type now: pricing-pipeline type refresh %s'),
+        ('scheduled_less', 'nobody watches it, so it is refreshed by its schedule (%s, %s)%s, and now less often, because the quota of %s %s. To see how far it goes: pricing-pipeline status'),
         ('stretched', 'its TTL is stretched: it is refreshed every %s instead of every %s, next at %s, because the quota of %s %s. Raise the quota with `pricing-pipeline provider change` if your plan allows it, or lengthen TTLs with `pricing-pipeline type set-ttl`'),
         ('unwatched', 'nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline subscription watch %2$s --type %1$s'),
         ('background', 'it is held and nobody watches it, so it is refreshed every %1$s, next after %2$s. Watching is quicker: pricing-pipeline subscription watch %4$s --type %3$s'),

@@ -41,6 +41,36 @@ $$;
 COMMENT ON FUNCTION pricing.describe_shape(text) IS 'How symbols of an asset class look, for people; NULL = any way.';
 
 
+CREATE OR REPLACE FUNCTION pricing.is_sane_symbol(symbol text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT length(symbol) BETWEEN 1 AND 40 AND symbol ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$'
+$$;
+COMMENT ON FUNCTION pricing.is_sane_symbol(text) IS 'Whether any instrument, of whatever class, may have this symbol.';
+
+
+CREATE OR REPLACE FUNCTION pricing.describe_sane_symbol() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT 'a symbol has 1 to 40 letters, digits and . / : = ^ _ -, and begins with a letter, a digit or ^'
+$$;
+COMMENT ON FUNCTION pricing.describe_sane_symbol() IS 'How symbols look in every class, for people.';
+
+
+CREATE OR REPLACE FUNCTION pricing.describe_misfit(symbol text, wanted_type text DEFAULT NULL, wanted_class text DEFAULT NULL) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT CASE
+        WHEN NOT pricing.is_sane_symbol(symbol) THEN pricing.describe_sane_symbol()
+        -- Small letters are taken for capitals where symbols have none.
+        WHEN bool_or(pricing.fits_class(c.asset_class, symbol) OR pricing.fits_class(c.asset_class, upper(symbol))) THEN NULL
+        WHEN wanted_type IS NULL AND wanted_class IS NULL THEN 'it looks like a symbol of no data type; `pricing-pipeline type list` shows those there are'
+        ELSE pg_catalog.format('a symbol of %s is %s', coalesce(wanted_type, 'class ' || wanted_class), min(pricing.describe_shape(c.asset_class))) END
+    FROM (SELECT wanted_class AS asset_class WHERE wanted_class IS NOT NULL
+          UNION SELECT r.asset_class FROM pricing.data_type_registry r
+          WHERE wanted_class IS NULL AND CASE WHEN wanted_type IS NULL THEN r.is_active ELSE r.data_type = wanted_type END) c
+$$;
+COMMENT ON FUNCTION pricing.describe_misfit(text, text, text) IS
+    'Why watching does not make a symbol known: how symbols of a data type or of a class look, if this one cannot be one of them, or of no data type if none is named. NULL = watching makes it known.';
+
+
 CREATE OR REPLACE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT min(g.guess) FROM (

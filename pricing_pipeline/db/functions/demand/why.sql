@@ -252,7 +252,8 @@ BEGIN
              THEN pg_catalog.format(', or at once when %s answers', dead.provider) ELSE '' END, failed,
         coalesce('; ' || dead.provider || ': ' || pricing.describe_outages(dead.provider, pair.data_type), ''),
         CASE state WHEN 'endpoint_restricted' THEN 'Change the plan or the key, or route the data type elsewhere'
-                   WHEN 'misconfigured' THEN 'Add a route with `pricing-pipeline route add`, or mend what the message names' ELSE at_once END);
+                   WHEN 'misconfigured' THEN CASE WHEN pricing.describe_no_provider() IS NOT NULL THEN at_once ELSE 'Add a route with `pricing-pipeline route add`, or mend what the message names' END
+                   ELSE at_once END);
 END $$;
 COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead, pricing.provider_stop[]) IS
     'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.';
@@ -424,6 +425,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     is_forgotten boolean := pricing.is_forgotten(kind.data_type, wanted_symbol);
     served_at timestamptz := (SELECT w.served_slot FROM pricing.schedule_walks w WHERE w.data_type = kind.data_type);
+    slot text;
     stop record;
 BEGIN
     since := fetched_at;
@@ -443,16 +445,31 @@ BEGIN
                      'it goes over the instruments bit by bit'));
     ELSE
         state := 'scheduled';
-        sentence := pricing.why_sentence('scheduled', kind.refresh_schedule, kind.schedule_timezone,
-                                         coalesce(pricing.format_time(served_at), 'no time yet'), kind.data_type);
+        next_at := (SELECT w.next_slot FROM pricing.schedule_walks w WHERE w.data_type = kind.data_type AND w.next_slot > w.served_slot);
+        -- When the last slot was served tells nothing: a type begins as if one were served, and instruments come after a slot.
+        slot := coalesce(CASE WHEN next_at > pricing.clock() THEN ', next at ' ELSE ', due since ' END || pricing.format_time(next_at), '');
+        sentence := pricing.why_sentence('scheduled', kind.refresh_schedule, kind.schedule_timezone, slot, kind.data_type);
         IF (pricing.stretch_of(kind.data_type, wanted_symbol, pricing.clock()))[2] > 1 THEN
-            sentence := pricing.why_sentence('scheduled_less', kind.refresh_schedule, kind.schedule_timezone, coalesce(pricing.format_time(served_at), 'no time yet'),
-                                             wanted_provider, pricing.describe_quota_end(wanted_provider));
+            sentence := pricing.why_sentence('scheduled_less', kind.refresh_schedule, kind.schedule_timezone, slot, wanted_provider, pricing.describe_quota_end(wanted_provider));
         END IF;
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_not_scheduled(pricing.data_type_registry, text, text, bigint, timestamptz) IS
     'Why a stale pair that only a schedule refreshes has no task: the symbol is left out, the schedule has not come to it, or its next slot is still to come.';
+
+
+CREATE OR REPLACE FUNCTION pricing.describe_no_provider() RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT pricing.why_sentence('no_provider') WHERE NOT EXISTS (SELECT FROM pricing.data_collectors p WHERE p.is_active)
+$$;
+COMMENT ON FUNCTION pricing.describe_no_provider() IS 'That no provider is in use, and how one is chosen, for people; NULL while one is.';
+
+
+CREATE OR REPLACE FUNCTION pricing.describe_no_route(data_type text, symbol text) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT pricing.why_sentence('no_route', data_type, symbol, coalesce(pricing.describe_no_provider(), 'add a route with `pricing-pipeline route add`'))
+$$;
+COMMENT ON FUNCTION pricing.describe_no_route(text, text) IS 'That no active provider serves a pair, and what to do, for people.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_not_queued(
@@ -474,7 +491,7 @@ BEGIN
     next_at := CASE WHEN pair.became_due_at IS NULL THEN pair.due_at END;
     IF provider_ IS NULL THEN
         state := 'misconfigured';
-        sentence := pricing.why_sentence('no_route', kind.data_type, thing.symbol);
+        sentence := pricing.describe_no_route(kind.data_type, thing.symbol);
     ELSIF NOT is_watched AND NOT is_held AND kind.refresh_strategy = 'scheduled' THEN
         SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
         FROM pricing.why_not_scheduled(kind, thing.symbol, provider_, coalesce(
@@ -611,7 +628,9 @@ BEGIN
     SELECT * INTO thing FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (kind.asset_class, wanted_symbol);
     IF thing IS NULL THEN
         state := 'unknown_symbol';
-        sentence := pricing.why_sentence('unknown_symbol', kind.asset_class, left(wanted_symbol, 60), wanted_type);
+        sentence := pricing.why_sentence('unknown_symbol', kind.asset_class, left(wanted_symbol, 60), coalesce(
+            pricing.describe_misfit(wanted_symbol, wanted_type),
+            pg_catalog.format('watching it makes it known: pricing-pipeline subscription watch %s --type %s', wanted_symbol, wanted_type)));
         RETURN;
     END IF;
     SELECT * INTO price FROM pricing.latest_prices l WHERE (l.data_type, l.symbol) = (wanted_type, wanted_symbol);

@@ -14,8 +14,9 @@ BEGIN
     IF coalesce(btrim(by_whom), '') = '' THEN
         RAISE EXCEPTION 'a % of % needs the name of whoever enters it', wanted_kind, wanted_symbol USING ERRCODE = 'invalid_parameter_value';
     ELSIF NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (wanted_class, wanted_symbol)) THEN
-        RAISE EXCEPTION 'no % instrument is called %', wanted_class, left(wanted_symbol, 60)
-            USING HINT = 'Watching it makes it known.', ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'no % instrument is called %; %', wanted_class, left(wanted_symbol, 60),
+            coalesce(pricing.describe_misfit(wanted_symbol, NULL, wanted_class), 'watching it makes it known')
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     LOOP
         INSERT INTO pricing.corporate_actions

@@ -156,12 +156,12 @@ BEGIN
                 (data_type, symbol, window_start, window_end, status, priority, enqueued_at, backfill_id, finished_at, failure_kind, errors)
             SELECT r.data_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill, now_, 'misconfigured',
                    jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
-                       'no active provider serves ' || r.data_type || ' ' || r.symbol || '; add a route with `pricing-pipeline route add`'))
+                       pricing.describe_no_route(r.data_type, r.symbol)))
             FROM pricing.routed_pairs(data_types, symbols, priorities, window_starts, window_ends, false) r WHERE r.provider IS NULL
             RETURNING data_type, symbol)
         SELECT b.data_type, array_agg(DISTINCT b.symbol) AS symbols FROM buried b WHERE backfill IS NULL GROUP BY 1 ORDER BY 1
     LOOP
-        PERFORM pricing.back_off(pair.data_type, pair.symbols, 'misconfigured', 'no active provider serves this pair');
+        PERFORM pricing.back_off(pair.data_type, pair.symbols, 'misconfigured', 'no active provider serves this pair' || coalesce('; ' || pricing.describe_no_provider(), ''));
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.bury_unrouted(text[], text[], integer[], date[], date[], uuid) IS
