@@ -241,7 +241,7 @@ MUTANTS = (
     Mutant(
         "calls are forgotten while their prices stand",
         f"{_FUNCTIONS}/refresh/prune.sql",
-        "prune",
+        "prune_calls",
         "FROM old o WHERE o.outcome <> 'failed'",
         "FROM old o WHERE false",
         (f"{_TESTS}/integration/test_lineage.py::test_f3_every_price_names_exactly_one_call_that_is_known",),
