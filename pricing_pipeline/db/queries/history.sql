@@ -17,7 +17,8 @@ WITH one AS MATERIALIZED (
           AND h.observed_at >= CAST(CAST(:first_day AS date) AS timestamp) AT TIME ZONE 'UTC'
           AND h.observed_at < CAST(CAST(:last_day AS date) + 1 AS timestamp) AT TIME ZONE 'UTC'
         ORDER BY h.observed_at OFFSET CAST(:rows AS bigint)) AS is_enough)
-SELECT CAST(:first_day AS date) AS first_day, CAST(:last_day AS date) AS last_day FROM one WHERE one.is_enough
+SELECT CAST(:first_day AS date) AS first_day, CAST(:last_day AS date) AS last_day FROM one
+WHERE one.is_enough AND CAST(:first_day AS date) <= CAST(:last_day AS date) -- the rest of a span may be in files
 UNION ALL
 SELECT day, coalesce(lead(day) OVER (ORDER BY day) - 1, CAST(:last_day AS date))
 FROM (SELECT DISTINCT (observed_at AT TIME ZONE 'UTC')::date AS day
