@@ -6,7 +6,6 @@ What a heartbeat does is decided by the database (db/functions/demand/demand.sql
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,6 +41,7 @@ from pricing_pipeline.demand import freshness, instruments, viewers
 from pricing_pipeline.errors import DatabaseError, UnknownDemand
 from pricing_pipeline.prices import documents, price_reader
 from pricing_pipeline.prices.price_reader import LatestPrice
+from pricing_pipeline.processes.leaving import Leave
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
@@ -92,7 +92,7 @@ class Watch:
         engine: Engine,
         user: str,
         pairs: Sequence[tuple[str, str]],
-        leave: threading.Event,
+        leave: Leave,
         *,
         as_json: bool,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
@@ -254,9 +254,9 @@ def _change(before: Decimal, now: Decimal) -> str:
 
 
 @contextmanager
-def _asked_to_leave() -> Iterator[threading.Event]:
-    """An event that SIGINT, SIGTERM and SIGHUP set; a second signal ends the process in its usual way."""
-    leave = threading.Event()
+def _asked_to_leave() -> Iterator[Leave]:
+    """What SIGINT, SIGTERM and SIGHUP set; a second signal ends the process in its usual way."""
+    leave = Leave()
     before: dict[signal.Signals, Any] = {}
 
     def ask(number: int, frame: FrameType | None) -> None:

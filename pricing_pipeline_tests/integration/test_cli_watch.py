@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, make_url, text
 
 from pricing_pipeline.cli.subscription import Watch
 from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.processes.leaving import Leave
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
@@ -56,7 +57,7 @@ def watching(
     data_type: str = QUOTE,
 ) -> Iterator[None]:
     """A viewer who looks every 20 ms, in a thread; leaves at the end of the block."""
-    leave = threading.Event()
+    leave = Leave()
     pairs = [(data_type, symbol) for symbol in symbols]
     watch = Watch(
         engine,
@@ -253,7 +254,7 @@ def test_leaving_during_an_outage_says_when_the_subscription_ends(
 
 
 def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) -> None:
-    watch = Watch(engine, "ann", [(QUOTE, "AAPL")], threading.Event(), as_json=True)
+    watch = Watch(engine, "ann", [(QUOTE, "AAPL")], Leave(), as_json=True)
     met: list[bool] = []
 
     def work(connection: Connection) -> int:
