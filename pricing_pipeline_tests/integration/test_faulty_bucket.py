@@ -16,9 +16,9 @@ from pricing_pipeline.prices.files import Store, open_store
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.integration.test_history_files import MARCH, closes, days, due, put
+from pricing_pipeline_tests.integration.test_history_files import MARCH, closes, due, move_days, put
 from pricing_pipeline_tests.support.bucket_server import OPTIONS, Bucket, Request, serving
-from pricing_pipeline_tests.support.filing import FIRST, LAST, export_all, keep, move_all
+from pricing_pipeline_tests.support.filing import FIRST, LAST, export_all
 
 
 @pytest.fixture
@@ -36,10 +36,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 def store(core: Core, bucket: Bucket) -> Store:
     """A bucket with moved months."""
     found = open_store(load_settings())
-    put(core, *days(MARCH, 70))
-    keep(core, 3)
-    export_all(core, found)
-    move_all(core, found)
+    move_days(core, found, 70)
     return found
 
 

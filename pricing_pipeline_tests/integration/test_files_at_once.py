@@ -27,7 +27,15 @@ from pricing_pipeline.prices.files import Store, WrittenFile, open_store
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.integration.test_history_files import MARCH, closes, days, due, is_there, put
+from pricing_pipeline_tests.integration.test_history_files import (
+    MARCH,
+    closes,
+    days,
+    due,
+    is_there,
+    move_days,
+    put,
+)
 from pricing_pipeline_tests.support.filing import FIRST, LAST, export_all, keep, move_all
 from pricing_pipeline_tests.support.patience import PATIENCE
 
@@ -52,14 +60,6 @@ def after_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, happens: 
         return found
 
     monkeypatch.setattr(owner, name, interrupted)
-
-
-def move_hundred_days(core: Core, store: Store) -> None:
-    """Store values of a hundred days since the first of March, and move what may move of them."""
-    put(core, *days(MARCH, 100))
-    keep(core, 3)
-    export_all(core, store)
-    move_all(core, store)
 
 
 def frame(core: Core) -> dict[date, Decimal]:
@@ -94,7 +94,7 @@ def test_f12_a_read_beside_an_export_of_what_it_reads_goes_on(
     core: Core, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It knew the file that was there before, found another one, and was refused."""
-    move_hundred_days(core, store)
+    move_days(core, store, 100)
     put(core, (MARCH, 7777))
     before = closes(core)
     after_once(monkeypatch, moved_values, "known", lambda: exporting.export(core.engine, store, DAILY, MARCH))
@@ -164,7 +164,7 @@ def test_f12_a_move_that_another_session_crosses_changes_nothing_and_says_so(
 
 def test_f12_a_month_that_has_left_neither_leaves_nor_is_lost_once_more(core: Core, store: Store) -> None:
     """Two moves find the same months, and a person may choose a month of which the database has nothing."""
-    move_hundred_days(core, store)
+    move_days(core, store, 100)
     before = closes(core)
     with pytest.raises(PricingError, match="has moved already"):
         exporting.move(core.engine, store, DAILY, MARCH)
@@ -187,7 +187,7 @@ def test_f12_a_file_is_on_the_disk_before_it_takes_the_place_of_the_only_one(
     core: Core, store: Store, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
     """With its name, before the database knows it: a machine that loses its power has the old one or the new one."""
-    move_hundred_days(core, store)
+    move_days(core, store, 100)
     put(core, (MARCH, 7777))
     before = closes(core)
     file = Path(store.path(DAILY, MARCH))
@@ -268,7 +268,7 @@ def test_f12_what_was_stored_before_the_clock_was_set_back_stays_in_the_file(
     core: Core, clock: Clock, store: Store
 ) -> None:
     """The file is the only place that has it."""
-    move_hundred_days(core, store)
+    move_days(core, store, 100)
     clock.advance(-3600)
     put(core, (MARCH, 7777))
     export_all(core, store)

@@ -23,8 +23,8 @@ from pricing_pipeline.prices.files import Store, open_store
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.integration.test_history_files import closes, days, put
-from pricing_pipeline_tests.support.filing import export_all, keep, move_all
+from pricing_pipeline_tests.integration.test_history_files import closes, days, move_days, put
+from pricing_pipeline_tests.support.filing import export_all, keep
 
 MARCH = date(2020, 3, 1)
 
@@ -34,10 +34,7 @@ def store(core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A folder with moved months."""
     monkeypatch.setenv("PRICING_EXPORT_URL", str(tmp_path / "history"))
     found = open_store(load_settings())
-    put(core, *days(MARCH, 70))
-    keep(core, 3)
-    export_all(core, found)
-    move_all(core, found)
+    move_days(core, found, 70)
     return found
 
 

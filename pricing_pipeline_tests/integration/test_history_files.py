@@ -72,6 +72,14 @@ def days(first: date, count: int, amount: int = 1050) -> list[tuple[date, int]]:
     return [(first + timedelta(days=day), amount + day) for day in range(count)]
 
 
+def move_days(core: Core, store: Store, count: int) -> None:
+    """Store values of so many days since the first of March, and move what may move of them."""
+    put(core, *days(MARCH, count))
+    keep(core, 3)
+    export_all(core, store)
+    move_all(core, store)
+
+
 def closes(core: Core, as_of: datetime | None = None, symbol: str = "AAPL") -> dict[date, Decimal]:
     with core.engine.connect() as connection:
         found = price_reader.bars(connection, symbol, DAILY, FIRST, LAST, as_of=as_of)
