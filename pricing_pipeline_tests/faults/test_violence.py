@@ -50,6 +50,16 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+def _behind(proxy: int) -> list[psutil.Process]:
+    """The code servers behind a proxy. After a reload there are two for a while, and one of them ends."""
+    found = []
+    for child in psutil.Process(proxy).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # ended meanwhile, perhaps as a zombie
+            if "grpc" in child.cmdline():
+                found.append(child)
+    return found
+
+
 def test_b11_a_worker_killed_in_mid_call_costs_nothing(running: Stack) -> None:
     """B11: its tasks return when its lease ends, and a successor stores each price once."""
     before = running.last_call()
@@ -127,8 +137,8 @@ def test_g2_a_code_server_that_lives_and_does_not_answer_is_started_again(runnin
     proxy = running.pid_of("code-server")
     running.wait_until("an answer", running.location)
     if how == "its child is killed":
-        (child,) = [one for one in psutil.Process(proxy).children() if "grpc" in one.cmdline()]
-        kill(child.pid)
+        (child,) = _behind(proxy)
+        child.kill()
     else:
         os.kill(proxy, signal.SIGSTOP)
     silent = running.wait_until(
@@ -157,11 +167,10 @@ def test_g6_a_backfill_outlives_the_code_server(running: Stack) -> None:
     launched = running.graphql(BACKFILL, params=params)["launchPartitionBackfill"]["backfillId"]
     of_it = [{"key": "dagster/backfill", "value": launched}]
     running.wait_until("all its runs", lambda: len(running.runs(tags=of_it)) == len(MONTHS))
-    # After a reload there are two for a while.
-    children = [child for child in psutil.Process(proxy).children() if "grpc" in child.cmdline()]
+    children = _behind(proxy)
     assert children
     for child in children:
-        kill(child.pid)
+        child.kill()
     waiting = [run["id"] for run in running.runs(tags=of_it, statuses=["QUEUED"])]
     assert len(waiting) >= len(MONTHS) - 2
     running.wait_until("another code server", lambda: running.pid_of("code-server") != proxy)
@@ -194,7 +203,8 @@ def test_kill_9_of_the_supervisor_leaves_nothing_and_loses_nothing(running: Stac
     running.advance(90)  # past the lease of what was in flight
     assert set(prices) <= set(_prices(running))
     assert {run["status"] for run in running.runs(runIds=sorted(going))} == {"CANCELED"}
-    assert running.wait_for_price("equity_quote", "UNDERWAY").run_id in running.sensor_run_ids() - going
+    # By a drain or by a backfill that goes on: every run works at the common queue.
+    assert running.wait_for_price("equity_quote", "UNDERWAY").run_id not in going
     running.leave("equity_quote", "UNDERWAY")
 
 
