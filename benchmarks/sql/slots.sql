@@ -18,24 +18,26 @@ INSERT INTO pricing.pax_categories (symbol, provider, category_id, name, is_desc
 SELECT d.symbol, 'partner', c, initcap(c), true, 1, pricing.clock() FROM described d CROSS JOIN unnest('{ADULT,CHILD}'::text[]) c;
 
 -- name: slots
--- Ten slots a day for so many days of each product.
+-- Ten slots a day for so many days of each product, in the order in which a daily sync of thirty days adds them: each
+-- time the slots of one more day, product by product.
 INSERT INTO pricing.slots (symbol, provider, option_id, slot_id, local_start, local_end, utc_offset, starts_at, ends_at, status, remaining,
                            capacity, call_id, recorded_at)
 SELECT p.symbol, 'partner', 'DEFAULT', to_char(t.at, 'YYYY-MM-DD"T"HH24:MI:SS'), t.at, t.at + interval '1 hour', '0', t.at AT TIME ZONE 'UTC',
        (t.at + interval '1 hour') AT TIME ZONE 'UTC', 'available', 9, 10, 1, pricing.clock()
 FROM pricing.products p
 CROSS JOIN LATERAL (SELECT %(first)s::timestamp + make_interval(days => n / 10, hours => 8 + n %% 10) AS at
-                    FROM generate_series(0, 10 * %(days)s::integer - 1) n) t;
+                    FROM generate_series(0, 10 * %(days)s::integer - 1) n) t
+ORDER BY t.at::date, p.symbol, t.at;
 
 -- name: availability
 INSERT INTO pricing.pax_availability (slot_key, category_key, minimum, maximum, remaining, is_primary, call_id, recorded_at)
 SELECT s.slot_key, c.category_key, 1, 9, 9, c.category_id = 'ADULT', 1, pricing.clock()
-FROM pricing.slots s JOIN pricing.pax_categories c USING (symbol);
+FROM pricing.slots s JOIN pricing.pax_categories c USING (symbol) ORDER BY s.slot_key, c.category_key;
 
 -- name: prices
 INSERT INTO pricing.slot_prices (slot_key, category_key, final_price, original_price, currency, scale, call_id, recorded_at)
 SELECT s.slot_key, c.category_key, 2500, 3000, 'EUR', 2, 1, pricing.clock()
-FROM pricing.slots s JOIN pricing.pax_categories c USING (symbol);
+FROM pricing.slots s JOIN pricing.pax_categories c USING (symbol) ORDER BY s.slot_key, c.category_key;
 
 -- name: plain_tables
 -- The same rows and keys, without history, checks and references.
@@ -43,10 +45,10 @@ CREATE TABLE plain_slots (LIKE pricing.slots, PRIMARY KEY (symbol, option_id, sl
 CREATE TABLE plain_offers (slot_key bigint, category_key bigint, minimum integer, maximum integer, remaining integer, is_primary boolean,
                            final_price bigint, original_price bigint, currency text, scale smallint, recorded_at timestamptz,
                            PRIMARY KEY (slot_key, category_key));
-INSERT INTO plain_slots SELECT * FROM pricing.slots;
+INSERT INTO plain_slots SELECT * FROM pricing.slots ORDER BY slot_key;
 INSERT INTO plain_offers
 SELECT a.slot_key, a.category_key, a.minimum, a.maximum, a.remaining, a.is_primary, p.final_price, p.original_price, p.currency, p.scale, a.recorded_at
-FROM pricing.pax_availability a JOIN pricing.slot_prices p USING (slot_key, category_key);
+FROM pricing.pax_availability a JOIN pricing.slot_prices p USING (slot_key, category_key) ORDER BY 1, 2;
 
 -- name: analyze
 VACUUM (ANALYZE) pricing.products, pricing.slots, pricing.slot_prices, pricing.pax_availability, pricing.pax_categories, plain_slots, plain_offers;
