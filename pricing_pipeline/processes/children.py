@@ -30,6 +30,8 @@ STEADY_AFTER = 60.0
 """A process that lived so many seconds starts over with the first pause."""
 ASKED_EVERY = 10.0
 """Seconds between two questions whether a process still answers."""
+ASKED_AT_START_EVERY = 1.0
+"""The same until it has answered once: until then nobody can tell whether it still starts or hangs."""
 MOST_SILENCES = 3
 """So many questions in a row without an answer end it."""
 SLOWEST_START = 180.0
@@ -153,6 +155,12 @@ class Pulse:
     """Since when it gives no answer; None while it does, or has not begun to."""
     _starts_until: float = field(default_factory=lambda: time.monotonic() + SLOWEST_START)
 
+    @property
+    def due_at(self) -> float:
+        """When to ask next, on the monotonic clock."""
+        starts = self.asked_at < self._starts_until
+        return self.asked_at + (ASKED_AT_START_EVERY if starts else ASKED_EVERY)
+
     def begin(self, now: float) -> None:
         """Note that the process was started again."""
         self.asked_at, self.silences, self.silent_since = now, 0, None
@@ -160,7 +168,7 @@ class Pulse:
 
     def feel(self, now: float) -> bool:
         """Ask the process when due, and end it if it was silent for too long; returns whether anything changed."""
-        if now - self.asked_at < ASKED_EVERY:
+        if now < self.due_at:
             return False
         self.asked_at = now
         if self.answers():
@@ -208,7 +216,7 @@ class Watched:
     def due_at(self) -> float | None:
         """When `look_after` must be called next, on the monotonic clock; None: when the process dies."""
         if self.restart_at is None and not self.is_over and self.pulse is not None:
-            return self.pulse.asked_at + ASKED_EVERY
+            return self.pulse.due_at
         return self.restart_at
 
     def _feel(self, pulse: Pulse, now: float) -> bool:

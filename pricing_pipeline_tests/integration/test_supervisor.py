@@ -291,19 +291,23 @@ def test_fault_24_pauses_between_restarts_grow_and_start_over(tmp_path: Path) ->
 
 
 def test_fault_24_what_lives_and_does_not_answer_is_ended_and_starts_again(tmp_path: Path) -> None:
-    """Three questions in a row, ten seconds apart. One that is heard between them starts the count anew."""
+    """Three questions in a row, ten seconds apart. One that is heard between them starts the count anew.
+
+    Until it has answered once, it is asked each second: one that freezes right after its start is noticed, too.
+    """
     answers = [True, False, False, True, False, False, False]
     command = Command(Child("silent", [sys.executable, "-c", POLITE], os.environ), tmp_path)
     command.launch()
     watched = Watched("silent", command, restart=True, pulse=Pulse(lambda: answers.pop(0), command.end_group))
     assert watched.pulse is not None
     now = watched.pulse.asked_at
-    silent = []
+    silent, wait = [], 1.0
     while answers:
-        assert watched.due_at == now + 10
-        assert not watched.look_after(now + 9.9)
-        now += 10
+        assert watched.due_at == now + wait
+        assert not watched.look_after(now + wait - 0.1)
+        now += wait
         watched.look_after(now)
+        wait = 10.0
         silent.append(watched.pulse.silences)
     assert silent == [0, 1, 2, 0, 1, 2, 3]
     assert watched.pulse.silent_since is not None
@@ -311,6 +315,7 @@ def test_fault_24_what_lives_and_does_not_answer_is_ended_and_starts_again(tmp_p
     assert watched.look_after(now)
     assert watched.look_after(watched.restart_at or 0.0)
     assert (watched.restarts, watched.pulse.silent_since) == (1, None)
+    assert watched.due_at == watched.pulse.asked_at + 1
     command.send(signal.SIGKILL)
     wait_until(lambda: command.poll() is not None)
 
