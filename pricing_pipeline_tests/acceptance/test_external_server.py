@@ -46,7 +46,7 @@ def test_up_works_on_a_server_that_is_not_ours(external_url: str) -> None:
         assert "postgresql" not in stack.state()["processes"]
         assert not (stack.home / "postgres").exists()
         call = stack.wait_for_price("equity_quote", "AAPL")
-        assert call.run_id in {run["id"] for run in stack.runs()}
+        assert call.run_id in stack.drains()
         assert "of the app" not in stack.logs()
         _a_second_home_is_refused(external_url)
 
