@@ -67,7 +67,7 @@ class _Load:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._free: list[_Connection] = []
+        self._free: deque[_Connection] = deque()
         self._waiting: deque[tuple[bytes, float]] = deque()
         self._over: asyncio.Future[None] = self._loop.create_future()
         self.taken: list[float] = []
@@ -102,7 +102,8 @@ class _Load:
     def _send_next(self, count: int) -> None:
         if not (self._free and self._waiting):
             return
-        connection, (request, due) = self._free.pop(), self._waiting.popleft()
+        # In turns: a server closes a connection that is not used for seconds.
+        connection, (request, due) = self._free.popleft(), self._waiting.popleft()
 
         def answered() -> None:
             self.taken.append((time.monotonic() - due) * 1000)
