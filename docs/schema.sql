@@ -1388,6 +1388,7 @@ CREATE TABLE pricing.product_revisions (
     set_time_zone text  -- The zone that a person has set, which counts instead; NULL = none.
     call_id bigint  -- The call that brought it; NULL = a person has changed it since.
     recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    is_listed boolean NOT NULL  -- False = its provider no longer has it.
 );
 CREATE INDEX product_revisions_by_product ON pricing.product_revisions USING btree (symbol, revised_at);
 GRANT INSERT, SELECT ON TABLE pricing.product_revisions TO pricing_worker;
@@ -1402,6 +1403,7 @@ CREATE TABLE pricing.products (
     set_time_zone text  -- The zone that a person has set, which counts instead; NULL = none.
     call_id bigint  -- The call that brought it; NULL = a person has changed it since.
     recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    is_listed boolean NOT NULL DEFAULT true  -- False = its provider no longer has it.
     CONSTRAINT products_pkey PRIMARY KEY (symbol)
 );
 CREATE TRIGGER keep_revision AFTER UPDATE ON pricing.products REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION pricing.keep_revision('product_revisions', 'symbol');
@@ -2994,6 +2996,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_reader, pr
 CREATE FUNCTION pricing.is_past_ttl(stamp timestamp with time zone, ttl_minutes integer, now_ timestamp with time zone) RETURNS boolean LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_past_ttl(timestamp with time zone,integer,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- Whether the provider of a product still had it, as it was believed at a time; NULL = as it is now.
+CREATE FUNCTION pricing.is_product_listed(wanted_symbol text, as_of timestamp with time zone) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_product_listed(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Whether a failed call counts against its provider. Not: a wrong key, symbol, plan or request, which are ours, and single values that cannot be true.
 CREATE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pricing_worker;
@@ -4207,7 +4213,7 @@ GRANT EXECUTE ON FUNCTION pricing.take_stale_pairs() TO pricing_worker;
 CREATE FUNCTION pricing.take_turn(wanted text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.take_turn(text) TO pricing_worker;
 
--- Locks products until the transaction ends, and notes those that are new. Returns the time from which what is stored is believed.
+-- Locks products until the transaction ends, and notes those that are new or listed again. Returns the time from which what is stored is believed.
 CREATE FUNCTION pricing.take_turn(answered text[], from_provider text, from_call bigint) RETURNS timestamp with time zone LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_turn(text[],text,bigint) TO pricing_worker;
 
@@ -4280,6 +4286,10 @@ GRANT EXECUTE ON FUNCTION pricing.units_within_reach(pricing.collector_call_log,
 -- Units that a limit allows to a key, as a person has written.
 CREATE FUNCTION pricing.units_written(wanted pricing.provider_limits, key text) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.units_written(pricing.provider_limits,text) TO pricing_reader, pricing_worker;
+
+-- Notes which products their provider no longer has, as one call has said; the answer to a later call knows better. Products of other providers stay.
+CREATE FUNCTION pricing.unlist_products(refused text[], from_provider text, from_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.unlist_products(text[],text,bigint) TO pricing_worker;
 
 -- Those of the pairs that are on their way, and for which no reader is known to wait: their tasks would be cancelled when who watches them leaves.
 CREATE FUNCTION pricing.unnoted_reads(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp, enable_seqscan=off;

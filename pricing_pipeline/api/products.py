@@ -38,6 +38,8 @@ class Product(_FromStored):
     is_set_by_hand: bool
     """Whether a person has set the time zone."""
     paused: bool
+    is_listed: bool
+    """Whether its provider still has it. If not, none of its slots can be booked."""
     recorded_at: datetime | None
     """Since when this is believed."""
     fetched_at: datetime | None

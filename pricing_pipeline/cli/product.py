@@ -34,7 +34,7 @@ def list_(at_most: int, *, as_json: bool) -> None:
             (
                 product.symbol,
                 product.name,
-                "paused" if product.paused else "active",
+                _state(product),
                 product.time_zone,
                 moment(product.fetched_at),
                 product.last_day,
@@ -69,7 +69,7 @@ def show(symbol: str, *, as_json: bool) -> None:
         {
             "product": symbol,
             "name": product.name,
-            "state": "paused" if product.paused else "active",
+            "state": _state(product),
             "provider": product.provider,
             "time zone": zone if product.time_zone else "not known",
             "known since": moment(product.recorded_at),
@@ -109,7 +109,7 @@ def availability(
         print_json({"symbol": symbol, "pax": pax, **past, "days": [_content(day) for day in days]})
         return
     _tell(days)
-    _hint_at(days, product.paused, is_requested, as_of)
+    _hint_at(days, product, is_requested, as_of)
 
 
 def set_zone(symbol: str, time_zone: str | None, *, as_json: bool) -> None:
@@ -128,6 +128,12 @@ def _content(day: Day) -> dict[str, Any]:
     """A day as JSON tells it."""
     slots = [slot._asdict() | {"offers": [offer._asdict() for offer in slot.offers]} for slot in day.slots]
     return {"day": day.day, "fetched_at": day.fetched_at, "fresh": day.fresh, "slots": slots}
+
+
+def _state(product: products.StoredProduct) -> str:
+    if product.paused:
+        return "paused"
+    return "active" if product.is_listed else "no longer listed"
 
 
 def _listed(is_listed: bool) -> str:
@@ -154,7 +160,9 @@ def _line(slot: StoredSlot, offer: Offer | None) -> tuple[Any, ...]:
     return (*about, offer.category, original if original != price else "", price, offer.currency, bookable)
 
 
-def _hint_at(days: Sequence[Day], paused: bool, is_requested: bool, as_of: datetime | None) -> None:
+def _hint_at(
+    days: Sequence[Day], product: products.StoredProduct, is_requested: bool, as_of: datetime | None
+) -> None:
     """Say how old this is, and what will come."""
     if as_of is not None:
         if not any(day.slots for day in days):
@@ -169,7 +177,9 @@ def _hint_at(days: Sequence[Day], paused: bool, is_requested: bool, as_of: datet
         hint(f"Confirmed {' to '.join(dict.fromkeys((duration(min(ages)), duration(max(ages)))))} ago.")
     if missing:
         hint(f"nothing is known yet of {missing} of {len(days)} days.")
-    if paused:
+    if not product.is_listed:
+        hint(f"none of these can be booked: {product.provider} no longer lists the product.")
+    if product.paused:
         hint("nothing newer comes: the product is paused. `pricing-pipeline instrument resume` ends that.")
     elif is_requested:
         hint("A newer answer is asked for; a running pipeline fetches it in a moment.")

@@ -16,7 +16,8 @@ class StoredProduct:
     """A product, as far as it is known. Times are UTC.
 
     `provider` and `recorded_at` are None if it was never fetched; `fetched_at` is the last time any of its slots were
-    confirmed, and the days are those that were. `is_set_by_hand`: a person has set the zone.
+    confirmed, and the days are those that were. `is_set_by_hand`: a person has set the zone. `is_listed`: its provider
+    still has it, as far as is known.
     """
 
     symbol: str
@@ -25,6 +26,7 @@ class StoredProduct:
     time_zone: str | None
     is_set_by_hand: bool
     paused: bool
+    is_listed: bool
     recorded_at: datetime | None
     fetched_at: datetime | None
     first_day: date | None

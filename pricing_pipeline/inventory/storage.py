@@ -24,8 +24,10 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | S
 
     What is the same writes nothing; of what changes, the old belief is kept as a revision. A local day is stored
     whole: slots that an answer no longer lists have vanished. A product whose slots nothing can place is a failure,
-    and nothing of it is stored. A product in `empty` has no slots on the call's days.
+    and nothing of it is stored. A product in `empty` has no slots on the call's days. One that its provider does not
+    know is no longer listed: its slots stay, and cannot be booked.
     """
+    _unlist(connection, call, answer.failures)
     products = [record for record in answer.records if isinstance(record, Product)]
     if call.fetcher is Fetcher.PRODUCT:
         answered = {product.symbol for product in products} | answer.empty
@@ -137,6 +139,13 @@ def _store_slots(connection: Connection, call: Call, answer: Answer) -> list[Sto
         },
     )
     return [*(Stored(row.symbol, row.added, row.revised) for row in merged), *confirmed, *failures]
+
+
+def _unlist(connection: Connection, call: Call, failures: Sequence[SymbolFailure]) -> None:
+    unknown = sorted(failure.symbol for failure in failures if failure.kind is FailureKind.UNKNOWN_SYMBOL)
+    if unknown:
+        parameters = {"symbols": unknown, "provider": call.provider, "call_id": call.id}
+        connection.execute(query("inventory.unlist_products"), parameters)
 
 
 def _confirm(connection: Connection, call: Call, symbols: Collection[str]) -> None:

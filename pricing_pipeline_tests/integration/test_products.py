@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.domain.answers import Stored
+from pricing_pipeline.domain.answers import FailureKind, Stored, SymbolFailure
 from pricing_pipeline.domain.inventory import Option, PaxCategory, Product
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import UnknownSymbol
@@ -135,6 +135,76 @@ def test_d4_a_product_that_only_slots_know_gets_its_name_later(core: Core, clock
     clock.advance(60)
     assert describe(core, tour()) == Stored(TOUR, 0, 1)
     assert read(core)[0].slots[0].option == "Morning"
+
+
+# Gone
+
+
+def refuse(core: Core, number: int | None = None, kind: FailureKind = FailureKind.UNKNOWN_SYMBOL) -> None:
+    failure = SymbolFailure(TOUR, kind, "no such product")
+    assert store(core, number=number, failures=(failure,)) == []
+
+
+def sellable(core: Core, **question: Any) -> list[bool]:
+    return [one.sellable for one in read(core, **question)[0].slots]
+
+
+def test_d4_slots_of_a_product_that_its_provider_does_not_know_cannot_be_booked(
+    core: Core, clock: Clock
+) -> None:
+    store(core, days(slot()))
+    rows = versions(core)
+    listed_at = clock.now()
+    clock.advance(60)
+    refuse(core)
+    assert (sellable(core), read(core, sellable=True)[0].slots) == ([False], ())
+    assert sellable(core, as_of=listed_at) == [True], "it was for sale then"
+    changed = versions(core)
+    assert {name for name in rows if rows[name] != changed[name]} == {"products"}, (
+        "its slots stay as they were"
+    )
+    refuse(core)
+    assert (versions(core), revisions(core)["product_revisions"]) == (changed, 1), "the same again"
+    gone_at = clock.now()
+    clock.advance(60)
+    store(core, days(slot()))
+    assert (sellable(core), sellable(core, as_of=gone_at)) == ([True], [False])
+
+
+def test_d4_a_description_lists_a_product_again(core: Core) -> None:
+    describe(core, tour())
+    refuse(core)
+    with core.engine.begin() as connection:
+        assert not products.product(connection, TOUR).is_listed
+    assert describe(core, tour()) == Stored(TOUR, 0, 1)
+    with core.engine.begin() as connection:
+        assert products.product(connection, TOUR).is_listed
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in FailureKind if kind is not FailureKind.UNKNOWN_SYMBOL], ids=str
+)
+def test_d4_only_an_unknown_product_is_no_longer_listed(core: Core, kind: FailureKind) -> None:
+    store(core, days(slot()))
+    refuse(core, kind=kind)
+    assert sellable(core) == [True]
+
+
+def test_d4_who_has_never_sold_a_product_cannot_unlist_it(core: Core) -> None:
+    store(core, days(slot()))
+    core.rows("UPDATE pricing.products SET provider = 'another'")
+    refuse(core)
+    assert sellable(core) == [True]
+
+
+def test_d4_what_an_earlier_call_said_of_a_product_changes_nothing(core: Core) -> None:
+    earlier, later = 10**6, 10**6 + 1
+    store(core, days(slot()), number=later)
+    refuse(core, number=earlier)
+    assert sellable(core) == [True]
+    refuse(core, number=later + 2)
+    store(core, days(slot()), number=later + 1)
+    assert sellable(core) == [False]
 
 
 # Where it takes place

@@ -191,6 +191,10 @@ def test_d2_a_product_that_is_gone_fails_alone_and_keeps_what_was_believed(
     assert database(core, sandbox, [1], "octo", 7).fields == partner(core, sandbox, "octo", [1], 7)
     gone = {key: row for key, row in before.fields.items() if key[1] == "OCT-1002"}
     assert database(core, sandbox, [2], "octo", 7).fields == gone
+    assert core.rows("SELECT symbol FROM pricing.products WHERE NOT is_listed") == [("OCT-1002",)]
+    assert not core.one("SELECT bool_or(a.sellable) FROM pricing.availability('OCT-1002') a"), (
+        "none of its slots can be booked"
+    )
 
 
 def test_d4_a_page_that_is_missing_in_the_middle_stores_nothing_and_is_asked_for_again(

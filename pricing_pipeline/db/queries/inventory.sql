@@ -8,6 +8,10 @@ SELECT symbol, added, revised FROM pricing.merge_slots(
 SELECT symbol, added, revised FROM pricing.merge_products(
     :data_type, :provider, :call_id, CAST(:answered AS text[]), CAST(:products AS jsonb), CAST(:options AS jsonb), CAST(:categories AS jsonb));
 
+-- name: unlist_products
+-- Note which products their provider no longer has.
+SELECT pricing.unlist_products(CAST(:symbols AS text[]), :provider, :call_id);
+
 -- name: placeless
 -- Those of some products whose zone is not known.
 SELECT u.symbol FROM unnest(CAST(:symbols AS text[])) AS u (symbol)
@@ -37,7 +41,7 @@ SELECT days_ahead FROM pricing.data_type_registry WHERE data_type = :data_type;
 -- name: products
 -- Products by symbol, after one: what is known of them, and whether they are paused; those of one symbol, or all.
 SELECT i.symbol, coalesce(p.name, i.name) AS name, p.provider, pricing.zone_of(p) AS time_zone, p.set_time_zone IS NOT NULL AS is_set_by_hand,
-       i.update_mode <> 'api' OR NOT i.is_active AS paused, p.recorded_at, w.fetched_at, w.first_day, w.last_day
+       i.update_mode <> 'api' OR NOT i.is_active AS paused, coalesce(p.is_listed, true) AS is_listed, p.recorded_at, w.fetched_at, w.first_day, w.last_day
 FROM pricing.instruments i
 LEFT JOIN pricing.products p USING (symbol)
 LEFT JOIN LATERAL (SELECT max(x.fetched_at) AS fetched_at, min(x.first_day) AS first_day, max(x.last_day) AS last_day

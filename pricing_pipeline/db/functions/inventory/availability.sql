@@ -143,6 +143,7 @@ SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mer
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := coalesce(as_of, pricing.clock());
+    is_listed boolean := pricing.is_product_listed(wanted_symbol, as_of);
 BEGIN
     RETURN QUERY
     WITH categories AS MATERIALIZED (SELECT c.* FROM pricing.categories_as_of(wanted_symbol, as_of) c),
@@ -158,7 +159,7 @@ BEGIN
         WHERE only_currency IS NULL OR o.category_key IS NOT NULL
         WINDOW slot AS (PARTITION BY s.slot_key)),
     judged AS (
-        SELECT f.*, f.status IN ('available', 'freesale', 'limited')
+        SELECT f.*, is_listed AND f.status IN ('available', 'freesale', 'limited')
                -- A slot of half a day or more is a ticket for the day, which is sold while it lasts.
                AND now_ < coalesce(f.bookable_until, CASE WHEN f.ends_at - f.starts_at >= interval '12 hours' THEN f.ends_at ELSE f.starts_at END)
                AND pax <= coalesce(f.remaining, 2147483647)

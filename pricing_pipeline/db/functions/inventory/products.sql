@@ -27,9 +27,9 @@ BEGIN
         FROM jsonb_to_recordset(products) AS u (symbol text, name text, time_zone text) JOIN pricing.products p USING (symbol)),
     changed AS (
         UPDATE pricing.products p
-        SET provider = from_provider, name = s.name, time_zone = s.time_zone, call_id = from_call, recorded_at = now_
+        SET provider = from_provider, name = s.name, time_zone = s.time_zone, is_listed = true, call_id = from_call, recorded_at = now_
         FROM said s WHERE p.symbol = s.symbol
-          AND (p.provider, p.name, p.time_zone) IS DISTINCT FROM (from_provider, s.name, s.time_zone)
+          AND (p.provider, p.name, p.time_zone, p.is_listed) IS DISTINCT FROM (from_provider, s.name, s.time_zone, true)
         RETURNING p.symbol, pricing.zone_of(p) IS DISTINCT FROM s.before AS is_moved)
     SELECT coalesce(array_agg(c.symbol), '{}'), array_agg(c.symbol) FILTER (WHERE c.is_moved) INTO revised_symbols, moved FROM changed c;
     revised_symbols := revised_symbols || pricing.merge_product_options(from_provider, from_call, now_, options)
@@ -44,6 +44,31 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.merge_products(text, text, bigint, text[], jsonb, jsonb, jsonb) IS
     'Stores what one call has said of products: name, zone, options, categories. What is the same writes nothing; of what changes, the old belief goes to the revisions. A new zone places the coming slots anew. All answered symbols count as confirmed now. Per symbol: 1 if it is new, 1 if something of it has changed.';
+
+
+CREATE OR REPLACE FUNCTION pricing.unlist_products(refused text[], from_provider text, from_call bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    PERFORM FROM pricing.products p WHERE p.symbol = ANY (refused) ORDER BY p.symbol FOR NO KEY UPDATE;
+    UPDATE pricing.products p SET is_listed = false, call_id = from_call, recorded_at = pricing.clock()
+    WHERE p.symbol = ANY (refused) AND p.provider = from_provider AND p.is_listed
+      AND NOT EXISTS (SELECT FROM pricing.slot_windows w WHERE w.symbol = p.symbol AND w.call_id > from_call)
+      AND coalesce(p.call_id < from_call, true);
+END $$;
+COMMENT ON FUNCTION pricing.unlist_products(text[], text, bigint) IS
+    'Notes which products their provider no longer has, as one call has said; the answer to a later call knows better. Products of other providers stay.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_product_listed(wanted_symbol text, as_of timestamptz) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT coalesce(bool_and(x.is_listed), true)
+    FROM (SELECT p.is_listed FROM pricing.products p WHERE p.symbol = wanted_symbol AND (as_of IS NULL OR p.recorded_at <= as_of)
+          UNION ALL
+          SELECT r.is_listed FROM pricing.product_revisions r
+          WHERE r.symbol = wanted_symbol AND r.revised_at > as_of AND r.recorded_at <= as_of) x
+$$;
+COMMENT ON FUNCTION pricing.is_product_listed(text, timestamptz) IS
+    'Whether the provider of a product still had it, as it was believed at a time; NULL = as it is now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_product_options(from_provider text, from_call bigint, now_ timestamptz, options jsonb)

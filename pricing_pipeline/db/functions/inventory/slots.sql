@@ -63,10 +63,12 @@ BEGIN
     ON CONFLICT DO NOTHING;
     -- Who stores anything of a product has its row: answers about it take turns.
     PERFORM FROM pricing.products p WHERE p.symbol = ANY (answered) ORDER BY p.symbol FOR NO KEY UPDATE;
+    UPDATE pricing.products p SET is_listed = true, provider = from_provider, call_id = from_call, recorded_at = pricing.clock()
+    WHERE p.symbol = ANY (answered) AND NOT p.is_listed AND coalesce(p.call_id < from_call, true);
     RETURN pricing.clock();
 END $$;
 COMMENT ON FUNCTION pricing.take_turn(text[], text, bigint) IS
-    'Locks products until the transaction ends, and notes those that are new. Returns the time from which what is stored is believed.';
+    'Locks products until the transaction ends, and notes those that are new or listed again. Returns the time from which what is stored is believed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.write_slots(
