@@ -2350,7 +2350,7 @@ CREATE FUNCTION pricing.believable_actions(wanted_class text, from_provider text
 GRANT EXECUTE ON FUNCTION pricing.believable_actions(text,text,jsonb) TO pricing_reader, pricing_worker;
 
 -- The routes that earn most, or those that begin at one terminal (its symbol, code or name).
-CREATE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL::text, at_most integer DEFAULT 20) RETURNS SETOF pricing.trade_routes LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+CREATE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL::text, at_most integer DEFAULT 20) RETURNS SETOF pricing.trade_routes LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s, enable_nestloop=off;
 GRANT EXECUTE ON FUNCTION pricing.best_routes(text,integer) TO pricing_client, pricing_reader, pricing_worker;
 
 -- The provider that the symbols of a data type without rules of their own are asked of first, and the bytes of a latest price from it.

@@ -50,7 +50,9 @@ COMMENT ON FUNCTION pricing.commodity(text, timestamptz) IS
 
 CREATE OR REPLACE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL, at_most integer DEFAULT 20)
 RETURNS SETOF pricing.trade_routes
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s'
+-- All pairs of terminals are compared, and the planner expects one.
+SET enable_nestloop = off AS $$
     SELECT r.* FROM pricing.trade_routes r
     WHERE starts_at IS NULL OR r.from_symbol = (SELECT pricing.terminal_of(starts_at))
     ORDER BY r.total DESC NULLS LAST, r.margin DESC, r.commodity_id, r.from_symbol, r.to_symbol LIMIT at_most
