@@ -2473,7 +2473,7 @@ GRANT EXECUTE ON FUNCTION pricing.claim_by_hand(text,text,text,text[],text[],tex
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=200ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
 
--- Takes one call of a provider for a list that an ETL reads, within its limits, delay, pauses, breaker and quota, and logs it as open: commit before making it. Or says in a sentence why not now, and in how many seconds to ask again.
+-- Takes one call of a provider for a list that an ETL reads, within its limits, delay, pauses, breaker and quota, and logs it as open: commit before making it. Or says in a sentence why not now, and in how many seconds to ask again: infinity where waiting does not help.
 CREATE FUNCTION pricing.claim_etl_call(wanted_provider text, wanted_type text, keys text[], who text, OUT refusal text, OUT wait_seconds double precision, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_etl_call(text,text,text[],text) TO pricing_worker;
 

@@ -224,6 +224,31 @@ def test_c1_a_wait_that_is_too_long_is_no_wait(table: Table) -> None:
     assert "429" in str(report.steps[0].failure) or "blocked" in str(report.steps[0].failure)
 
 
+def test_c1_a_sync_does_not_wait_for_a_key_that_is_refused(table: Table) -> None:
+    table.sandbox.behave("status", provider="uex", status=401)
+    report = table.sync()
+    assert [kind for _, kind in table.warnings()] == ["key_refused", "refused", "refused", "refused"]
+    assert all("does not accept the key" in str(step.failure) for step in report.steps[1:])
+    assert (len(table.calls()), sum(table.waits)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'uex'", "switched off"),
+        ("UPDATE pricing.data_collectors SET quota_bytes = 1 WHERE provider = 'uex'", "is spent"),
+    ],
+)
+def test_c1_a_sync_does_not_wait_for_what_only_a_person_can_end(
+    table: Table, change: str, reason: str
+) -> None:
+    table.core.rows(change)
+    report = table.sync()
+    assert [kind for _, kind in table.warnings()] == ["refused"] * 4
+    assert reason in str(report.steps[0].failure)
+    assert (table.calls(), table.waits) == ([], [])
+
+
 @pytest.mark.parametrize("fault", ["html", "truncate"])
 def test_b8_a_broken_list_costs_no_other(table: Table, fault: str) -> None:
     table.sandbox.behave(fault, provider="uex", path="commodities_prices_all")

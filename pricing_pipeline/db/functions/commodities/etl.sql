@@ -82,6 +82,7 @@ DECLARE
     needed constant bigint := 3000000; -- the list of all prices has 2 MB
     state pricing.provider_state;
     allowed pricing.call_allowance;
+    why text;
     until timestamptz;
 BEGIN
     -- The lock makes looking at the allowance and taking from it one step, as for claims.
@@ -99,8 +100,11 @@ BEGIN
         PERFORM pricing.note_claim(wanted_provider, allowed.is_probe, call_id, claimed_at);
         RETURN;
     END IF;
-    SELECT w.sentence, w.next_at INTO refusal, until FROM pricing.why_not_called(wanted_provider, -1, needed) w;
-    IF refusal IS NULL THEN
+    SELECT w.state, w.sentence, w.next_at INTO why, refusal, until FROM pricing.why_not_called(wanted_provider, -1, needed) w;
+    IF why IN ('key_refused', 'provider_off', 'quota_spent') THEN
+        wait_seconds := 'infinity'; -- until somebody does something about it
+        RETURN;
+    ELSIF refusal IS NULL THEN
         refusal := pg_catalog.format('the delay between two calls to %s is not over, or all that it may have are in flight', wanted_provider);
         SELECT min(state.last_call_at + make_interval(
                    secs => p.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END)) INTO until
@@ -111,4 +115,4 @@ BEGIN
     wait_seconds := CASE WHEN until > claimed_at THEN extract(epoch FROM until - claimed_at) ELSE 1 END;
 END $$;
 COMMENT ON FUNCTION pricing.claim_etl_call(text, text, text[], text) IS
-    'Takes one call of a provider for a list that an ETL reads, within its limits, delay, pauses, breaker and quota, and logs it as open: commit before making it. Or says in a sentence why not now, and in how many seconds to ask again.';
+    'Takes one call of a provider for a list that an ETL reads, within its limits, delay, pauses, breaker and quota, and logs it as open: commit before making it. Or says in a sentence why not now, and in how many seconds to ask again: infinity where waiting does not help.';
