@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from uuid import uuid4
 
 import typer
 from sqlalchemy import Engine
@@ -16,7 +17,7 @@ from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.provider_access import access_to
 from pricing_pipeline.cli.recording import Recording
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.calls import Call, Response, Task
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError, SettingsError, UnknownDataType
 from pricing_pipeline.keys import credentials
@@ -24,6 +25,7 @@ from pricing_pipeline.providers.base import Provider, Request, give_key
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, ProviderClient
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.pages import BY_HAND_SECONDS, CallByHand, ClaimedPages
+from pricing_pipeline.refresh import storages
 from pricing_pipeline.registry import data_type_registry, plans, spellings
 from pricing_pipeline.registry.declarations import provider_named
 from pricing_pipeline.settings import Settings, load_settings
@@ -147,11 +149,14 @@ def _record(engine: Engine, settings: Settings, client: ProviderClient, wanted: 
     seen: list[tuple[Request, Response]] = []
     error: PricingError | None = None
     try:
+        prepared = storages.prepare(engine, _call(wanted, call_id, key_name, at))
         fetched = client.fetch(
             wanted.fetcher,
             wanted.symbols,
+            prepared.window,
             now=at,
             key_name=key_name,
+            known=prepared.known,
             witness=lambda request, response: seen.append((request, response)),
             pages=ClaimedPages(engine, CallByHand(call_id, client.provider.name), seconds=BY_HAND_SECONDS),
         )
@@ -189,6 +194,13 @@ def _record(engine: Engine, settings: Settings, client: ProviderClient, wanted: 
         "requests": len(seen),
         "error": message or None,
     }
+
+
+def _call(wanted: _Wanted, call_id: int, key_name: str, at: datetime) -> Call:
+    """The call as a worker would make it; its tasks are in no queue."""
+    tasks = tuple(Task(0, symbol, 0, 1) for symbol in wanted.symbols)
+    provider, data_type, fetcher = wanted.provider.name, wanted.data_type, wanted.fetcher
+    return Call(call_id, provider, key_name, data_type, fetcher, None, tasks, uuid4(), at)
 
 
 def _claim(engine: Engine, client: ProviderClient, wanted: _Wanted) -> tuple[int, str, datetime]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,6 +28,17 @@ class ProviderCall:
     agent: str = ""
     """The client's User-Agent."""
     method: str = "GET"
+
+
+def fields_of(body: str | bytes) -> dict[str, str]:
+    """The parameters in the body of a POST. A body that is no JSON object is a parameter that no provider has."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        return {"(a body that is no JSON object)": ""}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Recorded answers, replayed byte for byte where a request matches one. What nobody recorded is made up elsewhere.
 
 A folder holds one folder for each provider; in it, a body `NAME.json` (or .txt, .csv, .html) stands beside
-`NAME.meta.json`, which has `url_requested`, `http_status` and `headers`. `pricing-pipeline provider record` writes such
-files. A folder may come from a stranger: what is read of it is bounded, and no link is followed.
+`NAME.meta.json`, which has `url_requested`, `http_status` and `headers`; that of a POST also has `method` and, as a
+text, the `json` that was sent. `pricing-pipeline provider record` writes such files. A folder may come from a stranger:
+what is read of it is bounded, and no link is followed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pricing_pipeline.errors import SettingsError
-from pricing_pipeline.sandbox.calls import JSON, ProviderCall, Reply
+from pricing_pipeline.sandbox.calls import JSON, ProviderCall, Reply, fields_of
 
 MOST_RECORDINGS = 2000
 MOST_BYTES_OF_FACTS = 64 * 1024
@@ -55,14 +56,17 @@ class RecordedFile:
 @dataclass(frozen=True, slots=True)
 class _Recording:
     name: str
+    method: str
     params: Mapping[str, str]
     reply: Reply
 
     def agreement(self, call: ProviderCall) -> tuple[int, int] | None:
         """How many parameters agree with a request, and how many it lacks.
 
-        None if one differs, or they are not about the same symbols.
+        None if one differs, or the method, or they are not about the same symbols.
         """
+        if self.method != call.method:
+            return None
         if {name: self.params.get(name) for name in _SYMBOLS} != {
             name: call.params.get(name) for name in _SYMBOLS
         }:
@@ -179,9 +183,14 @@ def _recording(file: RecordedFile) -> tuple[str, _Recording]:
         where = where.removeprefix(root)
     pairs = parse_qsl(parts.query, max_num_fields=100)
     params = {name: value for name, value in pairs if name not in _SECRETS}
+    method, sent_body = meta.get("method", "GET"), meta.get("json", "")
+    if method not in ("GET", "POST") or not isinstance(sent_body, str):
+        raise ValueError("method is neither GET nor POST, or json is no text")
+    if method == "POST":
+        params |= fields_of(sent_body)
     headers = {name: value for name, value in checked(sent).items() if value != "absent"}
     kind = headers.pop("content-type", JSON if file.path.suffix == ".json" else "text/plain; charset=utf-8")
-    return where, _Recording(file.path.stem, params, Reply(status, file.body, kind, headers))
+    return where, _Recording(file.path.stem, method, params, Reply(status, file.body, kind, headers))
 
 
 def checked(sent: Mapping[str, object]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from email.utils import format_datetime
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from pricing_pipeline.sandbox.calls import Provider
+from pricing_pipeline.sandbox.calls import Provider, fields_of
 from pricing_pipeline.sandbox.faults import Behaviour, Behaviours, distorted, swapped
 from pricing_pipeline.sandbox.fmp import Fmp
 from pricing_pipeline.sandbox.headout import Headout
@@ -64,7 +63,9 @@ class Sandbox:
     async def call(self, provider: Provider, request: Request) -> Response:
         """Charge, log, answer and distort one call."""
         endpoint = request.path_params["endpoint"]
-        parameters = {**_parameters(request), **await _fields(request)}
+        parameters = _parameters(request)
+        if request.method == "POST":
+            parameters |= fields_of(await request.body())
         call = provider.read(endpoint, parameters, request.headers, self.now())
         call = replace(call, method=request.method)
         admission = provider.admit(call)
@@ -91,7 +92,7 @@ class Sandbox:
                         await _client_leaves(request)
                         return Response(status_code=_CLIENT_LEFT)
                 recorded = None
-                if self._recordings is not None and call.method == "GET":
+                if self._recordings is not None:
                     recorded = self._recordings.find(provider.name, call)
                 reply = distorted(recorded or provider.answer(call), faults, call)
             status, sent = reply.status, len(reply.body)
@@ -119,19 +120,6 @@ def _parameters(request: Request) -> dict[str, str]:
     for name, value in request.query_params.multi_items():
         parameters[f"{name} (given twice)" if name in parameters else name] = value
     return parameters
-
-
-async def _fields(request: Request) -> dict[str, str]:
-    """The fields of a POST's body. A body that is no JSON object is a field that no provider has."""
-    if request.method != "POST":
-        return {}
-    try:
-        body = json.loads(await request.body())
-    except ValueError:
-        body = None
-    if not isinstance(body, dict):
-        return {"(a body that is no JSON object)": ""}
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in body.items()}
 
 
 async def _drops(body: bytes, seconds: float) -> AsyncIterator[bytes]:

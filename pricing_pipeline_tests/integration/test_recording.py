@@ -18,12 +18,14 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.configured import SANDBOX_KEY
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline_tests.fixtures.cli import CommandLine, Said
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
 from pricing_pipeline_tests.support.recordings import replayed
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.support.slots_synced import load_types
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -135,6 +137,30 @@ def test_b18_what_is_recorded_reads_as_the_answer_did_and_so_does_its_replay(
         other = ProviderClient(PROVIDERS["yahoo"], f"{sandbox.url}/yahoo")
         with other:
             assert other.fetch(Fetcher.QUOTE, ["MSFT"]).http_status == 200
+
+
+def test_b18_posts_are_recorded_and_replayed(
+    cli: CommandLine, core: Core, folder: Path, read: list[Answer]
+) -> None:
+    load_types(core)
+    words = ("provider", "record", "octo", "OCT-1001", "--type", "slots_week", "--out")
+    with running_sandbox(clock=core.clock) as sandbox:
+        ask_at(core, sandbox.url)
+        said = cli(*words, str(folder), sandbox="false", octo_api_key=SANDBOX_KEY.get_secret_value())
+        assert said.exit_code == 0, said
+        assert len(sandbox.calls("octo")) == len(list(folder.rglob("*.meta.json")))
+    with running_sandbox(clock=core.clock, seed=7, recordings=folder) as sandbox:
+        ask_at(core, sandbox.url)
+        said = cli(
+            *words,
+            str(folder.with_name("again")),
+            sandbox="false",
+            octo_api_key=SANDBOX_KEY.get_secret_value(),
+        )
+        assert said.exit_code == 0, said
+    live, again = read
+    assert live == again, "the other sandbox has made something up"
+    assert live.records
 
 
 def test_a4_the_files_are_ours_alone_and_have_no_key(

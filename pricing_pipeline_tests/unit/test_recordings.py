@@ -17,7 +17,7 @@ import pytest
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.sandbox import recordings
-from pricing_pipeline.sandbox.calls import ProviderCall
+from pricing_pipeline.sandbox.calls import ProviderCall, fields_of
 from pricing_pipeline.sandbox.recordings import Recordings, recorded_files
 from pricing_pipeline_tests.support.recordings import Replayed, replayed
 from pricing_pipeline_tests.support.scripted_client import NOW
@@ -79,9 +79,27 @@ def test_b18_a_plain_recording_is_replayed_with_the_headers_that_matter(tmp_path
     assert ask(tmp_path, symbol="IBM") is None
 
 
+def test_b18_a_recorded_post_is_replayed_to_a_post_with_the_same_fields(tmp_path: Path) -> None:
+    sent = json.dumps({"productId": "OCT-1", "units": [{"id": "ADULT"}]})
+    write(tmp_path, FACTS | {"url_requested": "https://x/quote", "method": "POST", "json": sent}, b"[1]")
+
+    def find(method: str, **fields: str) -> Any:
+        call = ProviderCall("quote", fields, (), None, NOW, method=method)
+        return Recordings(tmp_path).find("twelvedata", call)
+
+    same = fields_of(sent)
+    assert find("POST", **same).body == b"[1]"
+    assert find("POST", **same | {"productId": "OCT-2"}) is None
+    assert find("POST", **same | {"units": "[]"}) is None
+    assert find("GET", **same) is None
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        ({"method": "PUT"}, "method is neither GET nor POST"),
+        ({"method": ["GET"]}, "method is neither GET nor POST"),
+        ({"method": "POST", "json": {"a": 1}}, "json is no text"),
         ({"http_status": 99}, "http_status is no number from 200 to 599"),
         ({"http_status": 101}, "http_status is no number"),
         ({"http_status": "200"}, "http_status is no number"),
