@@ -47,7 +47,8 @@ class _Claimed:
 class ClaimedPages:
     """Claims the further requests of one call; for one thread. `stopping` ends its waiting.
 
-    `made` counts the requests after the first, and `wire_bytes` is what they have brought.
+    `made` counts the requests after the first, and `wire_bytes` is what they have brought. `is_waiting`: the call waits
+    for its next request, which limits do not allow yet.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class ClaimedPages:
         self._seconds = seconds - _DEADLINE_SECONDS
         self._stopping = stopping or threading.Event()
         self._open: int | None = None
+        self.is_waiting = False
         self.made = 0
         self.wire_bytes = 0
 
@@ -72,12 +74,19 @@ class ClaimedPages:
         Raises Unfinished if it may not be made: WorkerStopped if the waiting was ended by `stopping`, or the claim took
         so long that its units may not count any more.
         """
+        try:
+            self._wait_and_claim(spent)
+        finally:
+            self.is_waiting = False
+
+    def _wait_and_claim(self, spent: Sequence[int]) -> None:
         while not self._stopping.is_set():
             asked_at = boot_seconds()
             claimed = self._claim(spent)
             if claimed is None:
                 self._stopping.wait(_LOCKED_SECONDS)
             elif claimed.wait_seconds is not None:
+                self.is_waiting = True
                 self._stopping.wait(claimed.wait_seconds)
             elif claimed.call_id is None:
                 message = self._ended_by(str(claimed.refusal), len(spent))

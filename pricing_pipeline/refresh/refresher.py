@@ -51,7 +51,8 @@ from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.registry import data_type_registry
 
 MAX_IN_FLIGHT = 10
-"""Calls in flight at once, over all providers of this process."""
+"""Calls in flight at once, over all providers of this process, without those that wait for their next request."""
+_MOST_CALLS = 2 * MAX_IN_FLIGHT  # with those that wait: each has a thread
 
 SESSIONS = 7
 """Sessions of the database that its engine should keep: four answers are stored at a time, beside the two sessions of
@@ -76,9 +77,10 @@ wait for the others."""
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A call in flight, and its start by the monotonic clock."""
+    """A call in flight with its further requests, and its start by the monotonic clock."""
 
     call: Call
+    pages: ClaimedPages
     began: float
 
 
@@ -110,7 +112,7 @@ class Refresher:
         self._run_id = run_id
         self._on_report = on_report
         self._report_every = report_every
-        self._pool = ThreadPoolExecutor(MAX_IN_FLIGHT, thread_name_prefix="call")
+        self._pool = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="call")
         self._settling = threading.BoundedSemaphore(_SETTLED_AT_ONCE)
         self._in_flight: dict[Future[Tally], _InFlight] = {}
         self._woken, self._are_requests_told = threading.Event(), threading.Event()
@@ -384,7 +386,7 @@ class Refresher:
         with self._own.use() as connection:
             for provider in opinions.due(connection):
                 busy = sum(in_flight.call.provider == provider for in_flight in self._in_flight.values())
-                if provider not in self._clients or busy or len(self._in_flight) >= MAX_IN_FLIGHT:
+                if provider not in self._clients or busy or self._free() <= 0:
                     continue
                 question = opinions.claim(
                     connection,
@@ -396,18 +398,18 @@ class Refresher:
                 if isinstance(question, Question):
                     self._submit(question.call, partial(self._fetch_opinions, question))
 
-    def _fetch_opinions(self, question: Question) -> Tally:
+    def _fetch_opinions(self, question: Question, pages: ClaimedPages) -> Tally:
         """Ask about quarantined values; runs in a thread of the pool."""
         call = question.call
-        pages = ClaimedPages(self._engine, call, stopping=self._stopping)
         wire_bytes = opinions.fetch(self._engine, self._clients[call.provider], question, pages)
         return with_pages(
             Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider}), call, pages
         )
 
-    def _submit(self, call: Call, work: Callable[[], Tally]) -> None:
-        future = self._pool.submit(work)
-        self._in_flight[future] = _InFlight(call, time.monotonic())
+    def _submit(self, call: Call, work: Callable[[ClaimedPages], Tally]) -> None:
+        pages = ClaimedPages(self._engine, call, stopping=self._stopping)
+        future = self._pool.submit(work, pages)
+        self._in_flight[future] = _InFlight(call, pages, time.monotonic())
         future.add_done_callback(lambda _: self._woken.set())
 
     def _start_calls(self) -> None:
@@ -416,7 +418,7 @@ class Refresher:
         Only as many calls are claimed as can start now: a call that waited would reach the provider
         long after its units were counted.
         """
-        if len(self._in_flight) >= MAX_IN_FLIGHT:
+        if self._free() <= 0:
             return
         with self._own.use() as connection:
             self._claim_calls(connection)
@@ -448,7 +450,9 @@ class Refresher:
                 self._claim(connection, name, free)
 
     def _free(self) -> int:
-        return MAX_IN_FLIGHT - len(self._in_flight)
+        """How many calls may begin: those that wait for their next request leave their places to others."""
+        working = sum(not in_flight.pages.is_waiting for in_flight in self._in_flight.values())
+        return min(MAX_IN_FLIGHT - working, _MOST_CALLS - len(self._in_flight))
 
     def _claim(self, connection: Connection, provider: str, most: int) -> list[Call]:
         """Claim and begin at most `most` calls of a provider; none when another session has locked its row."""
@@ -485,9 +489,8 @@ class Refresher:
         if tallies:
             self._on_report([tallies[name] for name in sorted(tallies)])
 
-    def _make(self, call: Call) -> Tally:
+    def _make(self, call: Call, pages: ClaimedPages) -> Tally:
         """Make one call and settle it; runs in a thread of the pool."""
-        pages = ClaimedPages(self._engine, call, stopping=self._stopping)
         outcome = making.make(self._engine, self._clients[call.provider], call, pages)
         if isinstance(outcome, ProviderError):
             return with_pages(settling.settle_failure(self._engine, call, outcome), call, pages)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import psycopg
 
 from pricing_pipeline.domain.calls import boot_seconds
+from pricing_pipeline.queue.pages import ClaimedPages
 from pricing_pipeline_tests.faults.test_storm import most_units
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.support.patience import wait_until
@@ -68,7 +69,7 @@ def test_b16_a_probe_that_was_not_made_shows_nothing_of_its_provider(
     )
     call = replace(core.claim_one(), asked_at=boot_seconds() - STANDSTILL)
     with refreshing(core.engine, sandbox.url) as refresher:
-        refresher._make(call)
+        refresher._make(call, ClaimedPages(core.engine, call))
     assert sandbox.calls(TWELVEDATA) == []
     task = core.task("AAPL")
     assert (task.status, task.attempt, task.errors[0]["kind"]) == ("pending", 0, "worker_stopped")

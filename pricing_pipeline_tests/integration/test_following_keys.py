@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.clients import StoredKeys, open_clients
+from pricing_pipeline.queue.pages import ClaimedPages
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import Settings
 from pricing_pipeline.stack import missing_keys
@@ -141,7 +142,7 @@ def test_f9_a_call_whose_key_was_removed_meanwhile_waits_for_another(
     with working(core, settings, look_seconds=3600) as refresher:
         refresher._clients[TWELVEDATA].replace_keys({})
         call = core.claim_one(worker="w")
-        refresher._make(call)
+        refresher._make(call, ClaimedPages(core.engine, call))
     assert core.task("AAPL").status == "scheduled"
     assert core.task("AAPL").attempt == 0
     assert sandbox.calls(TWELVEDATA) == []

@@ -18,14 +18,16 @@ from sqlalchemy import Row
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import Unfinished
+from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.queue.pages import CallByHand, ClaimedPages
-from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline.refresh.refresher import MAX_IN_FLIGHT, Refresher
 from pricing_pipeline_tests.fixtures.core import ANSWERED, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.paged_provider import NAME, Paged, PagedServer, paged_server, status
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.refreshing import Reports, work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
 
 KEY = SecretStr("canary-key-of-pages")
@@ -147,6 +149,41 @@ def test_a6_a_page_waits_for_its_limit_and_goes_before_new_calls(
         assert paged.pages[:3] == [1, 2, 3], "the page goes before what is more urgent"
         clock.advance(61)
         work_until(refresher, statuses_are(core, "completed"))
+    audit(core)
+
+
+def test_b17_calls_that_wait_for_their_next_request_hold_nobody_up(
+    core: Core, clock: Clock, paged: PagedServer, sandbox: RunningSandbox
+) -> None:
+    """Ten calls of a provider had all threads, and every other provider waited a minute for its limit."""
+    clock.stop()
+    served_beside: list[int] = []
+    limit(core, "minute", 10, 60)
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 2 WHERE provider = 'paged'")
+    core.enqueue(QUOTE, *(f"P{number:02}" for number in range(20)))
+    with (
+        ProviderClient(Paged(), paged.url, KEY, deadline=PATIENCE) as client,
+        ProviderClient(PROVIDERS["mfapi"], f"{sandbox.url}/mfapi", deadline=PATIENCE) as other,
+        Refresher(core.engine, {NAME: client, "mfapi": other}, worker="worker") as refresher,
+    ):
+
+        def is_done() -> bool:
+            are_waiting = sum(one.pages.is_waiting for one in refresher._in_flight.values())
+            if are_waiting == MAX_IN_FLIGHT and "118632" not in core.statuses():
+                core.enqueue("mf_nav", "118632")
+            elif core.statuses().get("118632") == "completed" and not served_beside:
+                served_beside.append(are_waiting)
+                core.rows(
+                    "UPDATE pricing.api_call_queue_live SET lease_until = lease_until + interval '2 minutes'"
+                )
+                clock.advance(54)
+            elif served_beside and core.one(WAITS_NOW):
+                clock.advance(2)  # step by step: who waits has to say so again
+            return set(core.statuses().values()) == {"completed"}
+
+        work_until(refresher, is_done)
+    assert served_beside == [MAX_IN_FLIGHT]
+    assert len(calls(core)) == 20
     audit(core)
 
 
