@@ -1528,6 +1528,7 @@ CREATE TABLE pricing.provider_limits (
     CONSTRAINT limit_is_positive CHECK ((units > 0))
     CONSTRAINT limit_window_is_positive CHECK ((window_seconds > 0))
 );
+CREATE TRIGGER check_limit BEFORE INSERT OR UPDATE ON pricing.provider_limits FOR EACH ROW WHEN ((new.day_timezone IS NOT NULL)) EXECUTE FUNCTION pricing.check_limit();
 CREATE TRIGGER forget_shown_limit AFTER UPDATE ON pricing.provider_limits FOR EACH ROW EXECUTE FUNCTION pricing.forget_shown_limit();
 CREATE TRIGGER limit_changed AFTER UPDATE ON pricing.provider_limits FOR EACH ROW WHEN ((old.units <> new.units)) EXECUTE FUNCTION pricing.provider_switched();
 GRANT SELECT ON TABLE pricing.provider_limits TO pricing_reader;
@@ -2431,6 +2432,9 @@ TRIGGER FUNCTION pricing.check_given_spelling() RETURNS trigger LANGUAGE plpgsql
 CREATE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_lengths(text[],text[]) TO pricing_reader, pricing_worker;
 
+-- Trigger: refuses a limit of a calendar day whose time zone the database does not know. It would fail every claim of every provider.
+TRIGGER FUNCTION pricing.check_limit() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
 -- Refuses an instrument whose symbol is how a provider is asked for another one: two would get one answer.
 TRIGGER FUNCTION pricing.check_new_symbols() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -3031,6 +3035,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_still_claimed(bigint,bigint[],uuid) TO pric
 -- Whether a task that failed so has its symbol to blame. All other kinds are trouble of the provider, its key or ours: the pair stays late.
 CREATE FUNCTION pricing.is_symbol_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_symbol_fault(text) TO pricing_reader, pricing_worker;
+
+-- Whether this server knows a time zone of this name. It takes some milliseconds: the server reads its files.
+CREATE FUNCTION pricing.is_time_zone(name text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_time_zone(text) TO pricing_reader, pricing_worker;
 
 -- Whether values of an instrument are quarantined, or its history came divided by one ratio, so that a new split may explain it.
 CREATE FUNCTION pricing.is_to_judge(wanted_class text, wanted_symbol text, wanted_kind text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;

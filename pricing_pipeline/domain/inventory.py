@@ -14,10 +14,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import cache
-from zoneinfo import ZoneInfo
 
 from pricing_pipeline.domain.exact import MAX_DIGITS
+from pricing_pipeline.domain.time_zones import is_time_zone
 from pricing_pipeline.domain.windows import Window
 
 MAX_ID = 255
@@ -231,17 +230,6 @@ class ProductDays:
     def needs_zone(self) -> bool:
         """Whether a slot has no offset, so that only the product's time zone can place it."""
         return any(slot.utc_offset is None for slot in self.slots)
-
-
-@cache
-def is_time_zone(name: str) -> bool:
-    """Whether the IANA database has this name."""
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        # ZoneInfoNotFoundError is a KeyError. The name of a folder is an OSError, a path upwards a ValueError.
-        return False
-    return True
 
 
 def _is_currency(text: str) -> bool:

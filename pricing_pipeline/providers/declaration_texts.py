@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Annotated
-from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from pricing_pipeline.domain.time_zones import is_time_zone
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 from pricing_pipeline.providers.json_paths import PLACEHOLDER, JsonPath, UnreadablePath
 
@@ -181,9 +181,8 @@ def _plain_path(text: str) -> str:
 
 
 def _zone(name: str) -> str:
-    if name not in available_timezones():
+    if not is_time_zone(name):
         raise ValueError("it is no time zone; write UTC or a name such as America/New_York")
-    ZoneInfo(name)
     return name
 
 

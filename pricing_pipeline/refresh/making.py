@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.domain.calls import Call, is_late
 from pricing_pipeline.errors import (
     ClientFault,
@@ -42,6 +43,8 @@ def make(engine: Engine, client: ProviderClient, call: Call, pages: ClaimedPages
         return client.make(call, call.symbols, pages=pages, prepared=prepared)
     except ProviderError as error:
         return error
+    except DataError as error:  # what is stored cannot be computed with: the lease's end would change nothing
+        return ClientFault(f"a call to {call.provider} cannot be prepared: {reason(error)}")
     except (DatabaseError, DBAPIError):
         raise
     except PricingError as error:

@@ -13,8 +13,9 @@ from pricing_pipeline.queue.pages import ClaimedPages
 from pricing_pipeline_tests.faults.test_storm import most_units
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.support.patience import wait_until
-from pricing_pipeline_tests.support.refreshing import refreshing
+from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.support.slots_synced import WEEK, load_types, sell
 from pricing_pipeline_tests.support.workers import Worker
 from pricing_pipeline_tests.tools.audit import audit
 
@@ -75,3 +76,22 @@ def test_b16_a_probe_that_was_not_made_shows_nothing_of_its_provider(
     assert (task.status, task.attempt, task.errors[0]["kind"]) == ("pending", 0, "worker_stopped")
     assert core.allowance().breaker == "half_open"
     audit(core)
+
+
+def test_b19_a_call_that_cannot_be_prepared_fails_at_once(core: Core, sandbox: RunningSandbox) -> None:
+    """What is stored does not change by waiting: the end of the lease would only repeat it, four times."""
+    load_types(core)
+    (product,) = sell(core, "octo", [1])
+    core.rows(
+        "INSERT INTO pricing.products (symbol, provider, recorded_at) VALUES (:p, 'octo', now())", p=product
+    )
+    core.rows("UPDATE pricing.products SET time_zone = 'Mars/Phobos'")
+    core.enqueue(WEEK, product)
+    with refreshing(core.engine, sandbox.url) as refresher:
+        work_until(refresher, lambda: bool(core.task(product).errors))
+    (error,) = core.task(product).errors
+    assert (error["kind"], 'time zone "Mars/Phobos" not recognized' in error["message"]) == (
+        "client_fault",
+        True,
+    )
+    assert sandbox.calls("octo") == []

@@ -153,6 +153,8 @@ def test_a_route_is_of_what_there_is(cli: CommandLine, core: Core, words: list[s
 def test_a_limit_is_set_and_removed(cli: CommandLine, core: Core) -> None:
     assert "8 units in 1 min (minute)" in cli("limit", "set", TWELVEDATA, "minute", "8").stdout
     assert "for a new one give --seconds" in cli("limit", "set", TWELVEDATA, "day", "800").error.lower()
+    wrong = cli("limit", "set", TWELVEDATA, "day", "800", "--day", "Mars/Phobos")
+    assert "unknown time zone Mars/Phobos. Use a name such as UTC" in wrong.error
     day = cli("limit", "set", TWELVEDATA, "day", "800", "--day", "UTC", "--json").json
     assert (day["units"], day["day_timezone"], day["window_seconds"]) == (800, "UTC", None)
     core.rows("INSERT INTO pricing.provider_keys (provider, key_name) VALUES ('twelvedata', 'second')")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -277,6 +278,17 @@ def test_d4_a_zone_that_changes_places_coming_slots_anew_and_loses_nothing(core:
 def test_d4_a_provider_that_no_longer_names_the_zone_takes_nothing_away(core: Core) -> None:
     describe(core, tour("Europe/London"))
     assert describe(core, tour(None)) == Stored(TOUR, 0, 0)
+
+
+def test_d4_a_zone_that_only_this_machine_knows_counts_as_none(core: Core) -> None:
+    """The server may have an older list of zones. It could not place the slots, and no later call could be prepared."""
+    describe(core, tour("Europe/London"))
+    for symbol in (TOUR, "NEW-1"):
+        product = replace(tour(), symbol=symbol)
+        object.__setattr__(product, "time_zone", "Mars/Phobos")
+        store(core, product, data_type=PRODUCT)
+    zones = core.rows("SELECT symbol, time_zone FROM pricing.products ORDER BY 1")
+    assert zones == [("NEW-1", None), (TOUR, "Europe/London")]
 
 
 def test_d4_a_zone_set_by_hand_counts_until_it_is_taken_back(core: Core, clock: Clock) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.domain.inventory import Product, ProductDays, Slot, SlotStatus, is_time_zone
+from pricing_pipeline.domain.inventory import Product, ProductDays, Slot, SlotStatus
+from pricing_pipeline.domain.time_zones import is_time_zone
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     KeyRefused,

@@ -16,8 +16,8 @@ from pricing_pipeline.domain.inventory import (
     ProductDays,
     Slot,
     SlotStatus,
-    is_time_zone,
 )
+from pricing_pipeline.domain.time_zones import is_time_zone
 from pricing_pipeline.domain.windows import Window
 
 DAY = date(2031, 3, 3)
@@ -133,7 +133,10 @@ def test_d4_days_list_each_slot_once_and_none_outside() -> None:
         ProductDays("TOUR", Window(DAY, DAY - timedelta(days=1)), ())
 
 
-@pytest.mark.parametrize("name", ["", "Europe", "../UTC", "/etc/passwd", "Mars/Phobos", "Europe/London\0"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "Europe", "../UTC", "/etc/passwd", "Mars/Phobos", "Europe/London\0", "localtime", "posix/UTC"],
+)
 def test_d4_what_is_no_time_zone(name: str) -> None:
     assert not is_time_zone(name)
     assert is_time_zone("Europe/London")

@@ -46,6 +46,7 @@ RELEASED = {
     "0078_prices_from.sql": "1ec749ec45e28f42",
     "0079_coming_files.sql": "5a950b47913578b7",
     "0080_listed_products.sql": "c9c6760b1d90c677",
+    "0081_known_zones.sql": "21118e19be5c5939",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -42,7 +42,7 @@ DECLARE
     now_ timestamptz;
     route text;
 BEGIN
-    IF zone IS NOT NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_timezone_names z WHERE z.name = zone) THEN
+    IF zone IS NOT NULL AND NOT pricing.is_time_zone(zone) THEN
         RAISE EXCEPTION '% is no time zone', left(zone, 60)
             USING HINT = 'Give a name of the IANA database, such as Europe/London.', ERRCODE = 'invalid_parameter_value';
     END IF;

@@ -13,7 +13,7 @@ DECLARE
     moved text[];
 BEGIN
     INSERT INTO pricing.products AS p (symbol, provider, name, time_zone, call_id, recorded_at)
-    SELECT u.symbol, from_provider, u.name, u.time_zone, from_call, pricing.clock()
+    SELECT u.symbol, from_provider, u.name, CASE WHEN pricing.is_time_zone(u.time_zone) THEN u.time_zone END, from_call, pricing.clock()
     FROM jsonb_to_recordset(products) AS u (symbol text, name text, time_zone text)
     WHERE NOT EXISTS (SELECT FROM pricing.products x WHERE x.symbol = u.symbol) ORDER BY 1
     ON CONFLICT DO NOTHING;
@@ -22,8 +22,9 @@ BEGIN
     now_ := pricing.clock();
     added_symbols := ARRAY(SELECT p.symbol FROM pricing.products p WHERE p.symbol = ANY (kinds) AND p.call_id = from_call);
     WITH said AS (
-        -- Without a zone now, it is where it was.
-        SELECT u.symbol, u.name, coalesce(u.time_zone, p.time_zone) AS time_zone, pricing.zone_of(p) AS before
+        -- Without a zone that the database knows, it is where it was.
+        SELECT u.symbol, u.name, pricing.zone_of(p) AS before,
+               CASE WHEN u.time_zone <> coalesce(p.time_zone, '') AND pricing.is_time_zone(u.time_zone) THEN u.time_zone ELSE p.time_zone END AS time_zone
         FROM jsonb_to_recordset(products) AS u (symbol text, name text, time_zone text) JOIN pricing.products p USING (symbol)),
     changed AS (
         UPDATE pricing.products p

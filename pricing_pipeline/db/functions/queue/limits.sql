@@ -4,6 +4,19 @@
 -- caller it believes the outcome of a call and the bytes of its answer, within bounds (settle_call). Functions that are given
 -- a time are for those, not for a worker.
 
+CREATE OR REPLACE FUNCTION pricing.check_limit() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    IF NOT pricing.is_time_zone(NEW.day_timezone) THEN
+        RAISE EXCEPTION 'limit % of %: unknown time zone %', NEW.name, NEW.provider, NEW.day_timezone
+            USING HINT = 'Use a name such as UTC or America/New_York.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION pricing.check_limit() IS
+    'Trigger: refuses a limit of a calendar day whose time zone the database does not know. It would fail every claim of every provider.';
+
+
 CREATE OR REPLACE FUNCTION pricing.key_allowances(wanted_provider text, now_ timestamptz)
 RETURNS TABLE (key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean,
                blocked_until timestamptz, blocked_reason text)

@@ -1,5 +1,13 @@
 -- When markets trade, when a newer value should exist, and where calendars come from.
 
+CREATE OR REPLACE FUNCTION pricing.is_time_zone(name text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT EXISTS (SELECT FROM pg_catalog.pg_timezone_names z WHERE z.name = is_time_zone.name)
+$$;
+COMMENT ON FUNCTION pricing.is_time_zone(text) IS
+    'Whether this server knows a time zone of this name. It takes some milliseconds: the server reads its files.';
+
+
 CREATE OR REPLACE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false)
 RETURNS TABLE (calendar text, from_day date, to_day date)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$

@@ -126,7 +126,7 @@ BEGIN
             USING HINT = 'Use is_data_stale, or let the owner of the schema create the function, returning boolean, first.',
                   ERRCODE = 'undefined_function';
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_timezone_names WHERE name = NEW.schedule_timezone) THEN
+    IF NOT pricing.is_time_zone(NEW.schedule_timezone) THEN
         RAISE EXCEPTION 'data type %: unknown time zone %', NEW.data_type, NEW.schedule_timezone
             USING HINT = 'Use a name such as UTC or Asia/Kolkata.', ERRCODE = 'invalid_parameter_value';
     END IF;
