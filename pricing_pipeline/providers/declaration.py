@@ -111,7 +111,11 @@ class Time(Part):
 
     path: AnswerPath
     format: Literal["iso_date", "DD-MM-YYYY", "iso_time", "epoch_seconds", "epoch_milliseconds"]
-    zone: ZoneName = Field("UTC", description="Whose days epoch times of daily values are of.")
+    zone: ZoneName | None = Field(
+        None,
+        description="Whose days the times of daily values are of. Without it an iso_time is of the day "
+        "that it names, and an epoch time of its day in UTC.",
+    )
 
 
 class Currency(Part):

@@ -82,7 +82,7 @@ def read_text(text: str, name: str) -> Declared:
     try:
         content = _Builder(lines, found).built(_composed(text), ())
     except yaml.YAMLError as error:
-        found = [_fault_of_yaml(error)]
+        found = [_fault_of_yaml(error, text)]
     except RecursionError:
         found = [Fault(1, "it is nested too deeply")]
     else:
@@ -117,10 +117,13 @@ def _composed(text: str) -> yaml.Node | None:
     return node
 
 
-def _fault_of_yaml(error: yaml.YAMLError) -> Fault:
+def _fault_of_yaml(error: yaml.YAMLError, text: str) -> Fault:
+    reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    what = f"it is no YAML: {safe_words(reason)}"
+    if isinstance(error, yaml.reader.ReaderError):
+        return Fault(text.count("\n", 0, error.position) + 1, what)
     mark = getattr(error, "problem_mark", None)
-    what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    return Fault(mark.line + 1 if mark is not None else 1, f"it is no YAML: {safe_words(what)}")
+    return Fault(mark.line + 1 if mark is not None else 1, what)
 
 
 class _Builder:
@@ -324,7 +327,9 @@ def _schema_at(place: Place) -> Mapping[str, Any]:
     for part in place:
         node = _resolved(at)
         inner = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
-        at = inner or node.get("additionalProperties") or {}
+        # Names that are free have one schema, whatever their pattern.
+        free = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
+        at = inner or free[0] or {}
         if not isinstance(at, dict):
             return {}
     node = _resolved(at)

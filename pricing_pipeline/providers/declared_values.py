@@ -104,9 +104,9 @@ def _day(raw: str | int, how: Time) -> date:
                 raise Implausible(f"{spelling(raw)!r} is no day such as 23-11-2026")
             return calendar_day("-".join(reversed(raw.split("-"))))
         case "iso_time":
-            return _instant(raw, ZoneInfo(how.zone)).date()
+            return _instant(raw, ZoneInfo(how.zone) if how.zone else None).date()
         case _:
-            return day_of(_seconds(raw, how), ZoneInfo(how.zone))
+            return day_of(_seconds(raw, how), ZoneInfo(how.zone or "UTC"))
 
 
 def _moment(raw: str | int, how: Time, now: datetime) -> datetime:
@@ -121,10 +121,12 @@ def _moment(raw: str | int, how: Time, now: datetime) -> datetime:
     return instant_of(_seconds(raw, how), now)
 
 
-def _instant(raw: str | int, zone: tzinfo) -> datetime:
+def _instant(raw: str | int, zone: tzinfo | None) -> datetime:
+    """A time in a zone, or with the offset that it names. Raises Implausible."""
     if isinstance(raw, str) and _ISO_TIME.fullmatch(raw):
         try:
-            return datetime.fromisoformat(raw).astimezone(zone)
+            at = datetime.fromisoformat(raw)
+            return at if zone is None else at.astimezone(zone)
         except (ValueError, OverflowError):
             pass
     raise Implausible(f"{spelling(raw)!r} is no time such as 2026-11-23T20:00:00Z")

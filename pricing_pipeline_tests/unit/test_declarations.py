@@ -39,6 +39,8 @@ def line_of(text: str, part: str) -> int:
 TYPOS = [
     ('close: rates."{quote}"', 'clos: rates."{quote}"', "unknown key `clos`; did you mean `close`?"),
     ("limits: # it", "limts: # it", "unknown key `limts`; did you mean `limits`?"),
+    ("units: 30", "unit: 30", "unknown key `unit`; did you mean `units`?"),
+    ("units: 30", "unitz: 30, x: \x07", "special characters are not allowed"),
     ("units: 30", "units: many", "`units` is `many`; expected a whole number"),
     ("units: 30", "units: 1.5", "`units` is `1.5`; expected a whole number"),
     ("units: 30", "units: 0", "`units` is 0; expected 1 or more"),

@@ -265,6 +265,28 @@ def test_f11_a_day_of_epoch_times_is_of_the_declared_zone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("time", "zone", "day"),
+    [
+        ("2026-05-29T00:00:00+01:00", "", 29),
+        ("2026-05-28T20:00:00-05:00", "", 28),
+        ("2026-05-28T20:00:00-05:00", ", zone: Australia/Sydney", 29),
+        ("2026-05-28T00:00:00Z", "", 28),
+    ],
+)
+def test_f11_a_daily_value_with_a_time_is_of_the_day_that_it_names(time: str, zone: str, day: int) -> None:
+    provider = DeclaredProvider(
+        changed(SHARES, ("{path: day, format: iso_date}", f"{{path: day, format: iso_time{zone}}}"))
+    )
+    bar = {"day": time, "close": 5, "open": 5, "high": 5, "low": 5, "volume": 1}
+    body = json.dumps({"ticker": "A", "currency": "AUD", "bars": [bar]}).encode()
+    window = Window(date(2026, 5, 1), date(2026, 6, 2))
+    (one,) = answered(
+        provider, Fetcher.DAILY_BARS, ["A"], window, Response(200, {}, body, len(body)), now=NOW
+    ).observations
+    assert one.observed_at.date() == date(2026, 5, day)
+
+
+@pytest.mark.parametrize(
     "time", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "0001-01-02T00:00:00Z"]
 )
 def test_f11_a_day_beyond_the_calendar_costs_no_other_day(time: str) -> None:
