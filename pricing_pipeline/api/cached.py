@@ -34,10 +34,12 @@ class Cached(Generic[T]):
         gathered = self._gathered
         if gathered is None or (gathered.done() and self._began + self._seconds <= time.monotonic()):
             filled: Future[tuple[T | None, Exception | None]] = Future()
+            began = time.monotonic()
+            # First: if no thread can start, the next who asks tries again.
+            threading.Thread(target=self._fill, args=(filled,), name=THREAD, daemon=True).start()
             # Wrapped once: while a look hangs, whoever asks leaves nothing behind.
             gathered = self._gathered = asyncio.wrap_future(filled)
-            self._began = time.monotonic()
-            threading.Thread(target=self._fill, args=(filled,), name=THREAD, daemon=True).start()
+            self._began = began
         left = self._began + self._patience - time.monotonic()
         if not gathered.done():
             await asyncio.wait([gathered], timeout=max(left, 0.0))

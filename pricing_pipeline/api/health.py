@@ -47,12 +47,14 @@ def cached_health(engine: Engine) -> Cached[list[str]]:
     )
 
 
+@router.head("/livez", include_in_schema=False)
 @router.get("/livez", response_class=PlainTextResponse)
 async def is_alive() -> str:
     """`ok` as long as this process answers."""
     return "ok\n"
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", response_model=Health, responses={503: {"model": Health}})
 async def is_well(request: Request) -> JSONResponse:
     """200 while every part of the pipeline does its work; 503 with the names of those that are late."""

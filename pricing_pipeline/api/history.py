@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from functools import partial
 from typing import IO, Annotated
 
 from anyio import CapacityLimiter, to_thread
@@ -21,6 +22,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
+from starlette.types import Receive, Scope, Send
 
 from pricing_pipeline.api.access import Database, Reader, ReadReplica
 from pricing_pipeline.api.parameters import (
@@ -157,13 +159,20 @@ async def read_history(
         file.close()
         return not_modified(tag, vary)
     headers = {"Content-Length": str(length), "ETag": tag, "Cache-Control": "private, no-cache", **vary}
-    return StreamingResponse(_sent(file), media_type=_MEDIA_TYPES[chosen], headers=headers)
+    return _Answer(file, media_type=_MEDIA_TYPES[chosen], headers=headers)
 
 
-def _sent(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        while chunk := file.read(_SENT_AT_ONCE):
-            yield chunk
+class _Answer(StreamingResponse):
+    """A file that is closed however its sending ends: a client that goes away leaves an iterator that nothing ends."""
+
+    def __init__(self, file: IO[bytes], media_type: str, headers: Mapping[str, str]) -> None:
+        super().__init__(iter(partial(file.read, _SENT_AT_ONCE), b""), media_type=media_type, headers=headers)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the file, and close it."""
+        with self._file:
+            await super().__call__(scope, receive, send)
 
 
 def _accepted(header: str) -> Format:

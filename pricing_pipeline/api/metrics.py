@@ -153,6 +153,7 @@ def cached_figures(engine: Engine) -> KnownFigures:
     return KnownFigures(lambda: figures.measure(engine))
 
 
+@router.head("/metrics", include_in_schema=False)
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def read_metrics(request: Request, _: Reader) -> Response:
     """Figures for Prometheus, which sends a token with the scope `read`. docs/metrics.md says what each means."""

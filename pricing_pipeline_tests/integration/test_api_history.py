@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import tempfile
@@ -10,6 +11,7 @@ import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +32,7 @@ from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
 from pricing_pipeline_tests.support.examples import examples
+from pricing_pipeline_tests.support.patience import wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -305,6 +308,34 @@ def test_f3_a_slow_reader_keeps_no_session(api: RunningApi, core: Core) -> None:
         )
         assert held == 0
         assert len(json.loads(answer.read())["rows"]) == 1
+
+
+def test_f3_whoever_goes_away_leaves_no_file_behind(
+    api: RunningApi, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = datetime(1996, 1, 1, tzinfo=UTC)
+    insert(core, [{"at": at + timedelta(days=day), "quality": "x" * 2000} for day in range(5000)])
+    files: list[Any] = []
+
+    def made(**more: Any) -> Any:
+        files.append(SpooledTemporaryFile(**more))  # noqa: SIM115 - who sends it closes it
+        return files[-1]
+
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", made)
+    span = {"from": "1996-01-01", "to": "2010-01-01"}
+    headers = {"Authorization": f"Bearer {api.caller(Scope.READ).token}"}
+    gc.disable()  # it would close them some time
+    try:
+        for _ in range(3):
+            with api.client.stream(
+                "GET", f"/v1/history/{DAILY}/AAPL", params=span, headers=headers
+            ) as answer:
+                assert answer.status_code == 200
+                assert next(answer.iter_raw())
+        wait_until(lambda: all(file.closed for file in files))
+    finally:
+        gc.enable()
+    assert len(files) == 3
 
 
 def test_f3_an_answer_that_the_client_has_is_not_sent_again(api: RunningApi, core: Core) -> None:

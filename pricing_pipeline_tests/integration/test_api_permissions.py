@@ -155,13 +155,25 @@ def test_b5_a_body_names_no_user(api: RunningApi, core: Core) -> None:
     assert rows_of_bob(core) == before
 
 
+PROBED = ("/livez", "/healthz", "/metrics")
+"""What monitors ask for by HEAD, too."""
+
+
+def test_b23_head_is_answered_as_get_is(api: RunningApi) -> None:
+    headers = {"Authorization": f"Bearer {api.caller(Scope.READ).token}"}
+    for path in PROBED:
+        head, whole = (api.client.request(method, path, headers=headers) for method in ("HEAD", "GET"))
+        assert (head.status_code, head.content) == (whole.status_code, b""), path
+    assert api.client.head("/metrics").status_code == 401
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
 def test_b7_no_other_method_does_anything(api: RunningApi, core: Core, method: str) -> None:
     admin = api.caller(Scope.ADMIN, user="ann").token
     before = rows_of_bob(core)
     for path in {name.partition(" ")[2] for name in ROUTES}:
         methods = {name.partition(" ")[0] for name in ROUTES if name.endswith(f" {path}")}
-        if method in methods:
+        if method in methods or (method == "HEAD" and path in PROBED):
             continue
         name = f"{next(iter(methods))} {path}"
         _, place, _ = request_of(name)

@@ -48,6 +48,22 @@ def test_b23_an_old_value_is_gathered_anew(monkeypatch: pytest.MonkeyPatch) -> N
     assert asyncio.run(ask()) == [0, 0, 1, 1, 2]
 
 
+def test_b23_after_a_thread_that_could_not_start_the_next_one_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask() -> str:
+        cached = Cached(lambda: "done", seconds=LONG, patience=LONG)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", _cannot_start)
+            with pytest.raises(RuntimeError, match="can't start"):
+                await cached.get()
+        return await cached.get()
+
+    assert asyncio.run(ask()) == "done"
+
+
+def _cannot_start(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def test_b23_nobody_waits_for_a_look_that_hangs_and_none_is_added_to_it() -> None:
     go_on = threading.Event()
     looks: list[int] = []
