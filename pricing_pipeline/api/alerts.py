@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from pricing_pipeline.api.access import Database, Operator, Reader
+from pricing_pipeline.api.bodies import Body
 from pricing_pipeline.api.ids import Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.domain.scopes import Scope
@@ -87,10 +88,8 @@ class Acknowledged(BaseModel):
     acknowledged: list[int]
 
 
-class SilenceRule(BaseModel):
+class SilenceRule(Body):
     """A kind of alert, or those about one subject, of which nobody is told for some hours."""
-
-    model_config = ConfigDict(extra="forbid")
 
     alert: _Rule
     hours: float = Field(gt=0, le=_LONGEST_SILENCE, examples=[4])
@@ -108,10 +107,8 @@ class Silenced(BaseModel):
     open_subjects: list[str]
 
 
-class UnsilenceRule(BaseModel):
+class UnsilenceRule(Body):
     """A kind of alert that is told again."""
-
-    model_config = ConfigDict(extra="forbid")
 
     alert: _Rule
 

@@ -33,6 +33,7 @@ from pricing_pipeline.api import (
     tasks,
 )
 from pricing_pipeline.api.access import Gate, Tokens
+from pricing_pipeline.api.description import add_description
 from pricing_pipeline.api.guard import Guard
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.page import routes as page
@@ -109,6 +110,7 @@ def make_app(
         # They would load scripts from other servers.
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,  # description.py serves it
         lifespan=_limited,
     )
     app.state.engine = engine
@@ -129,6 +131,7 @@ def make_app(
         routes.include_router(module.router)
     for router in (routes, health.router, metrics.router, page.shell):
         app.include_router(router)
+    add_description(app)
     add_handlers(app)
     # What is added first is reached last.
     app.add_middleware(PriceReads, sessions=app.state.sessions, shares=app.state.shares)

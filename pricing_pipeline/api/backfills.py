@@ -12,10 +12,11 @@ from uuid import UUID
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from sqlalchemy import Engine
 
 from pricing_pipeline.api.access import Database, Operator, Reader
+from pricing_pipeline.api.bodies import Body
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, SomeSymbols, SymbolList, each_of
 from pricing_pipeline.api.problems import Refused
@@ -71,10 +72,8 @@ class BackfillCost(BaseModel):
     providers: list[ProviderCost]
 
 
-class NewBackfill(BaseModel):
+class NewBackfill(Body):
     """The days and instruments to fetch. Without a last day: until today; without symbols: all that are not paused."""
-
-    model_config = ConfigDict(extra="forbid")
 
     data_type: str = Field(max_length=LONGEST_NAME, examples=["equity_daily"])
     first_day: date = Field(examples=["2000-03-01"])

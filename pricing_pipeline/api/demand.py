@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pricing_pipeline.api.access import Database, Watcher
+from pricing_pipeline.api.bodies import Body
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.demand import viewers
@@ -27,12 +28,17 @@ class Pair(BaseModel):
     symbol: str = Field(max_length=LONGEST_SYMBOL, examples=["AAPL"])
 
 
-class Pairs(BaseModel):
+class Pairs(Body):
     """The pairs that a request is about."""
 
-    model_config = ConfigDict(extra="forbid")
+    pairs: list[Pair] = Field(min_length=1, max_length=_MOST_PAIRS, fail_fast=True)
 
-    pairs: list[Pair] = Field(min_length=1, max_length=_MOST_PAIRS)
+    @field_validator("pairs", mode="before")
+    @classmethod
+    def _have_no_more_keys(cls, pairs: Any) -> Any:
+        if isinstance(pairs, list) and any(isinstance(pair, dict) and len(pair) > 2 for pair in pairs):
+            raise ValueError("a pair has a data_type and a symbol, and nothing else")
+        return pairs
 
     def as_tuples(self) -> list[tuple[str, str]]:
         """The pairs as the functions of demand take them."""

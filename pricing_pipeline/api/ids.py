@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Self
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from pricing_pipeline.api.bodies import Body
 
 _LARGEST = 2**63 - 1
 _MOST_IDS = 1000
@@ -13,22 +15,18 @@ _MOST_IDS = 1000
 Id = Annotated[int, Path(ge=1, le=_LARGEST, description="As the list shows it.")]
 _List = Annotated[
     list[Annotated[int, Field(ge=1, le=_LARGEST)]],
-    Field(min_length=1, max_length=_MOST_IDS, examples=[[17, 18]]),
+    Field(min_length=1, max_length=_MOST_IDS, fail_fast=True, examples=[[17, 18]]),
 ]
 
 
-class Ids(BaseModel):
+class Ids(Body):
     """The rows that a request is about."""
-
-    model_config = ConfigDict(extra="forbid")
 
     ids: _List
 
 
-class FailedIds(BaseModel):
+class FailedIds(Body):
     """The failed rows that a request is about: those of `ids`, or all."""
-
-    model_config = ConfigDict(extra="forbid")
 
     ids: _List | None = None
     all_failed: bool = False

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from pricing_pipeline.api.access import Database, Operator
+from pricing_pipeline.api.bodies import Body
 from pricing_pipeline.api.parameters import LONGEST_CLASS, SymbolList
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.errors import UnknownSymbol
@@ -13,10 +14,8 @@ from pricing_pipeline.errors import UnknownSymbol
 router = APIRouter(prefix="/instruments", tags=["instruments"])
 
 
-class PauseSymbols(BaseModel):
+class PauseSymbols(Body):
     """The instruments that a request is about: those of these symbols, of one class or of all."""
-
-    model_config = ConfigDict(extra="forbid")
 
     symbols: SymbolList
     asset_class: str | None = Field(None, max_length=LONGEST_CLASS, examples=["equity"])

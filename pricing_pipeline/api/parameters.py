@@ -76,7 +76,7 @@ SomeSymbols = Annotated[_SymbolTexts | None, _SYMBOLS]
 """The same, for a route that answers without them, too."""
 SymbolList = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=LONGEST_SYMBOL)]],
-    Field(min_length=1, max_length=MOST_SYMBOLS, examples=[["AAPL"]]),
+    Field(min_length=1, max_length=MOST_SYMBOLS, fail_fast=True, examples=[["AAPL"]]),
 ]
 """Symbols in a body."""
 AssetClass = Annotated[

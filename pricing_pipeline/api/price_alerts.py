@@ -9,9 +9,10 @@ from decimal import Decimal
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from pricing_pipeline.api.access import Database, Watcher
+from pricing_pipeline.api.bodies import Body
 from pricing_pipeline.api.ids import Id, Ids
 from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
@@ -25,12 +26,10 @@ _DAYS_30 = 30 * 86400
 _HIGHEST = 10**18
 
 
-class NewPriceAlert(BaseModel):
+class NewPriceAlert(Body):
     """What a user wants to be told: when a price goes above or below the threshold, has moved by so many percent or has
     been stale for so long, or each price.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     recipient: str = Field(max_length=LONGEST_NAME, examples=["shop"])
     """Who is told: a recipient for this user or for any user."""

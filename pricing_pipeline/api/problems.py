@@ -170,8 +170,9 @@ def _is_fault(error: DBAPIError) -> bool:
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
-    faults = [_words_of(fault) for fault in error.errors()[:_SHOWN]]
-    more = len(error.errors()) - _SHOWN
+    errors = error.errors()
+    faults = [_words_of(fault) for fault in errors[:_SHOWN]]
+    more = len(errors) - _SHOWN
     return answer(
         request, 422, "invalid-request", "; ".join(faults) + (f"; and {more} more" if more > 0 else "")
     )

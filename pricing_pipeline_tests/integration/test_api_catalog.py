@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
 from pricing_pipeline.domain.answers import Answer, Dividend, Document, Split
 from pricing_pipeline.domain.scopes import Scope
@@ -246,3 +247,13 @@ def test_b14_a_type_with_a_schedule_is_queued_at_once_by_operators(
     assert core.statuses() == {"119551": "pending"}
     problem = operator.refusal("POST", f"types/{QUOTE}/refresh")
     assert (problem["status"], "has no schedule" in problem["detail"]) == (422, True)
+
+
+def test_b7_the_description_is_spelled_once_for_all(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = api.client.get("/openapi.json", headers={"Accept-Encoding": "identity"})
+    monkeypatch.setattr(FastAPI, "openapi", None)
+    zipped = api.client.get("/openapi.json", headers={"Accept-Encoding": "gzip"})
+    assert (first.headers.get("content-encoding"), zipped.headers["content-encoding"]) == (None, "gzip")
+    assert first.json() == zipped.json()
+    tag = first.headers["etag"]
+    assert api.client.get("/openapi.json", headers={"If-None-Match": tag}).status_code == 304

@@ -1,0 +1,49 @@
+"""`/openapi.json`: the description of this API, spelled and compressed once.
+
+It has half a megabyte. Spelled anew for each request it would keep all others waiting, and nobody needs a token for it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pricing_pipeline.api.tags import is_known, not_modified, tag_of
+
+PATH = "/openapi.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Description:
+    plain: bytes
+    zipped: bytes
+    tag: str
+
+
+def add_description(app: FastAPI) -> None:
+    """Serve the description of what `app` has by now."""
+    spelled = cache(lambda: _spelled(app))
+
+    async def describe(request: Request) -> Response:
+        description = spelled()
+        if is_known(request, description.tag):
+            return not_modified(description.tag)
+        headers = {"ETag": description.tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(description.plain, media_type="application/json", headers=headers)
+        headers["Content-Encoding"] = "gzip"
+        return Response(description.zipped, media_type="application/json", headers=headers)
+
+    app.add_route(PATH, describe, include_in_schema=False)
+
+
+def _spelled(app: FastAPI) -> _Description:
+    plain = json.dumps(app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+    return _Description(plain, gzip.compress(plain), tag_of(hashlib.sha256(plain).digest()))
