@@ -3515,7 +3515,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_slot_windows(text,text,bigint,timestamp w
 CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;
 
--- Compares the streamed pairs with what is stored, and notes in the log, after the given position, what differs from what was last told: each new price, also those that came between two looks, and each change of freshness or of its reason. Returns how many events that made. Its caller has the head locked.
+-- Compares the streamed pairs with what is stored, and notes in the log, after the given position, what differs from what was last told: each new price, also up to a thousand of a pair that came between two looks, and each change of freshness or of its reason. Returns how many events that made. Its caller has the head locked.
 CREATE FUNCTION pricing.note_stream_events(head_position bigint, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.note_stream_events(bigint,timestamp with time zone) TO pricing_worker;
 

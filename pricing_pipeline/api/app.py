@@ -47,9 +47,9 @@ from pricing_pipeline.settings import Settings
 
 AT_ONCE = 8
 """Requests that are worked on at once, each with a session of the database. The others wait for their turn."""
-MOST_SESSIONS = 2 * AT_ONCE + history.AT_ONCE + backfills.AT_ONCE + 8
+MOST_SESSIONS = 2 * AT_ONCE + history.AT_ONCE + backfills.AT_ONCE + 9
 """Sessions that are used at once: those of the routes, those kept for reads of prices, those of histories and of
-Dagster, and two for tokens, three for streams, one for health, one for figures and one that watches a replica."""
+Dagster, and two for tokens, four for streams, one for health, one for figures and one that watches a replica."""
 MOST_OF_REPLICA = AT_ONCE + history.AT_ONCE + 1
 """Sessions of a replica: those kept for reads of prices, those of histories, and the one that watches it."""
 AT_ONCE_OF_ONE = 4

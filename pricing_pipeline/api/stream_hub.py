@@ -10,11 +10,11 @@ import asyncio
 import logging
 import time
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 import anyio
 import anyio.to_thread
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.api.access import Tokens
@@ -38,8 +38,9 @@ _LOG = logging.getLogger(__name__)
 
 PACE_SECONDS = 0.5
 """Between two looks at the log."""
-_REST = 9
-"""Looks and what becomes of them take a tenth of the time at most, so that they slow down nothing else."""
+_REST, _LONGEST_REST_SECONDS = 9, 2.0
+"""Looks take a tenth of the time, so that they slow down nothing else. One that took long may only have waited for a
+lock, or for a database that stood still."""
 MOST_STREAMS = 500
 """The most streams of this process at a time."""
 MOST_OF_TOKEN = 400
@@ -48,15 +49,15 @@ MOST_OF_USER = 20
 """The most of them for a user of a token."""
 MOST_PENDING = 1000
 """The most events that wait for a slow client, apart from the first ones of its stream."""
-_UPKEEP_SECONDS = 5.0
-_BEAT_SECONDS = 60.0
-_TOKENS_SECONDS = 15.0
+_UPKEEP_SECONDS, _BEAT_SECONDS, _TOKENS_SECONDS = 5.0, 60.0, 10.0
 _OUTAGE_SECONDS = 30.0
 """So long streams last, and one that begins waits, while the database fails or hangs. Then they end. A client that
 connects again gets the reason."""
 _ENDING_SECONDS = 2.0
-_THREADS = 3
-"""Of the hub alone: one looks, one keeps subscriptions alive, one opens."""
+_MOST_OPENING = 2
+"""So many streams are opened at once, and one of a token: an opening may wait for locks of its user."""
+_MOST_BEATEN = 10_000
+"""Pairs of one heartbeat."""
 
 
 class Stream:
@@ -178,12 +179,14 @@ class StreamHub:
         self._beginning: list[Stream] = []
         self._position: int | None = None
         self._log = ""
-        self._nudge = asyncio.Event()
-        self._threads = anyio.CapacityLimiter(_THREADS)
+        self._nudge, self._ending = asyncio.Event(), asyncio.Event()
+        # Threads of the hub alone: those who wait for one kind of work keep no other waiting.
+        self._looking, self._keeping = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
+        self._opening = anyio.CapacityLimiter(_MOST_OPENING)
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._reader: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._unanswered_since: float | None = None
-        self._ending = asyncio.Event()
 
     async def open(
         self, token: str, owner: str, user: str, pairs: Collection[Pair] | None, last: EventId | None
@@ -197,7 +200,8 @@ class StreamHub:
         self._streams.add(stream)
         try:
             with anyio.move_on_after(_OUTAGE_SECONDS) as waiting:
-                wanted = await anyio.to_thread.run_sync(self._watch, user, pairs, limiter=self._threads)
+                async with self._turns[owner]:
+                    wanted = await anyio.to_thread.run_sync(self._watch, user, pairs, limiter=self._opening)
             if waiting.cancelled_caught:
                 raise _no_answer()
             stream.wanted = frozenset(wanted)
@@ -286,7 +290,7 @@ class StreamHub:
                 try:
                     await self._outlast(asyncio.create_task(self._turn(session)))
                     self._unanswered_since = None
-                    pause = max(PACE_SECONDS, _REST * (time.monotonic() - began))
+                    pause = _rest_after(time.monotonic() - began)
                 except Exception as error:  # whatever it is: without a reader, all streams would stand still
                     self._note_failure(error)
                     pause = 1.0
@@ -312,7 +316,7 @@ class StreamHub:
         resume_from = [stream.last.position for stream in beginning if stream.last is not None]
         try:
             look = await anyio.to_thread.run_sync(
-                _look, session, after, opened, resume_from, limiter=self._threads
+                _look, session, after, opened, resume_from, limiter=self._looking
             )
         except BaseException:
             self._beginning = list(dict.fromkeys([*beginning, *self._beginning]))
@@ -389,8 +393,7 @@ class StreamHub:
                 wanted = stream_log.watched(connection, [user])[user]
             else:
                 wanted = stream_log.spelled(connection, pairs)
-            if wanted:
-                viewers.heartbeat(connection, user, list(wanted))
+            _beat_all(connection, user, wanted)
         return wanted
 
     async def _keep_up(self) -> None:
@@ -400,16 +403,21 @@ class StreamHub:
                 await self._ending.wait()
                 return
             now = time.monotonic()
-            try:
-                await self._follow()
-                if now >= beat_at + _BEAT_SECONDS:
-                    await self._beat()
-                    beat_at = now
-                if now >= tokens_at + _TOKENS_SECONDS:
-                    await self._require_tokens()
-                    tokens_at = now
-            except Exception as error:  # whatever it is: without it, subscriptions would end
-                _LOG.info("live streams: %s", error)
+            if now >= tokens_at + _TOKENS_SECONDS:
+                tokens_at = now
+                await self._attempt(self._require_tokens)
+            await self._attempt(self._follow)
+            if now >= beat_at + _BEAT_SECONDS and await self._attempt(self._beat):
+                beat_at = now
+
+    async def _attempt(self, work: Callable[[], Awaitable[None]]) -> bool:
+        """Do some upkeep; False if it fails. The other kinds must go on."""
+        try:
+            await work()
+        except Exception as error:  # whatever it is: without it, subscriptions would end
+            _LOG.info("live streams: %s", error)
+            return False
+        return True
 
     async def _follow(self) -> None:
         """Show what users watch now, in the streams that follow them."""
@@ -417,7 +425,7 @@ class StreamHub:
         if not following:
             return
         users = sorted({stream.user for stream in following})
-        found = await anyio.to_thread.run_sync(self._watched, users, limiter=self._threads)
+        found = await anyio.to_thread.run_sync(self._watched, users, limiter=self._keeping)
         for stream in following:
             wanted = frozenset(found[stream.user])
             if wanted != stream.wanted:
@@ -430,21 +438,26 @@ class StreamHub:
 
     async def _beat(self) -> None:
         """Send heartbeats for the users of streams, and keep their pairs streamed."""
-        pairs_of: defaultdict[str, set[Pair]] = defaultdict(set)
+        named: defaultdict[str, set[Pair]] = defaultdict(set)
+        followed: defaultdict[str, set[Pair]] = defaultdict(set)
         for stream in self._streams:
-            pairs_of[stream.user] |= stream.wanted
-        since = await anyio.to_thread.run_sync(self._send_beats, dict(pairs_of), limiter=self._threads)
+            (followed if stream.follows else named)[stream.user] |= stream.wanted
+        since = await anyio.to_thread.run_sync(
+            self._send_beats, dict(named), dict(followed), limiter=self._keeping
+        )
         self._note_since(since)
 
-    def _send_beats(self, pairs_of: dict[str, set[Pair]]) -> dict[Pair, int]:
-        for user, pairs in sorted(pairs_of.items()):
+    def _send_beats(self, named: dict[str, set[Pair]], followed: dict[str, set[Pair]]) -> dict[Pair, int]:
+        for user in sorted(named.keys() | followed.keys()):
             try:
                 with self._engine.begin() as connection:
-                    viewers.heartbeat(connection, user, list(pairs))
+                    # What the user has left meanwhile is not begun again.
+                    watched = stream_log.watched(connection, [user])[user] if user in followed else set()
+                    _beat_all(connection, user, named.get(user, set()) | watched)
             except (DBAPIError, PricingError) as error:
                 _LOG.warning("the subscriptions of %r are not kept alive by its streams: %s", user, error)
         with self._engine.begin() as connection:
-            everything = {pair for pairs in pairs_of.values() for pair in pairs}
+            everything = set[Pair]().union(*named.values(), *followed.values())
             look = stream_log.look(connection, None, everything)
         return {pair: state.position for pair, state in look.states.items()}
 
@@ -456,6 +469,17 @@ class StreamHub:
                 for stream in self._streams:
                     if stream.token == token:
                         stream.scope.cancel()
+
+
+def _rest_after(took: float) -> float:
+    return max(PACE_SECONDS, min(_REST * took, _LONGEST_REST_SECONDS))
+
+
+def _beat_all(connection: Connection, user: str, pairs: set[Pair]) -> None:
+    """One heartbeat, or several where they are too many for one."""
+    ordered = sorted(pairs)
+    for first in range(0, len(ordered), _MOST_BEATEN):
+        viewers.heartbeat(connection, user, ordered[first : first + _MOST_BEATEN])
 
 
 def _look(session: KeptSession, after: int | None, opened: set[Pair], resume_from: list[int]) -> Look:

@@ -84,6 +84,7 @@ DECLARE
     grace interval := interval '5 seconds';
     -- Whatever else may change a judgement (a TTL, a calendar, the clock) is noticed by then.
     at_most interval := interval '1 minute';
+    most CONSTANT integer := 1000; -- so many new prices of a pair, beside its newest one
     noted bigint;
 BEGIN
     -- To say why takes a millisecond for each pair: of those that only wait for that, some at a time.
@@ -105,25 +106,28 @@ BEGIN
                NOT j.is_first AND (j.is_new_price OR j.is_fresh IS DISTINCT FROM (j.told).is_fresh OR w.state IS DISTINCT FROM (j.told).state) AS is_event
         FROM judged j LEFT JOIN LATERAL (
             SELECT y.* FROM pricing.why_old((j.told).data_type, (j.told).symbol) y WHERE NOT j.is_fresh OFFSET 0) w ON true),
-    remembered AS (
-        UPDATE pricing.streamed_pairs s
-        SET judge_at = e.judge_at, amount = (e.price).amount, scale = (e.price).scale, currency = (e.price).currency,
-            observed_at = (e.price).observed_at, fetched_at = (e.price).fetched_at, provider = (e.price).provider,
-            is_fresh = e.is_fresh, state = e.state, sentence = e.sentence, since = e.since, next_at = e.next_at
-        FROM explained e WHERE (s.data_type, s.symbol) = (e.data_type, e.symbol)),
     -- Prices that were the newest between two looks, or while nobody looked, are told too.
-    telling AS (
+    telling AS MATERIALIZED (
         SELECT e.data_type, e.symbol, true AS is_new_price, h.amount, h.scale, h.currency, h.observed_at, h.fetched_at, h.provider,
                e.is_fresh, e.state, e.sentence, e.since, e.next_at
         FROM explained e CROSS JOIN LATERAL (
             SELECT x.* FROM pricing.price_history x
             WHERE x.data_type = e.data_type AND x.symbol = e.symbol AND x.observed_at > (e.told).observed_at AND x.observed_at < (e.price).observed_at
-            ORDER BY x.observed_at DESC LIMIT 1000) h
+            ORDER BY x.observed_at DESC LIMIT most) h
         WHERE e.is_event AND e.is_new_price
         UNION ALL
         SELECT e.data_type, e.symbol, e.is_new_price, (e.price).amount, (e.price).scale, (e.price).currency, (e.price).observed_at,
                (e.price).fetched_at, (e.price).provider, e.is_fresh, e.state, e.sentence, e.since, e.next_at
         FROM explained e WHERE e.is_event),
+    remembered AS (
+        UPDATE pricing.streamed_pairs s
+        SET judge_at = e.judge_at, amount = (e.price).amount, scale = (e.price).scale, currency = (e.price).currency,
+            observed_at = (e.price).observed_at, fetched_at = (e.price).fetched_at, provider = (e.price).provider,
+            is_fresh = e.is_fresh, state = e.state, sentence = e.sentence, since = e.since, next_at = e.next_at,
+            -- Of a flood the log has a part. Who goes on from before it is told that something is missing.
+            since_position = CASE WHEN (SELECT count(*) FROM telling t WHERE (t.data_type, t.symbol) = (e.data_type, e.symbol)) > most
+                                  THEN head_position + (SELECT count(*) FROM telling) ELSE s.since_position END
+        FROM explained e WHERE (s.data_type, s.symbol) = (e.data_type, e.symbol)),
     written AS (
         INSERT INTO pricing.stream_events
             (position, noted_at, data_type, symbol, is_new_price, amount, scale, currency, observed_at, fetched_at, provider,
@@ -135,7 +139,7 @@ BEGIN
     RETURN noted;
 END $$;
 COMMENT ON FUNCTION pricing.note_stream_events(bigint, timestamptz) IS
-    'Compares the streamed pairs with what is stored, and notes in the log, after the given position, what differs from what was last told: each new price, also those that came between two looks, and each change of freshness or of its reason. Returns how many events that made. Its caller has the head locked.';
+    'Compares the streamed pairs with what is stored, and notes in the log, after the given position, what differs from what was last told: each new price, also up to a thousand of a pair that came between two looks, and each change of freshness or of its reason. Returns how many events that made. Its caller has the head locked.';
 
 
 CREATE OR REPLACE FUNCTION pricing.forget_stream_events(now_ timestamptz) RETURNS void
