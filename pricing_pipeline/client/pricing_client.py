@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import date, datetime
 from types import TracebackType
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str]
 """A data type and a symbol."""
+
+Day = date | str
+"""A date, or its text, such as 2026-11-27."""
 
 _SILENCE_SECONDS = 45.0
 """A stream in which nothing comes for so long, not even a comment, is lost."""
@@ -71,7 +74,7 @@ class PricingClient:
 
     def prices(self, *symbols: str, data_type: str | None = None) -> Prices:
         """The stored prices of symbols, at once. Missing and stale prices are queued: ask again in a moment."""
-        content = self._get("/prices", symbols=",".join(symbols), data_type=data_type)
+        content = self._get("/prices", symbols=_joined(symbols), data_type=data_type)
         return Prices(
             [shaped(Price, price) for price in content["prices"]],
             [shaped(Missing, pair) for pair in content["missing"]],
@@ -79,7 +82,7 @@ class PricingClient:
 
     def why(self, *symbols: str, data_type: str | None = None) -> list[Why]:
         """Why the prices of symbols are as old as they are, and which symbols are no instruments."""
-        content = self._get("/why", symbols=",".join(symbols), data_type=data_type)
+        content = self._get("/why", symbols=_joined(symbols), data_type=data_type)
         strangers = [
             {**pair, **pair["why"], "observed_at": None, "fetched_at": None} for pair in content["missing"]
         ]
@@ -89,22 +92,23 @@ class PricingClient:
         self,
         data_type: str,
         symbol: str,
-        first: date | None = None,
-        last: date | None = None,
+        first: Day | None = None,
+        last: Day | None = None,
         *,
         as_of: datetime | None = None,
         adjust: Literal["raw", "splits", "total"] | None = None,
     ) -> list[Bar]:
         """Values of a symbol between two UTC days, both included, oldest first; without days, the last thirty.
 
-        With `as_of` (an aware time) as they were believed then. Without `adjust` each is as it is stored.
+        A day is a date or its text, such as 2026-11-27. With `as_of` (an aware time) as they were believed then.
+        Without `adjust` each is as it is stored.
         """
         params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust}
         content = self._get(f"/history/{quote(data_type)}/{quote(symbol)}", **params)
         return [shaped(Bar, row) for row in content["rows"]]
 
     def history_frame(
-        self, data_type: str, symbol: str, first: date | None = None, last: date | None = None, **more: Any
+        self, data_type: str, symbol: str, first: Day | None = None, last: Day | None = None, **more: Any
     ) -> DataFrame:
         """The history as a pandas frame with the index `observed_at` and exact Decimals. It needs pandas."""
         from pandas import DataFrame  # optional: only this method needs it
@@ -117,8 +121,8 @@ class PricingClient:
     def availability(
         self,
         symbol: str,
-        first: date | None = None,
-        last: date | None = None,
+        first: Day | None = None,
+        last: Day | None = None,
         *,
         pax: int = 1,
         currency: str | None = None,
@@ -169,7 +173,7 @@ class PricingClient:
         """
         params = without_none(
             {
-                "pairs": ",".join(f"{data_type}:{symbol}" for data_type, symbol in pairs) or None,
+                "pairs": ",".join(f"{data_type}:{symbol}" for data_type, symbol in _each(pairs)) or None,
                 "user": self._user,
             }
         )
@@ -209,12 +213,34 @@ class PricingClient:
         return self._transport.ask("GET", path, {**params, "user": self._user})
 
     def _post(self, path: str, pairs: Iterable[Pair]) -> int:
-        content = {"pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in pairs]}
+        content = {
+            "pairs": [{"data_type": data_type, "symbol": symbol} for data_type, symbol in _each(pairs)]
+        }
         return int(self._transport.ask("POST", path, {"user": self._user}, content)["changed"])
 
 
-def _days(first: date | None, last: date | None) -> dict[str, str | None]:
-    return {"from": first.isoformat() if first else None, "to": last.isoformat() if last else None}
+def _joined(symbols: Sequence[str]) -> str:
+    for symbol in symbols:
+        if not isinstance(symbol, str):
+            raise TypeError(f"a symbol is a text, and not {symbol!r}. Name several like this: 'AAPL', 'MSFT'")
+    return ",".join(symbols)
+
+
+def _each(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise TypeError(
+                f"a pair has a data type and a symbol, such as ('equity_quote', 'AAPL'), not {pair!r}"
+            )
+        yield pair
+
+
+def _days(first: Day | None, last: Day | None) -> dict[str, str | None]:
+    return {"from": _day(first), "to": _day(last)}
+
+
+def _day(day: Day | None) -> str | None:
+    return str(day) if day is not None else None
 
 
 def _time(at: datetime | None) -> str | None:

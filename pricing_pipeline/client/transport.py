@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,10 +14,15 @@ from pricing_pipeline.client.problems import ApiError, TooMuch, Unavailable, pro
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
+_TOKEN = re.compile("[!-~]+")
+"""What a header can have."""
 
 
 class Transport:
-    """Sends each request again for up to `patience` seconds. Every request of the client may be sent twice."""
+    """Sends each request again for up to `patience` seconds. Every request of the client may be sent twice.
+
+    Raises ValueError for a URL without http:// or https://, and for a token that no header can have.
+    """
 
     def __init__(
         self,
@@ -26,6 +32,11 @@ class Transport:
         patience: float,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"the url {url!r} begins with neither http:// nor https://")
+        token = token.strip()  # a file ends with a line end
+        if not _TOKEN.fullmatch(token):
+            raise ValueError("the token is empty, or has signs in it that no token of `token add` has")
         self._client = httpx.Client(
             base_url=url.rstrip("/") + "/v1",
             headers={"Authorization": f"Bearer {token}"},

@@ -241,3 +241,37 @@ def test_b18_no_text_of_others_tears_an_event_apart(data: dict[str, str], cuts: 
     places = [0, *sorted(cuts), len(sent)]
     parts = [sent[first:last] for first, last in itertools.pairwise(min(at, len(sent)) for at in places)]
     assert list(read_events(lines_of(parts))) == [Event("7-a", "missing", data)]
+
+
+def test_a4_a_wrong_token_is_never_shown() -> None:
+    with pytest.raises(ValueError, match="no token of `token add` has") as caught:
+        PricingClient("http://127.0.0.1:9", "s3cret\ntoken")
+    assert "s3cret" not in str(caught.value)
+    with pytest.raises(ValueError, match="the token is empty"):
+        PricingClient("http://127.0.0.1:9", "\n")
+    with pytest.raises(ValueError, match=r"'127\.0\.0\.1:9' begins with neither"):
+        PricingClient("127.0.0.1:9", "token")
+
+
+@pytest.mark.usefixtures("still")
+def test_f4_a_token_may_have_the_line_end_of_its_file(api: RunningApi) -> None:
+    with PricingClient(api.url, f"{api.caller(Scope.READ).token}\n", patience=0) as client:
+        assert client.prices("NOSUCH").prices == []
+
+
+def test_f4_slips_in_a_call_are_told_in_words() -> None:
+    with PricingClient("http://127.0.0.1:9", "token", patience=0) as client:
+        with pytest.raises(TypeError, match=r"Name several like this: 'AAPL', 'MSFT'"):
+            client.prices(["AAPL", "MSFT"])  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"such as \('equity_quote', 'AAPL'\), not 'equity_quote'"):
+            client.heartbeat(QUOTE, "AAPL")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="a pair has a data type and a symbol"):
+            next(client.watch(QUOTE))  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("still")
+def test_f4_a_day_may_be_a_text(client: PricingClient) -> None:
+    with pytest.raises(RequestRefused, match="date"):
+        client.history(QUOTE, "AAPL", "2026-13-01")
+    with pytest.raises(NotFound):
+        client.history(QUOTE, "NOSUCH", "2026-01-01", date(2026, 1, 2))
