@@ -4343,6 +4343,10 @@ GRANT EXECUTE ON FUNCTION pricing.values_of_others(text,text,text[],text,text,te
 CREATE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.verify_instruments(text,text[],text[]) TO pricing_worker;
 
+-- The numbers of a version of a game, by which versions have an order: 4.10 is after 4.9.
+CREATE FUNCTION pricing.version_numbers(version text) RETURNS integer[] LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.version_numbers(text) TO pricing_reader, pricing_worker;
+
 -- How many histories and bars wait to be asked for once more, and what for: what refetches says, or room in the quota of their provider.
 CREATE FUNCTION pricing.waiting_refetches() RETURNS TABLE(provider text, data_type text, waits_for text, histories bigint, bars bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.waiting_refetches() TO pricing_reader, pricing_worker;

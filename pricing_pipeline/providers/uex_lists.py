@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from pricing_pipeline.domain.answers import FailureKind, RejectedValue, SymbolFailure
@@ -287,10 +288,14 @@ def _read_rows(
     what: str,
     model: type[SchemaT],
     make: Callable[[SchemaT, datetime], RowT | None],
+    number_of: Callable[[RowT], int],
 ) -> Listed[RowT]:
-    """Each row of a list by itself. Raises SchemaDrift if none can be read, and for an empty list."""
+    """Each row of a list by itself, equal ones once. Of different ones with one number none is believed.
+
+    Raises SchemaDrift if none can be read, and for an empty list.
+    """
     rows = rows_of(content_of(response, now), what)
-    made: list[RowT] = []
+    made: dict[int, set[RowT]] = {}
     faults: list[str] = []
     for row in rows:
         try:
@@ -299,11 +304,17 @@ def _read_rows(
             faults.append(str(fault))
             continue
         if value is not None:
-            made.append(value)
-    if not made:
+            made.setdefault(number_of(value), set()).add(value)
+    good = [next(iter(values)) for values in made.values() if len(values) == 1]
+    faults += [
+        f"{len(values)} different rows have the number {number}"
+        for number, values in made.items()
+        if len(values) > 1
+    ]
+    if not good:
         reason = faults[0] if faults else "it is empty"
         raise SchemaDrift(f"uex's {what} has nothing that can be stored: {reason}")
-    return Listed(made, faults)
+    return Listed(good, faults)
 
 
 def _terminal(row: _TerminalRow, now: datetime) -> Terminal | None:
@@ -335,11 +346,13 @@ def _commodity(row: _CommodityRow, now: datetime) -> Commodity:
 
 
 def _read_terminals(response: Response, now: datetime) -> Listed[Terminal]:
-    return _read_rows(response, now, "list of terminals", _TerminalRow, _terminal)
+    number_of: Callable[[Terminal], int] = attrgetter("terminal_id")
+    return _read_rows(response, now, "list of terminals", _TerminalRow, _terminal, number_of)
 
 
 def _read_commodities(response: Response, now: datetime) -> Listed[Commodity]:
-    return _read_rows(response, now, "list of commodities", _CommodityRow, _commodity)
+    number_of: Callable[[Commodity], int] = attrgetter("commodity_id")
+    return _read_rows(response, now, "list of commodities", _CommodityRow, _commodity, number_of)
 
 
 def _read_prices(response: Response, now: datetime) -> Listed[TerminalPrices]:
@@ -347,6 +360,8 @@ def _read_prices(response: Response, now: datetime) -> Listed[TerminalPrices]:
     grouped, nameless = by_terminal(rows_of(content_of(response, now), "list of all prices"))
     read = [terminal_of(symbol_of(int(number)), rows, now) for number, rows in grouped.items()]
     terminals = [row.prices for row in read if row.prices is not None]
+    if nameless:  # each terminal may lack one of them
+        terminals = [replace(terminal, is_whole=False) for terminal in terminals]
     faults = [value.reason for row in read for value in row.rejected]
     faults += ["a price names no terminal"] * len(nameless)
     if not terminals:

@@ -245,6 +245,20 @@ def test_c4_a_new_version_leaves_older_prices_as_they_are_and_new_ones_begin_ane
     assert [tuple(row) for row in rows] == [("4.1", False), ("4.2", True)]
 
 
+def test_c4_versions_have_the_order_of_their_numbers(core: Core, clock: Clock) -> None:
+    """As texts, 4.9 is after 4.10: what a terminal trades no more would stay for sale."""
+    live(core, "4.10")
+    old, new = replace(STEEL, game_version="4.9"), replace(GOLD, game_version="4.10")
+    both = replace(GOLD, commodity_id=71, name="Iron", code=None, slug=None, game_version="4.10")
+    settle(core, terminal("UEX:7", old, both, new))
+    clock.advance(3600)
+    settle(core, terminal("UEX:7", old, both))
+    assert {key[1]: row[1] for key, row in believed(core).items()} == {33: None, 70: None, 71: 6173}
+    assert core.rows("SELECT pricing.version_numbers('4.10'), pricing.version_numbers('4.9-PTU.123')") == [
+        ([4, 10], [4, 9, 123])
+    ]
+
+
 def test_b4_an_answer_without_a_price_confirms_and_erases_nothing(core: Core, clock: Clock) -> None:
     settle(core, terminal("UEX:12", GOLD))
     before, first = (

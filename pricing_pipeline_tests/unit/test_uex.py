@@ -237,3 +237,22 @@ def test_b8_a_bad_row_of_a_list_is_told_and_costs_no_other() -> None:
     for nothing in ([], [{}], None, {}):
         with pytest.raises(SchemaDrift):
             COMMODITIES.read(response(nothing), NOW)
+
+
+def test_b8_what_a_list_has_twice_is_believed_only_if_both_agree() -> None:
+    good = {"id": 1, "name": "Gold", "code": "GOLD", "slug": "gold", "kind": "Metal", "is_available": 1}
+    other = good | {"id": 2, "name": "Iron"}
+    listed = COMMODITIES.read(response([good, other, good, other | {"name": "Steel"}]), NOW)
+    assert ([one.name for one in listed.rows], listed.faults) == (
+        *(["Gold"], ["2 different rows have the number 2"]),
+    )
+
+
+@pytest.mark.parametrize("number", [None, "1", 0, 1.5])
+def test_b18_after_a_price_without_a_terminal_no_list_of_a_terminal_is_whole(number: object) -> None:
+    """Any of them may lack this one: what a terminal lacks would count as not traded there any more."""
+    rows = [row(id_terminal=74), row(id_terminal=number, id_commodity=70)]
+    listed = ALL_PRICES.read(response(rows), NOW)
+    assert [(one.symbol, one.is_whole) for one in listed.rows] == [("UEX:74", False)]
+    assert listed.faults == ["a price names no terminal"]
+    assert ALL_PRICES.read(response(rows[:1]), NOW).rows[0].is_whole

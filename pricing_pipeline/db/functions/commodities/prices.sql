@@ -44,6 +44,13 @@ COMMENT ON FUNCTION pricing.note_traded(bigint, text[], text[], text[], bigint[]
     'Notes versions, terminals and commodities that only prices have named so far, and locks the terminals until the transaction ends. Returns the time from which what is stored is believed.';
 
 
+CREATE OR REPLACE FUNCTION pricing.version_numbers(version text) RETURNS integer[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT ARRAY(SELECT left(m[1], 9)::integer FROM pg_catalog.regexp_matches(version, '[0-9]+', 'g') m)
+$$;
+COMMENT ON FUNCTION pricing.version_numbers(text) IS 'The numbers of a version of a game, by which versions have an order: 4.10 is after 4.9.';
+
+
 CREATE OR REPLACE FUNCTION pricing.compared_prices(
     live text, symbols text[], commodity_ids bigint[], buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[],
     stamps timestamptz[])
@@ -89,7 +96,9 @@ BEGIN
     -- game stays as it was.
     withdrawn AS MATERIALIZED (
         SELECT p.symbol, p.commodity_id, p.game_version, p.modified_at
-        FROM (SELECT t.symbol, coalesce((SELECT max(s.said_version) FROM compared s WHERE s.symbol = t.symbol), live) AS version
+        FROM (SELECT t.symbol, coalesce((SELECT s.said_version FROM compared s WHERE s.symbol = t.symbol AND s.said_version IS NOT NULL
+                                         ORDER BY s.said_version = live DESC NULLS LAST, pricing.version_numbers(s.said_version) DESC LIMIT 1),
+                                        live) AS version
               FROM unnest(terminals, whole) AS t (symbol, is_whole) WHERE t.is_whole AND t.symbol NOT IN (SELECT l.symbol FROM stale l)) reach
         JOIN pricing.commodity_prices p ON p.symbol = reach.symbol AND p.game_version IS NOT DISTINCT FROM reach.version
         WHERE (p.buy IS NOT NULL OR p.sell IS NOT NULL)
