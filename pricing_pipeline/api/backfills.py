@@ -160,9 +160,9 @@ def estimate_backfill(
     named = None if symbols is None else each_of(symbols)
     with database.connect() as connection:
         request = backfills.checked(connection, data_type, first_day, last_day, named)
-        estimates = backfills.estimate(connection, data_type, request.window, named)
-        left_out = backfills.left_out(connection, data_type, named)
-        states = backfills.states(connection, data_type, request.window, named)
+        estimates = backfills.estimate(connection, data_type, request.window, request.symbols)
+        left_out = backfills.left_out(connection, data_type, request.symbols)
+        states = backfills.states(connection, data_type, request.window, request.symbols)
     return BackfillCost(
         data_type=data_type,
         first_day=request.window.start,

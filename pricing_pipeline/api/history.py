@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
@@ -37,9 +37,10 @@ from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.api.tags import is_known, not_modified, tag_of
 from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.domain.answers import Adjust
+from pricing_pipeline.domain.answers import Adjust, Split
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import DatabaseError, UnknownDataType, UnknownSymbol
-from pricing_pipeline.prices import arrow, lines, price_reader
+from pricing_pipeline.prices import arrow, lines, price_reader, untold_splits
 from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.prices.frames import Columns
 
@@ -88,6 +89,8 @@ class History(BaseModel):
     to: date
     as_of: datetime | None
     adjust: Adjust | None
+    warnings: list[str]
+    """Of adjusted values: where the price steps like a split that is not known."""
     rows: list[Value]
 
 
@@ -153,13 +156,16 @@ async def read_history(
     """
     chosen = format or _accepted(request.headers.get("accept", ""))
     selection = _Selection(data_type, symbol, first, last, as_of, adjust, chosen)
-    file, length, tag = await to_thread.run_sync(_read, database, replica, selection, limiter=_limiter)
-    vary = {"Vary": "Accept, Accept-Encoding"}
-    if is_known(request, tag):
-        file.close()
-        return not_modified(tag, vary)
-    headers = {"Content-Length": str(length), "ETag": tag, "Cache-Control": "private, no-cache", **vary}
-    return _Answer(file, media_type=_MEDIA_TYPES[chosen], headers=headers)
+    written = await to_thread.run_sync(_read, database, replica, selection, limiter=_limiter)
+    headers = {"Vary": "Accept, Accept-Encoding"}
+    if written.warnings:
+        headers["X-Price-Warnings"] = str(len(written.warnings))
+    if is_known(request, written.tag):
+        written.file.close()
+        return not_modified(written.tag, headers)
+    headers |= {"Content-Length": str(written.length), "ETag": written.tag}
+    headers["Cache-Control"] = "private, no-cache"
+    return _Answer(written.file, media_type=_MEDIA_TYPES[chosen], headers=headers)
 
 
 class _Answer(StreamingResponse):
@@ -203,7 +209,7 @@ def _number(quality: str) -> float:
         return 0.0
 
 
-def _read(database: Engine, replica: Replica | None, selection: _Selection) -> tuple[IO[bytes], int, str]:
+def _read(database: Engine, replica: Replica | None, selection: _Selection) -> _Written:
     """What `_write` returns, from the replica while it is used, and from the primary when that fails."""
     if replica is not None and replica.is_used:
         try:
@@ -218,8 +224,17 @@ def _read(database: Engine, replica: Replica | None, selection: _Selection) -> t
         return _write(database, selection)
 
 
-def _write(database: Engine, selection: _Selection) -> tuple[IO[bytes], int, str]:
-    """The whole answer as a file at its beginning, its length, and its tag."""
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The whole answer as a file at its beginning, its length, its tag, and its warnings."""
+
+    file: IO[bytes]
+    length: int
+    tag: str
+    warnings: Sequence[str]
+
+
+def _write(database: Engine, selection: _Selection) -> _Written:
     file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - who sends it closes it
     try:
         # One snapshot for all parts: a history that is being restated is the old one or the new one.
@@ -247,7 +262,7 @@ def _write(database: Engine, selection: _Selection) -> tuple[IO[bytes], int, str
     except BaseException:
         file.close()
         raise
-    return file, length, tag
+    return _Written(file, length, tag, about.warnings)
 
 
 def _about(connection: Connection, selection: _Selection) -> History:
@@ -256,6 +271,10 @@ def _about(connection: Connection, selection: _Selection) -> History:
     symbol = instruments.spelled_anywhere(connection, selection.symbol)
     require_instrument(connection, type_, symbol)
     days = price_reader.days(connection, selection.first, selection.last, _DEFAULT_DAYS)
+    is_adjusted = selection.adjust in (Adjust.SPLITS, Adjust.TOTAL) and selection.as_of is None
+    untold: list[Split] = []
+    if is_adjusted and type_.fetcher is Fetcher.DAILY_BARS:
+        untold = untold_splits.read(connection, type_.data_type, symbol, days.start, days.end)
     return History.model_validate(
         {
             "symbol": symbol,
@@ -264,6 +283,7 @@ def _about(connection: Connection, selection: _Selection) -> History:
             "to": days.end,
             "as_of": selection.as_of,
             "adjust": selection.adjust,
+            "warnings": list(map(untold_splits.warning, untold)),
             "rows": [],
         }
     )
@@ -312,4 +332,5 @@ _WRITERS: Mapping[Format, Callable[[IO[bytes], History, Parts], None]] = {
 def _metadata(about: History) -> dict[str, str]:
     """What a file says of itself."""
     head = json.loads(about.model_dump_json(by_alias=True, exclude={"rows"}, exclude_none=True))
-    return {name: str(value) for name, value in head.items()}
+    warnings = "\n".join(head.pop("warnings"))
+    return {name: str(value) for name, value in head.items()} | ({"warnings": warnings} if warnings else {})

@@ -18,7 +18,7 @@ from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import Adjust, CorporateAction, Split
 from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.prices import actions, price_reader
+from pricing_pipeline.prices import actions, price_reader, untold_splits
 from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline.registry import calendars, data_type_registry
 from pricing_pipeline.settings import load_settings
@@ -104,12 +104,8 @@ def _on_adjustment(
     until = today if as_of is None else as_of.astimezone(UTC).date()
     sentences = [_what_is_counted(symbol, adjust, bars[0], until, [stored.action for stored in known])]
     if as_of is None and type_.fetcher is Fetcher.DAILY_BARS:
-        for split in actions.untold_splits(connection, type_.data_type, symbol, days.start, days.end):
-            shares = f"{split.new_shares}:{split.old_shares}"
-            sentences.append(
-                f"On {split.ex_on} the price steps like a split of {shares}, and none is known. If it was one: "
-                f"pricing-pipeline action add {symbol} {split.ex_on} --split {shares}"
-            )
+        splits = untold_splits.read(connection, type_.data_type, symbol, days.start, days.end)
+        sentences += map(untold_splits.warning, splits)
     return sentences
 
 

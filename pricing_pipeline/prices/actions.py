@@ -356,17 +356,6 @@ def _stored(symbol: str, row: Any) -> StoredAction:
     )
 
 
-def untold_splits(
-    connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date
-) -> list[Split]:
-    """Steps of prices as traded, between two days (both included), that look like an unreported split."""
-    parameters = {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day}
-    return [
-        Split(symbol, row.ex_on, Decimal(row.new_shares), Decimal(row.old_shares))
-        for row in connection.execute(query("actions.untold_splits"), parameters)
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class Unjudged:
     """An instrument with new splits, known `until` a time (UTC), by which its quarantined values were not judged yet.

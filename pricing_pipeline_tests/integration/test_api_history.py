@@ -235,16 +235,16 @@ def test_f3_years_of_history_take_little_memory(core: Core, monkeypatch: pytest.
         sizes.clear()
         tracemalloc.start()
         try:
-            file, length, _ = history._write(core.engine, asked)
+            written = history._write(core.engine, asked)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        with file:
+        with written.file as file:
             assert (sum(sizes), max(sizes) <= 10_024) == (rows, True)
-            assert length > 10_000_000
+            assert written.length > 10_000_000
             assert peak < 25_000_000 > history.IN_MEMORY
             body = file.read()
-        assert len(body) == length
+        assert len(body) == written.length
         if format_ is Format.ARROW:
             assert pa.ipc.open_stream(body).read_all().num_rows == rows
         else:
@@ -308,6 +308,25 @@ def test_f3_a_slow_reader_keeps_no_session(api: RunningApi, core: Core) -> None:
         )
         assert held == 0
         assert len(json.loads(answer.read())["rows"]) == 1
+
+
+@pytest.mark.parametrize("adjust", ["splits", "total"])
+def test_f5_an_adjusted_history_says_where_a_split_may_be_missing(
+    api: RunningApi, core: Core, adjust: str
+) -> None:
+    first = datetime(2010, 3, 1, tzinfo=UTC)
+    insert(core, [{"at": first, "amount": 9000}, {"at": first + timedelta(days=1), "amount": 4500}])
+    caller = api.caller(Scope.READ)
+    warning = "On 2010-03-02 the price steps like a split of 2:1, and none is known. If it was one: pricing-"
+    where = f"history/{DAILY}/AAPL"
+    (told,) = caller.get(where, **SPAN, adjust=adjust)["warnings"]
+    assert told.startswith(warning)
+    answer = caller.ask("GET", where, params={**SPAN, "adjust": adjust, "format": "arrow"})
+    assert answer.headers["x-price-warnings"] == "1"
+    assert pa.ipc.open_stream(answer.content).schema.metadata[b"warnings"].decode() == told
+    for others in ({}, {"adjust": "raw"}, {"adjust": adjust, "to": "2010-03-01"}):
+        plain = caller.ask("GET", where, params={**SPAN, **others})
+        assert (plain.json()["warnings"], "x-price-warnings" in plain.headers) == ([], False)
 
 
 def test_f3_whoever_goes_away_leaves_no_file_behind(

@@ -470,6 +470,8 @@ def test_f10_a_backfill_is_costed_without_dagster(operator: Caller, core: Core) 
     cost = operator.get("backfills/cost", **WINTER, symbols="AAPL,MSFT")
     assert (cost["symbols"], cost["tasks"], cost["fits"]) == (["AAPL", "MSFT"], 2, True)
     assert cost["calls"] == sum(row["calls"] for row in cost["providers"])
+    one = operator.get("backfills/cost", **WINTER, symbols="AAPL")
+    assert operator.get("backfills/cost", **WINTER, symbols="aapl,AAPL") == one, "however it is spelled"
     core.use_quota(10**15)
     assert operator.get("backfills/cost", **WINTER)["fits"] is False
     assert core.tasks() == []

@@ -11,6 +11,7 @@ import pytest
 from pricing_pipeline.demand import backfills
 from pricing_pipeline.domain.answers import FailureKind, RejectedValue
 from pricing_pipeline.domain.observations import Observation
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.fetched import Fetched
@@ -21,6 +22,7 @@ from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.api_server import RunningApi
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -184,7 +186,7 @@ def test_f8_what_a_person_says_of_the_listing_counts(core: Core) -> None:
     assert plan(core) == [("03-16", "03-31")]
 
 
-def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
+def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core, api: RunningApi) -> None:
     store(core, "03-26", "03-27")
     arguments = ("price", "gaps", "AAPL", "--from", "2026-03-24")
     said = cli(*arguments, "--json")
@@ -213,6 +215,8 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
     )
     core.rows("UPDATE pricing.instruments SET calendar = 'XLON' WHERE symbol = 'AAPL'")
     assert "the trading days of XLON, the calendar of AAPL, are not known yet" in cli(*arguments).error
+    problem = api.caller(Scope.READ).refusal("GET", f"gaps/{DAILY}/AAPL")
+    assert (problem["status"], "within two minutes" in problem["detail"]) == (503, True), "try again"
     core.rows("UPDATE pricing.instruments SET calendar = NULL WHERE symbol = 'AAPL'")
     assert "AAPL has no trading calendar" in cli(*arguments).error
 

@@ -45,7 +45,7 @@ BEGIN
     ELSIF about.sessions_from IS NULL THEN
         RAISE EXCEPTION 'the trading days of %, the calendar of %, are not known yet', about.calendar, wanted_symbol
             USING HINT = 'A running pipeline writes them within two minutes. So does pricing-pipeline db upgrade.',
-                  ERRCODE = 'invalid_parameter_value';
+                  ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     history_from := about.history_from;
     fetcher := about.fetcher;
