@@ -13,6 +13,7 @@ import pytest
 from pricing_pipeline.domain.answers import Adjust, RejectedValue
 from pricing_pipeline.domain.observations import Adjustment, Observation
 from pricing_pipeline.prices import quarantined_values
+from pricing_pipeline.quarantine import reviews
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -63,6 +64,21 @@ def test_f6_a_symbol_of_which_nothing_is_believed_is_asked_for_again_after_its_t
         core.promote()
     bring(core, core.claim_one(), quote(core, "7250"))
     assert core.tasks("AAPL")[-1].failure_kind == "implausible"
+
+
+def test_f6_after_a_release_nothing_waits_for_the_decision_any_more(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (FX, "EUR/USD"))
+    bring(core, one_call(core, FX, "EUR/USD"), quote(core, "1.1", "EUR/USD"))
+    clock.advance(7200)
+    bring(core, one_call(core, FX, "EUR/USD"), quote(core, "110", "EUR/USD"))
+    why = f"SELECT state, sentence FROM pricing.why_old('{FX}', 'EUR/USD')"
+    assert core.tasks("EUR/USD")[-1].status == "scheduled"
+    assert core.rows(why)[0].state == "quarantined"
+    value_id = core.one("SELECT value_id FROM pricing.quarantined_values")
+    assert reviews.release(core.engine, value_id, "ann").outcome == "released"
+    assert core.tasks("EUR/USD")[-1].status == "pending"
+    clock.advance(7200)
+    assert core.rows(why)[0].state == "no_worker", "it is old for another reason"
 
 
 def test_f6_the_same_value_again_counts_and_adds_nothing(core: Core, clock: Clock) -> None:
