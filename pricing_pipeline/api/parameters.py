@@ -22,6 +22,7 @@ from pricing_pipeline.registry import data_type_registry
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}.*")
+_WITH_LOST_PLUS = re.compile(r".*:\d{2}(\.\d+)? \d{2}:?\d{2}")
 
 
 def _day(value: object) -> object:
@@ -34,6 +35,8 @@ def _day(value: object) -> object:
 def _moment(value: object) -> object:
     if isinstance(value, str) and not _TIME.fullmatch(value):
         raise ValueError("write a time like 2026-11-20T15:00:00Z")
+    if isinstance(value, str) and _WITH_LOST_PLUS.fullmatch(value):
+        raise ValueError("write the plus before the offset as %2B: in a URL a plus is a space")
     return value
 
 
@@ -87,17 +90,19 @@ AssetClass = Annotated[
 
 def separated(values: Iterable[str]) -> list[str]:
     """Each entry of a parameter that takes commas and may be repeated, once."""
-    return list(dict.fromkeys(",".join(values).split(",")))
+    entries = (entry.strip() for entry in ",".join(values).split(","))
+    return list(dict.fromkeys(entry for entry in entries if entry))
 
 
 def each_of(symbols: Iterable[str]) -> list[str]:
     """The symbols of a request, each once. Raises Refused."""
     each = separated(symbols)
-    if not all(0 < len(symbol) <= LONGEST_SYMBOL for symbol in each):
+    odd = next((symbol for symbol in each if len(symbol) > LONGEST_SYMBOL or "\0" in symbol), "")
+    if odd or not each:
         raise Refused(
             422,
             "invalid-request",
-            f"symbols: each has 1 to {LONGEST_SYMBOL} characters; separate them with commas",
+            f"symbols: {odd[:60]!r} is no symbol; each has 1 to {LONGEST_SYMBOL} characters, with commas between them",
         )
     if len(each) > MOST_SYMBOLS:
         raise Refused(

@@ -111,6 +111,8 @@ def reason(error: DBAPIError) -> str:
     """The database's own sentence with its hint, without the statement; for a constraint, the rule in words."""
     diagnostics = getattr(error.orig, "diag", None)
     message = getattr(diagnostics, "message_primary", None) or str(error.orig).splitlines()[0]
+    if "cannot contain NUL" in message:  # the driver's words
+        return "a text has the character NUL in it, which no text of the database can have"
     constraint = getattr(diagnostics, "constraint_name", None)
     # Functions refuse values with a sentence; for a table's constraint, PostgreSQL only gives its name.
     if constraint and f'"{constraint}"' in message:

@@ -66,10 +66,12 @@ def test_a10_bad_requests_are_refused_in_words(api: RunningApi, core: Core) -> N
     for params, status, words in (
         ({}, 422, "symbols"),
         ({"symbols": ""}, 422, "symbols"),
-        ({"symbols": "A,,B"}, 422, "1 to 40 characters"),
+        ({"symbols": " , ,"}, 422, "1 to 40 characters"),
+        ({"symbols": f"AAPL,{'x' * 41}"}, 422, f"{'x' * 41}' is no symbol; each has 1 to 40 characters"),
         ({"symbols": ",".join(f"S{i}" for i in range(501))}, 422, "a request may name 500"),
         ({"symbols": "AAPL", "data_type": "nosuch"}, 404, "no active data type 'nosuch'"),
-        ({"symbols": "AAPL\x00"}, 422, "NUL"),
+        ({"symbols": "AAPL\x00"}, 422, "'AAPL\\x00' is no symbol"),
+        ({"symbols": "AAPL", "data_type": "a\x00"}, 422, "text has the character NUL in it"),
         ({"symbols": "'; DROP TABLE x; --"}, 200, ""),
     ):
         if status == 200:
@@ -397,3 +399,20 @@ def test_f4_why_of_an_instrument_whose_only_data_type_is_retired_says_so(api: Ru
     assert answer["missing"] == []
     ((state, sentence),) = [(reason["state"], reason["sentence"]) for reason in answer["reasons"]]
     assert (state, sentence.endswith("pricing-pipeline type revive fx_rate")) == ("retired", True)
+
+
+@pytest.mark.usefixtures("still")
+def test_a10_white_space_and_a_last_comma_are_no_part_of_a_symbol(api: RunningApi, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "MSFT"))
+    core.refresh(price="1")
+    caller = api.caller(Scope.READ)
+    found = caller.get("prices", symbols=" aapl, MSFT ,,", data_type=QUOTE)
+    assert ([price["symbol"] for price in found["prices"]], found["missing"]) == (["AAPL", "MSFT"], [])
+
+
+def test_f3_a_plus_that_a_url_has_lost_is_told(api: RunningApi) -> None:
+    params = "from=2026-11-01&as_of=2026-11-01T00:00:00+02:00"
+    problem = api.caller(Scope.READ).refusal("GET", f"history/{QUOTE}/AAPL?{params}")
+    assert "as %2B" in problem["detail"], problem
+    spaced = "as_of=2026-11-01%2015:00Z&from=2026-11-01"
+    assert "%2B" not in api.caller(Scope.READ).refusal("GET", f"history/{QUOTE}/NOSUCH?{spaced}")["detail"]

@@ -179,6 +179,7 @@ FIGURES = {
     r"streams with one token, a token \d+, and a server (\d+);": stream_hub.MOST_STREAMS,
     r"database fails or hangs for (\S+) seconds, streams end": stream_hub._OUTAGE_SECONDS,
     r"Streams of a removed token end within (\S+) seconds": stream_hub._TOKENS_SECONDS
+    + stream_hub._UPKEEP_SECONDS
     + access.REMEMBERED_SECONDS,
     r"are sent again for up to (\S+) seconds \(`patience`\)": signature(PricingClient)
     .parameters["patience"]
