@@ -35,6 +35,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── OperationFailed          an attempt at a side effect has failed (carries is_permanent, retry_after)
     ├── DagsterUnreachable       Dagster's webserver does not answer, or starts no run
     ├── InvalidRange             days are upside down, or a time has no zone
+    │   └── SessionsNotKnown     ... or the trading days of a calendar are not known yet
     ├── InvalidAdjustment        a history cannot be adjusted as asked
     ├── CredentialError          a stored key cannot be opened
     │   ├── UnknownMasterKey     the master key that sealed it is not here
@@ -203,6 +204,10 @@ class DagsterUnreachable(PricingError):
 
 class InvalidRange(PricingError):
     """The days of a range are in the wrong order, or no data can exist there."""
+
+
+class SessionsNotKnown(InvalidRange):
+    """The trading days of an instrument's calendar are not known yet; a running pipeline writes them."""
 
 
 class InvalidAdjustment(PricingError):

@@ -30,6 +30,7 @@ _STATUSES: Mapping[type[PricingError], int] = {
     errors.DatabaseError: 503,
     errors.DagsterUnreachable: 503,
     errors.FilesError: 503,
+    errors.SessionsNotKnown: 503,
     errors.SettingsError: 500,
     errors.SupervisorError: 500,
 }

@@ -133,7 +133,7 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    cells = [[_cell(value) for value in row] for row in rows]
     names, left_out, widest = list(headings), list[str](), None
     if not is_wide():
         names, cells, left_out, widest = _fitted(names, cells, spare, long)
@@ -163,6 +163,11 @@ def print_table(
         hint(
             f"not shown for want of room: {', '.join(left_out)}. --wide shows all columns, --json all there is."
         )
+
+
+def _cell(value: object) -> str:
+    # A line end in it would look like another row.
+    return "" if value is None else printable(str(value)).replace("\n", "\\n")
 
 
 def print_lines(lines: Mapping[str, object]) -> None:

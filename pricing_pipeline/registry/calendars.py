@@ -21,7 +21,7 @@ from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.windows import span
-from pricing_pipeline.errors import InvalidRange
+from pricing_pipeline.errors import InvalidRange, SessionsNotKnown
 
 _OWN = frozenset({"FX", "24/7"})
 """Calendars that SQL computes itself."""
@@ -168,13 +168,16 @@ def never_traded(
 def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Gap]:
     """The gaps in the history of a pair between two days, both included, oldest first.
 
-    Raises InvalidRange for days in the wrong order, types without daily values and instruments without a calendar.
+    Raises InvalidRange for days in the wrong order, types without daily values and instruments without a calendar, and
+    SessionsNotKnown where the calendar's trading days are not known yet.
     """
     days = span(first_day, last_day)
     parameters = {"data_type": data_type, "symbol": symbol, "first_day": days.start, "last_day": days.end}
     try:
         rows = connection.execute(query("calendars.gaps"), parameters).all()
     except DBAPIError as error:
+        if isinstance(error.orig, errors.ObjectNotInPrerequisiteState):
+            raise SessionsNotKnown(reason(error)) from error
         if not isinstance(error.orig, errors.InvalidParameterValue):
             raise
         raise InvalidRange(reason(error)) from error

@@ -54,3 +54,8 @@ def test_a8_no_line_of_a_table_ends_with_a_space(
     assert re.sub(r"\x1b\[[0-9;]*m", "", printed) == (
         "id  status\n──────────\n1   failed\n2\n3   x\n4   ok\n"
     )
+
+
+def test_f6_a_line_end_in_a_cell_makes_no_row(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["user", "symbol"], [["ann\nbob", "AAPL"]])
+    assert capsys.readouterr().out.splitlines()[2:] == ["ann\\nbob  AAPL"]
