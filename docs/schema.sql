@@ -3132,6 +3132,10 @@ TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SE
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
 
+-- What products had of another provider that was answered last: its coming slots have vanished, and its options and categories are no longer listed.
+CREATE FUNCTION pricing.leave_previous_provider(answered text[], from_provider text, from_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.leave_previous_provider(text[],text,bigint,timestamp with time zone) TO pricing_worker;
+
 -- How many of a provider's used bytes will have left the quota in 1, 2, ... 721 hours.
 CREATE FUNCTION pricing.leaving_bytes(wanted_provider text, now_ timestamp with time zone) RETURNS bigint[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.leaving_bytes(text,timestamp with time zone) TO pricing_reader, pricing_worker;

@@ -111,7 +111,8 @@ class PaxOffer:
     """What a slot costs for one category, and how many of it can be booked.
 
     `final` and `original` are in minor units of the slot's currency, None if the provider names no price. `minimum` and
-    `maximum` are units of one booking, `remaining` is how many units are left; None = the provider sets no bound.
+    `maximum` are units of one booking, `remaining` is how many units are left; None = the provider sets no bound. A
+    unit is for `pax_count` people, unless the product says something else.
     """
 
     category_id: str
@@ -122,6 +123,7 @@ class PaxOffer:
     maximum: int | None = None
     remaining: int | None = None
     is_primary: bool = False
+    pax_count: int = 1
 
     def __post_init__(self) -> None:
         _check_id("category", self.category_id)

@@ -198,6 +198,7 @@ def _offer(number: int, offer: PaxOffer) -> _Row:
         "maximum": offer.maximum,
         "remaining": offer.remaining,
         "is_primary": offer.is_primary,
+        "pax_count": offer.pax_count,
         "final_price": offer.final,
         "original_price": offer.original,
     }

@@ -320,7 +320,8 @@ def _slot(item: _Item, variant: str, currency: str) -> Slot:
     end, end_offset = local_time(item.endDateTime)
     if offset is not None or end_offset is not None:
         raise Implausible(f"slot {item.id} has times with an offset, and local ones are expected")
-    offers = [*_persons(item.pricing.persons or (), currency), *_groups(item.pricing.groups or (), currency)]
+    persons = with_primary(_persons(item.pricing.persons or (), currency))
+    offers = (*persons, *_groups(item.pricing.groups or (), currency))
     has_prices = bool(offers)
     return Slot(
         slot_id=item.id,
@@ -334,7 +335,7 @@ def _slot(item: _Item, variant: str, currency: str) -> Slot:
         capacity=None,
         currency=currency if has_prices else None,
         currency_scale=digits_of(currency) if has_prices else 0,
-        offers=with_primary(offers),
+        offers=offers,
     )
 
 
@@ -359,16 +360,18 @@ def _persons(persons: Sequence[_Person], currency: str) -> list[tuple[PaxOffer, 
     ]
 
 
-def _groups(groups: Sequence[_Group], currency: str) -> list[tuple[PaxOffer, str | None]]:
-    """A group of a size is sold as one. It is for more people than the next smaller one."""
-    offers: list[tuple[PaxOffer, str | None]] = []
+def _groups(groups: Sequence[_Group], currency: str) -> list[PaxOffer]:
+    """A group of a size is sold as one. It is for more people than the next smaller one. None comes along with others,
+    so none is primary.
+    """
+    offers: list[PaxOffer] = []
     least = 1
     for group in sorted(groups, key=lambda group: group.size):
         if group.size < least:
             raise Implausible(f"a group of {group.size} comes twice, or is of nobody")
         name = f"Group of {least} to {group.size}" if least < group.size else f"Group of {group.size}"
         amounts = _amounts(group, currency, f"price of a group of {group.size}")
-        offers.append((PaxOffer(f"GROUP_{group.size}", name, *amounts, 1, 1), None))
+        offers.append(PaxOffer(f"GROUP_{group.size}", name, *amounts, 1, 1, pax_count=group.size))
         least = group.size + 1
     return offers
 

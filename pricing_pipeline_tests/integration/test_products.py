@@ -128,6 +128,15 @@ def test_d4_slots_do_not_rename_what_the_product_describes(core: Core) -> None:
     assert read(core)[0].slots[0].offers[0].category == "Adult"
 
 
+def test_d4_a_category_keeps_its_name_while_slots_have_it(core: Core) -> None:
+    """Slots name it by its id alone."""
+    describe(core, tour())
+    describe(core, tour(categories=(PaxCategory("SENIOR", "Senior"),)))
+    with core.engine.begin() as connection:
+        known = storage.prepare(connection, call_of(MONTH, TOUR)).known[TOUR]
+    assert known["categories"] == {"ADULT": "Adult", "SENIOR": "Senior"}
+
+
 def test_d4_a_product_that_only_slots_know_gets_its_name_later(core: Core, clock: Clock) -> None:
     store(core, days(slot()))
     with core.engine.begin() as connection:

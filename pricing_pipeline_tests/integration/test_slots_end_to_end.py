@@ -175,6 +175,23 @@ def test_d3_thirty_requests_a_minute_whatever_is_queued(
     assert set(core.statuses().values()) == {"completed"}
 
 
+def test_d6_what_is_sold_to_groups_can_be_booked_by_each_of_them(core: Core, sandbox: RunningSandbox) -> None:
+    """The ninth tour is for groups of 1 to 4 and of 5 to 8."""
+    (symbol,) = sell(core, "headout", [9])
+    sync(core, sandbox, WEEK, [symbol])
+    sizes = (1, 4, 5, 8, 9, 2**31 - 1)
+    slots = [
+        core.one(
+            "SELECT count(DISTINCT slot_id) FROM pricing.availability(:s, pax => :n, only_sellable => true)",
+            s=symbol,
+            n=size,
+        )
+        for size in sizes
+    ]
+    assert all(slots[:4])
+    assert slots[4:] == [0, 0]
+
+
 def test_d2_a_product_that_is_gone_fails_alone_and_keeps_what_was_believed(
     core: Core, sandbox: RunningSandbox
 ) -> None:

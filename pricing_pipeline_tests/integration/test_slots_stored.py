@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.domain.answers import Answer, FailureKind, Stored, SymbolFailure
 from pricing_pipeline.domain.inventory import SlotStatus
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.inventory import storage
+from pricing_pipeline.inventory import products, storage
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import Core
@@ -266,7 +266,7 @@ def test_d4_a_category_and_a_price_that_are_no_longer_offered_are_kept_in_the_pa
 
 
 def test_d4_slots_of_the_provider_before_vanish_with_its_answer(core: Core) -> None:
-    store(core, days(slot(MONDAY, 9)))
+    store(core, days(slot(MONDAY, 9), slot(TUESDAY, 9), length=2))
     other = replace(call_of(MONTH, TOUR), provider="other")
     with core.engine.begin() as connection:
         storage.store(connection, other, Answer(records=(days(slot(MONDAY, 9), slot(MONDAY, 11)),)))
@@ -276,6 +276,31 @@ def test_d4_slots_of_the_provider_before_vanish_with_its_answer(core: Core) -> N
         ("other", 11, "available"),
         (PARTNER, 9, "vanished"),
     ]
+    _, tuesday = read(core, length=2)
+    assert [(one.provider, one.status) for one in tuesday.slots] == [(PARTNER, "vanished")]
+    assert (tuesday.fetched_at, bool(tuesday.fresh)) == (None, False), "of that day nothing is known now"
+    with core.engine.begin() as connection:
+        listed = {(one.provider, one.is_listed) for one in products.options(connection, TOUR)}
+        assert listed == {("other", True), (PARTNER, False)}
+    earlier = replace(call_of(MONTH, TOUR, number=1), provider=PARTNER)
+    with core.engine.begin() as connection:
+        storage.store(connection, earlier, Answer(records=(days(slot(MONDAY, 9)),)))
+    assert sorted((one.provider, one.status) for one in read(core)[0].slots)[0] == ("other", "available")
+
+
+def test_d2_a_day_that_begins_during_a_sync_is_asked_for_at_once(core: Core, clock: Clock) -> None:
+    """The pair was confirmed for its TTL, and nobody asked for the new day."""
+    core.heartbeat("ann", (TODAY, TOUR))
+    clock.set(datetime(2031, 3, 3, 23, 59, 58, tzinfo=UTC))
+    stale = f"SELECT pricing.is_pair_stale('{TODAY}', '{TOUR}')"
+    call = call_of(TODAY, TOUR)
+    answer = Answer(records=(days(slot(MONDAY, 9)),))
+    clock.advance(6)
+    with core.engine.begin() as connection:
+        storage.store(connection, call, answer)
+    assert core.one(stale)
+    store(core, days(slot(TUESDAY, 9), first=TUESDAY), data_type=TODAY)
+    assert not core.one(stale)
 
 
 # Answers without slots, and slots without a place

@@ -28,7 +28,7 @@ SELECT u.symbol, pricing.zone_of(p) AS time_zone, pricing.product_day(u.symbol) 
        ARRAY(SELECT o.option_id FROM pricing.product_options o WHERE o.symbol = u.symbol AND o.provider = :provider AND o.is_listed
              ORDER BY o.is_default DESC, o.option_id) AS options,
        (SELECT coalesce(jsonb_object_agg(c.category_id, c.name), '{}') FROM pricing.pax_categories c
-        WHERE c.symbol = u.symbol AND c.provider = :provider AND c.is_listed) AS categories,
+        WHERE c.symbol = u.symbol AND c.provider = :provider) AS categories,
        p.symbol IS NOT NULL AS is_stored,
        (SELECT i.currency FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
         WHERE r.data_type = :data_type AND i.symbol = u.symbol) AS currency

@@ -15,6 +15,8 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     today date := pricing.product_day(wanted_symbol);
+    -- What another one has listed before says nothing any more.
+    served_by text := (SELECT w.provider FROM pricing.slot_windows w WHERE w.symbol = wanted_symbol ORDER BY w.call_id DESC LIMIT 1);
 BEGIN
     RETURN QUERY
     SELECT d.day, w.fetched_at,
@@ -23,7 +25,7 @@ BEGIN
            r.data_type
     FROM (SELECT first_day + g.n AS day FROM generate_series(0, last_day - first_day) AS g (n)) d
     LEFT JOIN LATERAL (SELECT max(x.fetched_at) AS fetched_at FROM pricing.slot_windows x
-                       WHERE x.symbol = wanted_symbol AND d.day BETWEEN x.first_day AND x.last_day) w ON true
+                       WHERE x.symbol = wanted_symbol AND x.provider = served_by AND d.day BETWEEN x.first_day AND x.last_day) w ON true
     -- The type with the fewest days that reaches this one asks for it most often.
     LEFT JOIN LATERAL (SELECT x.data_type, x.default_ttl_minutes FROM pricing.data_type_registry x
                        JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (x.asset_class, wanted_symbol)
@@ -119,7 +121,7 @@ COMMENT ON FUNCTION pricing.options_as_of(text, timestamptz) IS
 
 CREATE OR REPLACE FUNCTION pricing.takes(pax integer, pax_count integer, minimum integer, maximum integer, remaining integer) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- units, of pax_count people each
-    SELECT (pax + pax_count - 1) / pax_count BETWEEN coalesce(minimum, 0) AND least(maximum, remaining, 2147483647)
+    SELECT (pax - 1) / pax_count + 1 BETWEEN coalesce(minimum, 0) AND least(maximum, remaining, 2147483647)
 $$;
 COMMENT ON FUNCTION pricing.takes(integer, integer, integer, integer, integer) IS
     'Whether so many people can be booked in a category: its units, their bounds and what is left; NULL = no bound.';

@@ -71,6 +71,26 @@ COMMENT ON FUNCTION pricing.take_turn(text[], text, bigint) IS
     'Locks products until the transaction ends, and notes those that are new or listed again. Returns the time from which what is stored is believed.';
 
 
+CREATE OR REPLACE FUNCTION pricing.leave_previous_provider(answered text[], from_provider text, from_call bigint, now_ timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    moved text[] := ARRAY(SELECT w.symbol FROM pricing.slot_windows w WHERE w.symbol = ANY (answered) AND w.provider <> from_provider
+                          GROUP BY w.symbol HAVING max(w.call_id) < from_call);
+BEGIN
+    IF cardinality(moved) = 0 THEN
+        RETURN;
+    END IF;
+    UPDATE pricing.slots s SET status = 'vanished', call_id = from_call, recorded_at = now_
+    WHERE s.symbol = ANY (moved) AND s.provider <> from_provider AND s.status <> 'vanished' AND s.ends_at > now_;
+    UPDATE pricing.product_options o SET is_listed = false, call_id = from_call, recorded_at = now_
+    WHERE o.symbol = ANY (moved) AND o.provider <> from_provider AND o.is_listed;
+    UPDATE pricing.pax_categories c SET is_listed = false, call_id = from_call, recorded_at = now_
+    WHERE c.symbol = ANY (moved) AND c.provider <> from_provider AND c.is_listed;
+END $$;
+COMMENT ON FUNCTION pricing.leave_previous_provider(text[], text, bigint, timestamptz) IS
+    'What products had of another provider that was answered last: its coming slots have vanished, and its options and categories are no longer listed.';
+
+
 CREATE OR REPLACE FUNCTION pricing.write_slots(
     from_provider text, from_call bigint, now_ timestamptz, days jsonb, slots jsonb, OUT added_slots bigint[], OUT changed_slots bigint[])
 LANGUAGE plpgsql SET search_path = ''
@@ -138,6 +158,7 @@ BEGIN
             USING HINT = pg_catalog.format('`pricing-pipeline product set-zone %s ZONE` sets it.', lost[1]), ERRCODE = 'invalid_parameter_value';
     END IF;
     now_ := pricing.take_turn(answered, from_provider, from_call);
+    PERFORM pricing.leave_previous_provider(answered, from_provider, from_call, now_);
     PERFORM pricing.name_by_slots(from_provider, from_call, now_, slots, offers);
     SELECT w.added_slots, w.changed_slots INTO added_slots, changed_slots FROM pricing.write_slots(from_provider, from_call, now_, days, slots) w;
     changed_slots := changed_slots || pricing.merge_offers(from_provider, from_call, now_, days, slots, offers);
@@ -163,17 +184,17 @@ BEGIN
                       WHERE (o.symbol, o.provider, o.option_id) = (s.symbol, from_provider, s.option_id) OFFSET 0)
     ORDER BY 1, 3;
     WITH said AS MATERIALIZED (
-        SELECT s.symbol, u.category_id, min(u.name) AS name
-        FROM jsonb_to_recordset(offers) AS u (n integer, category_id text, name text) JOIN pricing.said_slots(slots) s USING (n) GROUP BY 1, 2),
+        SELECT s.symbol, u.category_id, min(u.name) AS name, max(u.pax_count) AS pax_count
+        FROM jsonb_to_recordset(offers) AS u (n integer, category_id text, name text, pax_count integer) JOIN pricing.said_slots(slots) s USING (n) GROUP BY 1, 2),
     found AS MATERIALIZED (
-        SELECT s.*, x.ctid AS place, x.is_described, x.name AS old_name FROM said s
-        LEFT JOIN LATERAL (SELECT c.ctid, c.is_described, c.name FROM pricing.pax_categories c
+        SELECT s.*, x.ctid AS place, x.is_described, x.name AS old_name, x.pax_count AS old_pax_count FROM said s
+        LEFT JOIN LATERAL (SELECT c.ctid, c.is_described, c.name, c.pax_count FROM pricing.pax_categories c
                            WHERE (c.symbol, c.provider, c.category_id) = (s.symbol, from_provider, s.category_id) OFFSET 0) x ON true),
     renamed AS (
-        UPDATE pricing.pax_categories c SET name = f.name, call_id = from_call, recorded_at = now_
-        FROM found f WHERE c.ctid = f.place AND NOT f.is_described AND f.old_name <> f.name)
-    INSERT INTO pricing.pax_categories (symbol, provider, category_id, name, is_described, call_id, recorded_at)
-    SELECT f.symbol, from_provider, f.category_id, f.name, false, from_call, now_ FROM found f WHERE f.place IS NULL ORDER BY 1, 3;
+        UPDATE pricing.pax_categories c SET name = f.name, pax_count = f.pax_count, call_id = from_call, recorded_at = now_
+        FROM found f WHERE c.ctid = f.place AND NOT f.is_described AND (f.old_name, f.old_pax_count) <> (f.name, f.pax_count))
+    INSERT INTO pricing.pax_categories (symbol, provider, category_id, name, pax_count, is_described, call_id, recorded_at)
+    SELECT f.symbol, from_provider, f.category_id, f.name, f.pax_count, false, from_call, now_ FROM found f WHERE f.place IS NULL ORDER BY 1, 3;
 END $$;
 COMMENT ON FUNCTION pricing.name_by_slots(text, bigint, timestamptz, jsonb, jsonb) IS
     'Makes options and categories known that only slots have named so far, and renames such categories.';
@@ -280,7 +301,9 @@ BEGIN
         FROM pricing.data_type_registry own
         JOIN pricing.data_type_registry r ON r.fetcher = own.fetcher AND r.asset_class = own.asset_class
         CROSS JOIN jsonb_to_recordset(days) AS d (symbol text, first_day date, last_day date)
-        WHERE own.data_type = wanted_type AND (r.data_type = wanted_type OR (r.is_active AND r.days_ahead <= d.last_day - d.first_day + 1))
+        -- A day that has begun since it was asked for is not in the answer: the pair is asked for again.
+        WHERE d.first_day >= pricing.product_day(d.symbol)
+          AND own.data_type = wanted_type AND (r.data_type = wanted_type OR (r.is_active AND r.days_ahead <= d.last_day - d.first_day + 1))
         GROUP BY 1 ORDER BY 1
     LOOP
         PERFORM pricing.confirm_pairs(covered.data_type, covered.symbols, from_provider, from_call);
