@@ -4348,7 +4348,7 @@ CREATE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], cur
 GRANT EXECUTE ON FUNCTION pricing.verify_instruments(text,text[],text[]) TO pricing_worker;
 
 -- The numbers of a version of a game, by which versions have an order: 4.10 is after 4.9.
-CREATE FUNCTION pricing.version_numbers(version text) RETURNS integer[] LANGUAGE sql IMMUTABLE;
+CREATE FUNCTION pricing.version_numbers(version text) RETURNS integer[] LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.version_numbers(text) TO pricing_reader, pricing_worker;
 
 -- How many histories and bars wait to be asked for once more, and what for: what refetches says, or room in the quota of their provider.

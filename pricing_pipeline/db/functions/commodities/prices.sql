@@ -45,7 +45,7 @@ COMMENT ON FUNCTION pricing.note_traded(bigint, text[], text[], text[], bigint[]
 
 
 CREATE OR REPLACE FUNCTION pricing.version_numbers(version text) RETURNS integer[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     SELECT ARRAY(SELECT left(m[1], 9)::integer FROM pg_catalog.regexp_matches(version, '[0-9]+', 'g') m)
 $$;
 COMMENT ON FUNCTION pricing.version_numbers(text) IS 'The numbers of a version of a game, by which versions have an order: 4.10 is after 4.9.';
