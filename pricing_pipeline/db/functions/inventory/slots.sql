@@ -80,7 +80,7 @@ BEGIN
     IF cardinality(moved) = 0 THEN
         RETURN;
     END IF;
-    UPDATE pricing.slots s SET status = 'vanished', call_id = from_call, recorded_at = now_
+    UPDATE pricing.slots s SET (status, call_id, recorded_at) = ('vanished', from_call, now_)
     WHERE s.symbol = ANY (moved) AND s.provider <> from_provider AND s.status <> 'vanished' AND s.ends_at > now_;
     UPDATE pricing.product_options o SET is_listed = false, call_id = from_call, recorded_at = now_
     WHERE o.symbol = ANY (moved) AND o.provider <> from_provider AND o.is_listed;
