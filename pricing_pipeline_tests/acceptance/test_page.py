@@ -207,6 +207,16 @@ def test_what_cannot_be_reached_is_said_and_comes_back(
     page.close()
 
 
+@needs_chromium
+def test_what_takes_long_to_answer_is_said(
+    browser: Browser, api: RunningApi, core: Core, operator: Caller
+) -> None:
+    page = opened(browser, api, operator)
+    page.route("**/v1/page", lambda _: None)  # as while the database hangs
+    expect(page.locator("#connection")).to_contain_text("There is no answer yet")
+    page.close()
+
+
 def test_who_only_looks_has_no_buttons_and_is_not_told_who_is_told(
     api: RunningApi, core: Core, clock: Clock, operator: Caller
 ) -> None:

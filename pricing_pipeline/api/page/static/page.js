@@ -3,6 +3,7 @@
 "use strict";
 
 const LOOK_EVERY = 3000; // milliseconds between two requests, while the tab is visible
+const SLOW_AFTER = 2000; // milliseconds after which a request without an answer is told
 const OUTCOME_SHOWN = 5000; // milliseconds for which a row shows the outcome of a click
 const byId = (id) => document.getElementById(id);
 const sections = byId("sections");
@@ -39,6 +40,9 @@ async function problemOf(answer) {
 async function refresh(anew = false) {
   clearTimeout(timer);
   const request = ++lastRequest;
+  const slow = setTimeout(() => {
+    if (request === lastRequest) showConnection("There is no answer yet. The database may not answer.");
+  }, SLOW_AFTER);
   try {
     const headers = { ...(tag && { "If-None-Match": tag }), ...(anew && { "Cache-Control": "no-cache" }) };
     const answer = await send("/v1/page", { headers });
@@ -54,6 +58,8 @@ async function refresh(anew = false) {
   } catch (error) {
     if (request !== lastRequest) return;
     showConnection(error instanceof TypeError ? "The server of this page does not answer. Does pricing-pipeline up still run?" : error.message);
+  } finally {
+    clearTimeout(slow);
   }
   showTimes();
   if (!document.hidden) timer = setTimeout(refresh, LOOK_EVERY);
