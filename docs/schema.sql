@@ -2688,6 +2688,10 @@ GRANT EXECUTE ON FUNCTION pricing.end_backoff(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.end_drain(ended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.end_drain(uuid) TO pricing_worker;
 
+-- A value of these pairs has been released: their tasks that wait because nothing was believed are due now.
+CREATE FUNCTION pricing.end_waits(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.end_waits(text,text[]) TO pricing_worker;
+
 -- Queues symbols of one data type, as enqueue_pairs does.
 CREATE FUNCTION pricing.enqueue(wanted_type text, symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue(text,text[],integer[],date[],date[],uuid) TO pricing_worker;

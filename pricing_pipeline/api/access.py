@@ -88,7 +88,10 @@ class Tokens:
             await self._read_in_turn()
         if waiting.cancelled_caught:
             raise Refused(
-                503, "database-busy", "the database does not answer in time. Try again in a moment", {"Retry-After": "5"}
+                503,
+                "database-busy",
+                "the database does not answer in time. Try again in a moment",
+                {"Retry-After": "5"},
             )
 
     async def _read_in_turn(self) -> None:

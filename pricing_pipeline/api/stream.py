@@ -12,10 +12,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pricing_pipeline.api.access import Reader, Watcher
+from pricing_pipeline.api.live_stream import Stream
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL, separated
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.api.stream_events import read_id
-from pricing_pipeline.api.stream_hub import Stream, StreamHub
+from pricing_pipeline.api.stream_hub import StreamHub
 from pricing_pipeline.demand.stream_log import Pair
 
 router = APIRouter(tags=["watching"])

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
@@ -18,16 +19,9 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.api.access import Tokens
+from pricing_pipeline.api.live_stream import Stream
 from pricing_pipeline.api.problems import Refused
-from pricing_pipeline.api.stream_events import (
-    EventId,
-    Left,
-    Missed,
-    Ready,
-    fingerprint,
-    spell,
-    spell_pair_event,
-)
+from pricing_pipeline.api.stream_events import EventId, spell_pair_event
 from pricing_pipeline.db.engine import KeptSession
 from pricing_pipeline.demand import stream_log, viewers
 from pricing_pipeline.demand.stream_log import Look, Pair, PairEvent
@@ -47,125 +41,16 @@ MOST_OF_TOKEN = 400
 """The most of them for a token, so that no application takes all."""
 MOST_OF_USER = 20
 """The most of them for a user of a token."""
-MOST_PENDING = 1000
-"""The most events that wait for a slow client, apart from the first ones of its stream."""
 _UPKEEP_SECONDS, _BEAT_SECONDS, _TOKENS_SECONDS = 5.0, 60.0, 10.0
 _OUTAGE_SECONDS = 30.0
 """So long streams last, and one that begins waits, while the database fails or hangs. Then they end. A client that
 connects again gets the reason."""
 _ENDING_SECONDS = 2.0
 _MOST_OPENING = 2
-"""So many streams are opened at once, and one of a token: an opening may wait for locks of its user."""
+"""So many streams are opened at once, and one of a token: an opening may wait for locks of its user. Of the token's
+users each has one that waits for that turn."""
 _MOST_BEATEN = 10_000
 """Pairs of one heartbeat."""
-
-
-class Stream:
-    """One client's stream: its pairs, and what waits to be sent. `follows` says that it shows what its user watches."""
-
-    def __init__(self, token: str, owner: str, user: str, follows: bool, last: EventId | None) -> None:
-        self.token, self.owner, self.user, self.follows, self.last = token, owner, user, follows, last
-        self.wanted: frozenset[Pair] = frozenset()
-        self.pairs: frozenset[Pair] = frozenset()
-        self.fingerprint = ""
-        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.scope = anyio.CancelScope()
-        """The scope of its sending: cancelling it ends the stream."""
-        self.dropped = 0
-        """How many events were dropped because the client did not read them."""
-        self.is_overrun = False
-        self._waiting: deque[tuple[int | None, str, bytes]] = deque()
-        self._room = MOST_PENDING
-        self._changed = asyncio.Event()
-
-    def offer(self, position: int, event: bytes) -> None:
-        """Add an event of one of its pairs, as text."""
-        if len(self._waiting) >= self._room:
-            self.overrun(len(self._waiting))
-        if self.is_overrun:
-            self.dropped += 1
-        else:
-            self._put(position, event)
-
-    def overrun(self, dropped: int) -> None:
-        """Drop the waiting events. When the client reads again, it gets `missed` and the states."""
-        self._waiting.clear()
-        self.dropped += dropped
-        self.is_overrun = True
-        self._changed.set()
-
-    def begin(self, look: Look, wanted: frozenset[Pair]) -> None:
-        """Send the states of its pairs; or, if the stream resumes, the events since its client's last one.
-
-        `wanted` are its pairs when the look began: pairs that came later wait for the next look.
-        """
-        self.fingerprint = fingerprint(look.log, wanted)
-        if self.is_overrun:
-            self._tell_missed(self.dropped or None, "this stream was read too slowly, or the log had a gap")
-            self.is_overrun, self.dropped, to_tell = False, 0, wanted
-        elif self.pairs:
-            to_tell = wanted - self.pairs
-            for data_type, symbol in sorted(self.pairs - wanted):
-                self._put(None, spell("left", Left(data_type=data_type, symbol=symbol)))
-        elif self._can_go_on(look, wanted):
-            to_tell = frozenset()
-            self._catch_up(look, wanted)
-        else:
-            to_tell = wanted
-        self.last = None
-        self.pairs = wanted
-        for pair in sorted(to_tell & look.states.keys()):
-            self._put(None, spell_pair_event(look.states[pair]))
-        self._put(look.position, spell("ready", Ready(pairs=len(self.pairs))))
-        self._room = len(self._waiting) + MOST_PENDING
-        if not self.opened.done():
-            self.opened.set_result(None)
-
-    def _can_go_on(self, look: Look, wanted: frozenset[Pair]) -> bool:
-        if self.last is None:
-            return False
-        if self.last.fingerprint != self.fingerprint:
-            self._tell_missed(None, "the event that was read last is of other pairs, or of another database")
-            return False
-        if (
-            look.kept_from <= self.last.position <= look.position
-            and wanted <= look.states.keys()
-            and all(look.states[pair].position <= self.last.position for pair in wanted)
-        ):
-            return True
-        self._tell_missed(None, "the log does not go back to the event that was read last")
-        return False
-
-    def _catch_up(self, look: Look, wanted: frozenset[Pair]) -> None:
-        assert self.last is not None  # noqa: S101 - it can go on
-        for event in look.caught_up:
-            if event.position > self.last.position and event.pair in wanted:
-                self._put(event.position, spell_pair_event(event))
-
-    def _tell_missed(self, events: int | None, cause: str) -> None:
-        detail = f"Some events are missing here: {cause}. The state of each pair follows."
-        # With an empty id: a client that is cut off before it has all states must not resume at an earlier event.
-        self._put(None, b"id\n" + spell("missed", Missed(events=events, detail=detail)))
-
-    def _put(self, position: int | None, event: bytes) -> None:
-        self._waiting.append((position, self.fingerprint, event))
-        self._changed.set()
-
-    def take(self) -> bytes:
-        """The waiting events as text, each with its id. Of the first events only `ready` has one."""
-        parts = []
-        for position, name, event in self._waiting:
-            if position is not None:
-                parts.append(b"id: %d-%s\n" % (position, name.encode()))
-            parts.append(event)
-        self._waiting.clear()
-        self._room = MOST_PENDING
-        return b"".join(parts)
-
-    async def changes(self) -> None:
-        """Return when an event waits, or events were dropped."""
-        await self._changed.wait()
-        self._changed.clear()
 
 
 class StreamHub:
@@ -183,7 +68,7 @@ class StreamHub:
         # Threads of the hub alone: those who wait for one kind of work keep no other waiting.
         self._looking, self._keeping = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
         self._opening = anyio.CapacityLimiter(_MOST_OPENING)
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._turns: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
         self._reader: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._unanswered_since: float | None = None
@@ -200,7 +85,7 @@ class StreamHub:
         self._streams.add(stream)
         try:
             with anyio.move_on_after(_OUTAGE_SECONDS) as waiting:
-                async with self._turns[owner]:
+                async with self._turn_of(owner, user), self._turn_of(owner):
                     wanted = await anyio.to_thread.run_sync(self._watch, user, pairs, limiter=self._opening)
             if waiting.cancelled_caught:
                 raise _no_answer()
@@ -212,6 +97,9 @@ class StreamHub:
             self.leave(stream)
             raise
         return stream
+
+    def _turn_of(self, *who: str) -> asyncio.Lock:
+        return self._turns.setdefault(who, asyncio.Lock())
 
     def _require_room(self, owner: str, user: str) -> None:
         if self._ending.is_set():

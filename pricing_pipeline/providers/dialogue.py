@@ -54,7 +54,7 @@ class Spent:
         if len(self.wire_bytes) >= MAX_REQUESTS:
             raise Unfinished(
                 f"{provider} needs more than the {MAX_REQUESTS} requests that one call may make. Nothing of it is "
-                "stored. Ask for fewer symbols or days in a call: `pricing-pipeline provider change` and `type change`.",
+                "stored. Ask for fewer symbols (`pricing-pipeline provider change`) or days (`type change`) in a call.",
                 retry_after=HOPELESS_SECONDS,
             )
 

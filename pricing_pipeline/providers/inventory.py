@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -135,10 +136,4 @@ def with_primary(offers: Iterable[tuple[PaxOffer, str | None]]) -> tuple[PaxOffe
     """The offers, each given with its kind, in their order; the first one of adults is primary, or the first of all."""
     listed = list(offers)
     primary = next((n for n, (_, kind) in enumerate(listed) if (kind or "").upper() == "ADULT"), 0)
-    return tuple(
-        PaxOffer(
-            *(offer.category_id, offer.name, offer.final, offer.original, offer.minimum, offer.maximum),
-            *(offer.remaining, n == primary),
-        )
-        for n, (offer, _) in enumerate(listed)
-    )
+    return tuple(replace(offer, is_primary=n == primary) for n, (offer, _) in enumerate(listed))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from pricing_pipeline.api import access, server, stream_hub
+from pricing_pipeline.api import access, live_stream, server, stream_hub
 from pricing_pipeline.api.app import AT_ONCE_OF_ONE
 from pricing_pipeline.client.events import Event
 from pricing_pipeline.db import backup
@@ -213,7 +213,7 @@ def test_b27_a_slow_reader_is_told_what_it_missed(
     api: RunningApi, ann: Caller, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More comes at once than it has room for."""
-    monkeypatch.setattr(stream_hub, "MOST_PENDING", 3)
+    monkeypatch.setattr(live_stream, "MOST_PENDING", 3)
     core.heartbeat("bob", (QUOTE, "AAPL"))
     core.refresh(price="1")
     with streaming(ann, pairs=AAPL) as stream:

@@ -100,6 +100,10 @@ def test_an_upgrade_that_fails_names_what_is_in_the_way_and_changes_nothing(
 
 
 _AT_0073 = """
+DROP TRIGGER check_limit ON pricing.provider_limits;
+DROP FUNCTION pricing.check_limit();
+ALTER TABLE pricing.products DROP COLUMN is_listed;
+ALTER TABLE pricing.product_revisions DROP COLUMN is_listed;
 ALTER TABLE pricing.data_type_registry DROP COLUMN keep_months;
 ALTER TABLE pricing.registry_state DROP COLUMN prices_from;
 DROP TABLE pricing.exported_months, pricing.moved_days;

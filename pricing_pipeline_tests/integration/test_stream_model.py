@@ -19,10 +19,11 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import Connection, text
 
-from pricing_pipeline.api import stream_hub
+from pricing_pipeline.api import live_stream
 from pricing_pipeline.api.access import Tokens
+from pricing_pipeline.api.live_stream import Stream
 from pricing_pipeline.api.stream_events import read_id
-from pricing_pipeline.api.stream_hub import Stream, StreamHub
+from pricing_pipeline.api.stream_hub import StreamHub
 from pricing_pipeline.client.events import Event, read_events
 from pricing_pipeline.db.engine import KeptSession
 from pricing_pipeline.demand import stream_log
@@ -310,7 +311,7 @@ def test_b27_streams_tell_each_price_once_as_a_plain_model_says(
     core: Core, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.stop()
-    monkeypatch.setattr(stream_hub, "MOST_PENDING", 4)
+    monkeypatch.setattr(live_stream, "MOST_PENDING", 4)
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in SYMBOLS))
     with asyncio.Runner() as loop:
         run_state_machine_as_test(

@@ -97,6 +97,13 @@ def last_attempt(step: Step) -> Step:
     return act
 
 
+def release(core: Core, _: Clock) -> None:
+    core.rows(
+        "UPDATE pricing.api_call_queue_live SET errors = jsonb_set(errors, '{-1,kind}', '\"implausible\"')"
+    )
+    core.call("SELECT pricing.end_waits(:type, '{AAPL}')", type=QUOTE)
+
+
 def leave(core: Core, clock: Clock) -> None:
     core.unsubscribe("ann", (QUOTE, "AAPL"))
     clock.advance(100)
@@ -185,6 +192,7 @@ TAKEN: dict[tuple[str, str, str], Step] = {
     ("processing", "pending", "recover_tasks"): RECOVER,
     ("processing", "failed", "recover_tasks"): last_attempt(RECOVER),
     ("scheduled", "pending", "promote_tasks"): later(7, "SELECT pricing.promote_tasks()"),
+    ("scheduled", "pending", "end_waits"): release,
     ("scheduled", "pending", "return_waiting"): outage(is_over=True),
     ("scheduled", "pending", "probe_outage"): outage(is_over=False),
     ("pending", "cancelled", "stop_tasks"): leave,

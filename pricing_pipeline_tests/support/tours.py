@@ -130,8 +130,10 @@ def _headout_slot(tour: Tour, slot: Slot, place: int) -> StoredSlot:
         unit = units[price.unit_id]
         amounts = [converted(one, tour.place.currency, CURRENCY) for one in (price.retail, price.original)]
         named = (f"GROUP_{unit.pax}", unit.name) if tour.is_by_group else (unit.kind, unit.name)
-        bounds = (1, 1) if tour.is_by_group else (None, None)
-        offers.append(PaxOffer(*named, *amounts, *bounds, is_primary=n == 0))
+        if tour.is_by_group:
+            offers.append(PaxOffer(*named, *amounts, 1, 1, pax_count=unit.pax))
+        else:
+            offers.append(PaxOffer(*named, *amounts, is_primary=n == 0))
     if slot.is_closed:
         status = SlotStatus.CLOSED
     elif slot.left is None:

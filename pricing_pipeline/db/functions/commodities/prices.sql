@@ -97,8 +97,7 @@ BEGIN
     withdrawn AS MATERIALIZED (
         SELECT p.symbol, p.commodity_id, p.game_version, p.modified_at
         FROM (SELECT t.symbol, coalesce((SELECT s.said_version FROM compared s WHERE s.symbol = t.symbol AND s.said_version IS NOT NULL
-                                         ORDER BY s.said_version = live DESC NULLS LAST, pricing.version_numbers(s.said_version) DESC LIMIT 1),
-                                        live) AS version
+                                         ORDER BY s.said_version IS DISTINCT FROM live, pricing.version_numbers(s.said_version) DESC LIMIT 1), live) AS version
               FROM unnest(terminals, whole) AS t (symbol, is_whole) WHERE t.is_whole AND t.symbol NOT IN (SELECT l.symbol FROM stale l)) reach
         JOIN pricing.commodity_prices p ON p.symbol = reach.symbol AND p.game_version IS NOT DISTINCT FROM reach.version
         WHERE (p.buy IS NOT NULL OR p.sell IS NOT NULL)

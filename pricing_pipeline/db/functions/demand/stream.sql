@@ -80,10 +80,8 @@ CREATE OR REPLACE FUNCTION pricing.note_stream_events(head_position bigint, now_
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    -- A price that is refreshed on time is never told to be stale.
-    grace interval := interval '5 seconds';
-    -- Whatever else may change a judgement (a TTL, a calendar, the clock) is noticed by then.
-    at_most interval := interval '1 minute';
+    grace interval := interval '5 seconds'; -- a price that is refreshed on time is never told to be stale
+    at_most interval := interval '1 minute'; -- whatever else may change a judgement (a TTL, the clock) is noticed by then
     most CONSTANT integer := 1000; -- so many new prices of a pair, beside its newest one
     noted bigint;
 BEGIN

@@ -382,13 +382,7 @@ BEGIN
         FOR pair IN SELECT q.data_type, array_agg(DISTINCT q.symbol) AS symbols FROM pricing.quarantined_values q
                     WHERE q.value_id = ANY (ids) GROUP BY 1 ORDER BY 1 LOOP
             PERFORM pricing.end_backoff(pair.data_type, pair.symbols);
-            -- What a task waits for has been decided.
-            UPDATE pricing.api_call_queue_live q SET status = 'pending', run_after = NULL
-            FROM (SELECT x.id FROM pricing.api_call_queue_live x
-                  WHERE x.data_type = pair.data_type AND x.symbol = ANY (pair.symbols) AND x.window_end = 'infinity'
-                    AND x.status = 'scheduled' AND x.errors -> -1 ->> 'kind' = 'implausible'
-                  ORDER BY x.id FOR UPDATE SKIP LOCKED) waiting
-            WHERE q.id = waiting.id;
+            PERFORM pricing.end_waits(pair.data_type, pair.symbols);
         END LOOP;
         SELECT array_agg(q.value_id) INTO in_the_way FROM pricing.quarantined_values q
         WHERE q.value_id = ANY (ids) AND EXISTS (

@@ -20,6 +20,19 @@ COMMENT ON FUNCTION pricing.end_backoff(text, text[]) IS
     'What made pairs fail has changed: those that back off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.';
 
 
+CREATE OR REPLACE FUNCTION pricing.end_waits(wanted_type text, symbols text[]) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.api_call_queue_live q SET status = 'pending', run_after = NULL
+    FROM (SELECT x.id FROM pricing.api_call_queue_live x
+          WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols) AND x.window_end = 'infinity'
+            AND x.status = 'scheduled' AND x.errors -> -1 ->> 'kind' = 'implausible'
+          ORDER BY x.id FOR UPDATE SKIP LOCKED) waiting
+    WHERE q.id = waiting.id
+$$;
+COMMENT ON FUNCTION pricing.end_waits(text, text[]) IS
+    'A value of these pairs has been released: their tasks that wait because nothing was believed are due now.';
+
+
 CREATE OR REPLACE FUNCTION pricing.revive_tasks(wanted bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
