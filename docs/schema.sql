@@ -1388,7 +1388,7 @@ CREATE TABLE pricing.product_revisions (
     set_time_zone text  -- The zone that a person has set, which counts instead; NULL = none.
     call_id bigint  -- The call that brought it; NULL = a person has changed it since.
     recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
-    is_listed boolean NOT NULL  -- False = its provider no longer has it.
+    is_listed boolean NOT NULL DEFAULT true  -- False = its provider no longer has it.
 );
 CREATE INDEX product_revisions_by_product ON pricing.product_revisions USING btree (symbol, revised_at);
 GRANT INSERT, SELECT ON TABLE pricing.product_revisions TO pricing_worker;

@@ -5,5 +5,4 @@ COMMENT ON COLUMN pricing.products.is_listed IS 'False = its provider no longer 
 
 -- The last column of both: a revision is a whole row of products.
 ALTER TABLE pricing.product_revisions ADD COLUMN is_listed boolean NOT NULL DEFAULT true;
-ALTER TABLE pricing.product_revisions ALTER COLUMN is_listed DROP DEFAULT;
 COMMENT ON COLUMN pricing.product_revisions.is_listed IS 'False = its provider no longer has it.';

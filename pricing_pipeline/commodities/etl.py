@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.commodities import storage
 from pricing_pipeline.commodities.storage import ListStored
 from pricing_pipeline.db.advisory_lock import AdvisoryLock, advisory_lock
-from pricing_pipeline.db.errors import LOCKED_PAGE, is_conflict, is_locked, reason, transact
+from pricing_pipeline.db.errors import LOCKED_PAGE, is_conflict, is_locked, is_refusal, reason, transact
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.commodities import Listed, TerminalPrices
@@ -79,6 +79,10 @@ class _Locked(PricingError):
     """Another session keeps a row locked that a step needs."""
 
 
+class _NotStorable(PricingError):
+    """The database refuses what a step stores."""
+
+
 @dataclass(slots=True)
 class _Run:
     """One sync under way."""
@@ -128,8 +132,8 @@ def _attempt(run: _Run, name: str, step: Callable[[_Run], tuple[ListStored, Sequ
     """Do a step; if it fails, note why. Rows that could not be read are noted, too."""
     calls, wire_bytes = run.calls, run.wire_bytes
     try:
-        stored, faults = _unlocked(partial(step, run))
-    except (ProviderError, _NotAllowed, _Locked) as error:
+        stored, faults = _in_words(partial(step, run))
+    except (ProviderError, _NotAllowed, _Locked, _NotStorable) as error:
         _warn(run, name, _kind_of(error), str(error))
         return Step(name, calls=run.calls - calls, wire_bytes=run.wire_bytes - wire_bytes, failure=str(error))
     if faults:
@@ -146,19 +150,27 @@ def _attempt(run: _Run, name: str, step: Callable[[_Run], tuple[ListStored, Sequ
     )
 
 
-def _unlocked(step: Callable[[], T]) -> T:
-    """Do a step. Raises _Locked if another session is in the way; a call that is open then is settled as lost."""
+def _in_words(step: Callable[[], T]) -> T:
+    """Do a step. Raises _Locked if another session is in the way, and _NotStorable if the database refuses what came; a
+    call that is open then is settled as lost.
+    """
     try:
         return step()
     except DBAPIError as error:
-        if not (is_locked(error) or is_conflict(error)):
-            raise
-        raise _Locked(f"another session has locked a row of it: {reason(error)}; {LOCKED_PAGE}") from error
+        if is_locked(error) or is_conflict(error):
+            raise _Locked(
+                f"another session has locked a row of it: {reason(error)}; {LOCKED_PAGE}"
+            ) from error
+        if is_refusal(error):
+            raise _NotStorable(f"the database does not take it: {reason(error)}") from error
+        raise
 
 
 def _kind_of(error: PricingError) -> str:
     if isinstance(error, _Locked):
         return str(FailureKind.DATABASE_CONFLICT)
+    if isinstance(error, _NotStorable):
+        return str(FailureKind.NOT_STORABLE)
     kind = limits.kind_of(error)
     if kind is not None:
         return str(kind)

@@ -362,6 +362,15 @@ def test_fault_27_a_row_that_another_session_has_locked_costs_its_list_and_no_ot
     assert not table.core.rows("SELECT FROM pricing.commodities WHERE name = 'x'")
 
 
+def test_b8_what_the_database_does_not_take_costs_its_list_and_no_other(table: Table) -> None:
+    table.core.rows("ALTER TABLE pricing.commodities ADD CONSTRAINT none_of_it CHECK (name = 'x') NOT VALID")
+    report = table.sync()
+    assert [step.name for step in report.steps if step.failure] == ["commodities", "prices"]
+    assert table.warnings() == [("commodities", "not_storable"), ("prices", "not_storable")]
+    assert table.count("terminals") == len(TRADING)
+    assert not table.core.rows("SELECT FROM pricing.collector_call_log WHERE finished_at IS NULL")
+
+
 def test_b19_a_deadlock_costs_a_sync_nothing(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, tries = storage.store_commodities, []
 
