@@ -3004,10 +3004,6 @@ GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_reader, pr
 CREATE FUNCTION pricing.is_past_ttl(stamp timestamp with time zone, ttl_minutes integer, now_ timestamp with time zone) RETURNS boolean LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_past_ttl(timestamp with time zone,integer,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Whether the provider of a product still had it, as it was believed at a time; NULL = as it is now.
-CREATE FUNCTION pricing.is_product_listed(wanted_symbol text, as_of timestamp with time zone) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_product_listed(text,timestamp with time zone) TO pricing_reader, pricing_worker;
-
 -- Whether a failed call counts against its provider. Not: a wrong key, symbol, plan or request, which are ours, and single values that cannot be true.
 CREATE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pricing_worker;

@@ -145,7 +145,13 @@ SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_mer
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := coalesce(as_of, pricing.clock());
-    is_listed boolean := pricing.is_product_listed(wanted_symbol, as_of);
+    -- Whether its provider still has it, as far as was known.
+    is_listed boolean := coalesce((
+        SELECT bool_and(x.is_listed)
+        FROM (SELECT p.is_listed FROM pricing.products p WHERE p.symbol = wanted_symbol AND (as_of IS NULL OR p.recorded_at <= as_of)
+              UNION ALL
+              SELECT r.is_listed FROM pricing.product_revisions r
+              WHERE r.symbol = wanted_symbol AND r.revised_at > as_of AND r.recorded_at <= as_of) x), true);
 BEGIN
     RETURN QUERY
     WITH categories AS MATERIALIZED (SELECT c.* FROM pricing.categories_as_of(wanted_symbol, as_of) c),

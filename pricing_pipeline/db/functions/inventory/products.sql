@@ -60,18 +60,6 @@ COMMENT ON FUNCTION pricing.unlist_products(text[], text, bigint) IS
     'Notes which products their provider no longer has, as one call has said; the answer to a later call knows better. Products of other providers stay.';
 
 
-CREATE OR REPLACE FUNCTION pricing.is_product_listed(wanted_symbol text, as_of timestamptz) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT coalesce(bool_and(x.is_listed), true)
-    FROM (SELECT p.is_listed FROM pricing.products p WHERE p.symbol = wanted_symbol AND (as_of IS NULL OR p.recorded_at <= as_of)
-          UNION ALL
-          SELECT r.is_listed FROM pricing.product_revisions r
-          WHERE r.symbol = wanted_symbol AND r.revised_at > as_of AND r.recorded_at <= as_of) x
-$$;
-COMMENT ON FUNCTION pricing.is_product_listed(text, timestamptz) IS
-    'Whether the provider of a product still had it, as it was believed at a time; NULL = as it is now.';
-
-
 CREATE OR REPLACE FUNCTION pricing.merge_product_options(from_provider text, from_call bigint, now_ timestamptz, options jsonb)
 RETURNS text[]
 LANGUAGE sql SET search_path = '' SET enable_seqscan = off AS $$

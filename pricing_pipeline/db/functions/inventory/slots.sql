@@ -77,9 +77,6 @@ DECLARE
     moved text[] := ARRAY(SELECT w.symbol FROM pricing.slot_windows w WHERE w.symbol = ANY (answered) AND w.provider <> from_provider
                           GROUP BY w.symbol HAVING max(w.call_id) < from_call);
 BEGIN
-    IF cardinality(moved) = 0 THEN
-        RETURN;
-    END IF;
     UPDATE pricing.slots s SET (status, call_id, recorded_at) = ('vanished', from_call, now_)
     WHERE s.symbol = ANY (moved) AND s.provider <> from_provider AND s.status <> 'vanished' AND s.ends_at > now_;
     UPDATE pricing.product_options o SET is_listed = false, call_id = from_call, recorded_at = now_
@@ -158,7 +155,9 @@ BEGIN
             USING HINT = pg_catalog.format('`pricing-pipeline product set-zone %s ZONE` sets it.', lost[1]), ERRCODE = 'invalid_parameter_value';
     END IF;
     now_ := pricing.take_turn(answered, from_provider, from_call);
-    PERFORM pricing.leave_previous_provider(answered, from_provider, from_call, now_);
+    IF EXISTS (SELECT FROM pricing.slot_windows w WHERE w.symbol = ANY (answered) AND w.provider <> from_provider) THEN
+        PERFORM pricing.leave_previous_provider(answered, from_provider, from_call, now_);
+    END IF;
     PERFORM pricing.name_by_slots(from_provider, from_call, now_, slots, offers);
     SELECT w.added_slots, w.changed_slots INTO added_slots, changed_slots FROM pricing.write_slots(from_provider, from_call, now_, days, slots) w;
     changed_slots := changed_slots || pricing.merge_offers(from_provider, from_call, now_, days, slots, offers);
@@ -300,10 +299,10 @@ BEGIN
         SELECT r.data_type, array_agg(d.symbol ORDER BY d.symbol) AS symbols
         FROM pricing.data_type_registry own
         JOIN pricing.data_type_registry r ON r.fetcher = own.fetcher AND r.asset_class = own.asset_class
-        CROSS JOIN jsonb_to_recordset(days) AS d (symbol text, first_day date, last_day date)
-        -- A day that has begun since it was asked for is not in the answer: the pair is asked for again.
-        WHERE d.first_day >= pricing.product_day(d.symbol)
-          AND own.data_type = wanted_type AND (r.data_type = wanted_type OR (r.is_active AND r.days_ahead <= d.last_day - d.first_day + 1))
+        -- A day that has begun since it was asked for is not in the answer: the pair is asked for again. OFFSET: looked up once.
+        CROSS JOIN (SELECT u.* FROM jsonb_to_recordset(days) AS u (symbol text, first_day date, last_day date)
+                    WHERE u.first_day >= pricing.product_day(u.symbol) OFFSET 0) d
+        WHERE own.data_type = wanted_type AND (r.data_type = wanted_type OR (r.is_active AND r.days_ahead <= d.last_day - d.first_day + 1))
         GROUP BY 1 ORDER BY 1
     LOOP
         PERFORM pricing.confirm_pairs(covered.data_type, covered.symbols, from_provider, from_call);
