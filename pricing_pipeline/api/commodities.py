@@ -14,7 +14,8 @@ from pricing_pipeline.api.parameters import Moment
 from pricing_pipeline.api.tags import TaggedRoute
 from pricing_pipeline.commodities import reads
 
-router = APIRouter(tags=["commodities"], route_class=TaggedRoute)
+router = APIRouter(tags=["commodities"])
+_tagged = APIRouter(tags=["commodities"], route_class=TaggedRoute)
 
 _LONGEST_NAME = 200
 USUAL_ROUTES, MOST_ROUTES = 20, 1000
@@ -126,7 +127,7 @@ class TradeRoutes(BaseModel):
     routes: list[TradeRoute]
 
 
-@router.get("/commodities")
+@_tagged.get("/commodities")
 def list_commodities(database: Database, caller: Reader) -> Commodities:
     """All commodities, and the best prices of each."""
     with database.begin() as connection:
@@ -183,3 +184,6 @@ def list_trade_routes(
         from_symbol=symbol,
         routes=[TradeRoute.model_validate(route, from_attributes=True) for route in found],
     )
+
+
+router.include_router(_tagged)

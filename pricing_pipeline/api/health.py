@@ -1,6 +1,6 @@
 """`/livez` and `/healthz`: whether this process answers, and whether the pipeline does its work.
 
-They need no token: a stranger learns the names of late parts, and nothing else.
+They need no token: a stranger learns the names of late parts and the state of the replica, and nothing else.
 """
 
 from __future__ import annotations

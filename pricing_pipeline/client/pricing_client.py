@@ -98,7 +98,7 @@ class PricingClient:
         as_of: datetime | None = None,
         adjust: Literal["raw", "splits", "total"] | None = None,
     ) -> list[Bar]:
-        """Values of a symbol between two UTC days, both included, oldest first; without days, the last thirty.
+        """Values of a symbol between two UTC days, both included, oldest first; without days, from thirty days ago.
 
         A day is a date or its text, such as 2026-11-27. With `as_of` (an aware time) as they were believed then.
         Without `adjust` each is as it is stored.
@@ -169,7 +169,8 @@ class PricingClient:
 
         The state of each pair comes first. After a lost connection the stream resumes where it was: no update is lost
         or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
-        Close the iterator to end it. Raises ApiError when the API refuses the stream; while the API is away, it waits.
+        Close the iterator to end it. Raises ApiError when the API refuses the stream. While the API is away, or too
+        many streams are open (429), it waits and tries again.
         """
         params = without_none(
             {

@@ -141,7 +141,10 @@ class AvailableDay:
 
 @dataclass(frozen=True, slots=True)
 class CommodityPrice:
-    """What one terminal pays and takes for one SCU of a commodity; None = not traded so, or amounts not reported."""
+    """A commodity at one terminal, for one SCU: `buy` is what a player pays, `sell` what a player gets.
+
+    None = not traded so, or amounts not reported.
+    """
 
     symbol: str
     terminal: str
@@ -184,7 +187,7 @@ class Update:
     """An event of a pair.
 
     `kind` is `price` (a new price), `freshness` (it, or its reason, has changed), `missing` (there is no price) or
-    `left` (the user no longer watches the pair). The last two have no price, and None in its fields.
+    `left` (the user no longer watches the pair). The last two have no price: its fields are None, and `fresh` is False.
     """
 
     kind: Literal["price", "freshness", "missing", "left"]

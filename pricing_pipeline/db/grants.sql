@@ -4,7 +4,7 @@
 --
 --   pricing_owner    (or whoever owns the schema) changes tables, registry, providers, limits and routes
 --   pricing_worker   reads everything, writes what the pipeline learns and does; what is counted it writes by functions only
---   pricing_client   calls the functions of client.sql, for its own login, and nothing else
+--   pricing_client   calls the functions that are named for it below, for its own login, and nothing else
 --   pricing_reader   reads what holds no secret; of rows that belong to a user, its own
 
 -- What is made by hand between two upgrades.

@@ -283,7 +283,8 @@ class AskingForDays(Asking):
         10,
         ge=1,
         le=60,
-        description="Without `latest`: how many days `span` is asked for to get the latest value.",
+        description="Without `latest`: how many days back `span` reaches for the latest value. It asks for tomorrow "
+        "as well.",
     )
 
 
@@ -347,7 +348,7 @@ class Declaration(Part):
     )
     limits: dict[Name, DeclaredLimit] = Field(min_length=1, max_length=10)
     quota_bytes: int = Field(21_474_836_480, ge=1, le=10**15, description="Bytes in any 720 hours.")
-    in_flight: int = Field(4, ge=1, le=10, description="Calls of one process at once.")
+    in_flight: int = Field(4, ge=1, le=10, description="Calls at once, of all workers together.")
     delay_ms: int = Field(0, ge=0, le=3_600_000, description="Least time between two calls.")
     pause_seconds: int = Field(
         5, ge=1, le=3600, description="First pause after a refusal that names no time."

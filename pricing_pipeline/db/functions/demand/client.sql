@@ -1,4 +1,5 @@
--- All that the role pricing_client may call. They run with the owner's rights, so each one acts for the login of the
+-- Most of what the role pricing_client may call; grants.sql lists all.
+-- They run with the owner's rights, so each one acts for the login of the
 -- session and for nobody else; session_user is what nothing inside a session can change. (With a name's own collation no
 -- index of text would be used.) They write rows of that user,
 -- and requests: whatever a client's open transaction keeps locked, nobody else waits for it.
