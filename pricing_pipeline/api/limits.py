@@ -84,7 +84,7 @@ class Shares:
 
     def __init__(self, rate: float, threads: int, clock: Clock = time.monotonic) -> None:
         self._of: defaultdict[int, Share] = defaultdict(lambda: Share(rate, threads, clock))
-        self._wrong = Bucket(WRONG_TOKENS, max(10 * WRONG_TOKENS, 1), clock)
+        self._wrong = Bucket(WRONG_TOKENS, 10 * WRONG_TOKENS, clock)
 
     def of(self, token_id: int) -> Share:
         """The share of a token."""

@@ -192,3 +192,13 @@ def test_c1_the_environment_sets_the_delay_of_every_worker(
     monkeypatch.setenv("UEX_REQUEST_DELAY_MS", "700")
     assert cli("db", "upgrade").exit_code == 0
     assert core.one(delay) == 700
+
+
+@pytest.mark.usefixtures("traded")
+def test_b7_the_list_has_a_tag_and_what_has_an_age_has_none(api: RunningApi) -> None:
+    caller = api.caller(Scope.READ)
+    listed = caller.ask("GET", "commodities")
+    again = caller.ask("GET", "commodities", headers={"If-None-Match": listed.headers["etag"]})
+    assert again.status_code == 304
+    for path in ("commodities/gold/prices", "trade-routes"):
+        assert "etag" not in caller.ask("GET", path).headers
