@@ -39,6 +39,9 @@ BEGIN;
 DROP SCHEMA IF EXISTS pricing CASCADE;
 """
 """Nobody may use the replaced schema: the restore waits a while for other sessions, and then fails with a message."""
+_TRIES = 5
+"""Of a restore that PostgreSQL ends because another session waits for it in turn."""
+_DEADLOCK = b"ERROR:  40P01: "
 _TOO_NEW = b"SET transaction_timeout = 0;\n"
 """Programs since 17 write it, and servers since 17 understand it."""
 
@@ -82,7 +85,12 @@ def restore(url: str, path: Path) -> None:
     require_backup(path)
     programs = _programs(_server_version(url))
     upgrade(url)  # makes the roles that the backup names
-    _replace_schema(programs, url, path)
+    for tries_left in reversed(range(_TRIES)):
+        output = _replace_schema(programs, url, path)
+        if output is None:
+            break
+        if tries_left == 0 or _DEADLOCK not in output:
+            raise DatabaseError(_failure("psql", output))
     upgrade(url)
 
 
@@ -107,14 +115,15 @@ def has_prices(url: str) -> bool:
         engine.dispose()
 
 
-def _replace_schema(programs: Path, url: str, path: Path) -> None:
+def _replace_schema(programs: Path, url: str, path: Path) -> bytes | None:
     """Run the backup as SQL in one transaction, without rights: the following upgrade grants them.
 
-    Nothing changes without the final COMMIT, whichever process ends before it.
+    Nothing changes without the final COMMIT, whichever process ends before it. What psql says if it fails is returned.
     """
     address, environment = address_and_password(url)
     as_sql: list[str | Path] = ["--no-owner", "--no-privileges", "--file=-", path]
-    run: list[str | Path] = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null", address]
+    settings = ("--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose")  # with the code of an error
+    run: list[str | Path] = ["--no-psqlrc", "--quiet", *settings, "--output=/dev/null", address]
     with (
         subprocess.Popen(
             [programs / "pg_restore", *as_sql],
@@ -137,8 +146,7 @@ def _replace_schema(programs: Path, url: str, path: Path) -> None:
         except BrokenPipeError:
             script.kill()  # psql reports the reason
         _, output = psql.communicate()
-        if psql.returncode != 0:
-            raise DatabaseError(_failure("psql", output))
+        return None if psql.returncode == 0 else output
 
 
 def psql_for(engine: Engine) -> Path:
@@ -210,7 +218,7 @@ def _failure(program: str, output: bytes) -> str:
     first = next(
         (line for line in lines if "rror:" in line or "ERROR:" in line), (lines or ["no reason given"])[0]
     )
-    reason = re.sub("^.*?(error|ERROR): *", "", first).strip().rstrip(".")
+    reason = re.sub("^.*?(error|ERROR): *([0-9A-Z]{5}: )?", "", first).strip().rstrip(".")
     return f"{program} failed: {reason}. Nothing has changed."
 
 

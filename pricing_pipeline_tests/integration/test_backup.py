@@ -171,6 +171,31 @@ def test_c3_a_restore_that_is_killed_changes_nothing(
     assert content(owner_url) == before
 
 
+def test_c3_a_restore_that_met_a_deadlock_is_tried_again(
+    cli: CommandLine, prices: None, owner_url: str, server: TestServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "prices.dump"
+    assert cli("db", "backup", str(path)).exit_code == 0
+    before = content(owner_url)
+    with (
+        psycopg.connect(server.admin_url, dbname=make_url(owner_url).database) as reader,
+        psycopg.connect(owner_url, autocommit=True) as looker,
+    ):
+        reader.execute("SET deadlock_timeout = '1min'")  # PostgreSQL ends the restore, and not this reader
+        reader.execute("SELECT FROM pricing.instruments")
+        process = cli.start("db", "restore", str(path), "--yes")
+        held = """SELECT l.relation::regclass::text FROM pg_stat_activity a JOIN pg_locks l USING (pid)
+            JOIN pg_class c ON c.oid = l.relation AND c.relkind = 'r' AND c.relnamespace = 'pricing'::regnamespace
+            WHERE a.wait_event_type = 'Lock' AND a.query LIKE 'DROP SCHEMA%'
+              AND l.mode = 'AccessExclusiveLock' AND l.granted LIMIT 1"""
+        wait_until(lambda: looker.execute(held).fetchone() is not None)
+        ((table,),) = looker.execute(held).fetchall()
+        reader.execute(f"SELECT FROM {table}".encode())  # until the restore has ended
+        reader.rollback()
+        assert process.wait(timeout=60) == 0
+    assert content(owner_url) == before
+
+
 def test_c3_a_restore_beside_a_running_pipeline_is_refused(cli: CommandLine, tmp_path: Path) -> None:
     with cli.running():
         assert "Stop it before you restore" in cli("db", "restore", str(tmp_path / "prices.dump")).error
