@@ -278,9 +278,9 @@ class StreamHub:
         """The pairs of a stream, each watched by its user from now on."""
         with self._engine.begin() as connection:
             if pairs is None:
-                wanted = stream_log.watched(connection, [user])[user]
-            else:
-                wanted = stream_log.spelled(connection, pairs)
+                stream_log.renew(connection, user)
+                return stream_log.watched(connection, [user])[user]
+            wanted = stream_log.spelled(connection, pairs)
             _beat_all(connection, user, wanted)
         return wanted
 
@@ -339,9 +339,9 @@ class StreamHub:
         for user in sorted(named.keys() | followed.keys()):
             try:
                 with self._engine.begin() as connection:
-                    # What the user has left meanwhile is not begun again.
-                    watched = stream_log.watched(connection, [user])[user] if user in followed else set()
-                    _beat_all(connection, user, named.get(user, set()) | watched)
+                    if user in followed:
+                        stream_log.renew(connection, user)
+                    _beat_all(connection, user, named.get(user, set()))
             except (DBAPIError, PricingError) as error:
                 _LOG.warning("the subscriptions of %r are not kept alive by its streams: %s", user, error)
         with self._engine.begin() as connection:

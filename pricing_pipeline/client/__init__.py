@@ -7,6 +7,7 @@ streams.
 from pricing_pipeline.client.pricing_client import PricingClient
 from pricing_pipeline.client.problems import (
     ApiError,
+    HistoryWarning,
     NotAllowed,
     NotFound,
     RequestRefused,
@@ -34,6 +35,7 @@ __all__ = [
     "AvailableDay",
     "Bar",
     "CommodityPrice",
+    "HistoryWarning",
     "Missing",
     "NotAllowed",
     "NotFound",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import date, datetime
@@ -13,14 +14,12 @@ from urllib.parse import quote
 import httpx
 
 from pricing_pipeline.client.events import as_update, lines_of, read_events
-from pricing_pipeline.client.problems import TooMuch, Unavailable, problem_of
+from pricing_pipeline.client.problems import HistoryWarning, TooMuch, Unavailable, problem_of
 from pricing_pipeline.client.shapes import (
     AvailableDay,
     Bar,
     CommodityPrice,
-    Missing,
     Notice,
-    Price,
     Prices,
     TradeRoute,
     Update,
@@ -74,11 +73,7 @@ class PricingClient:
 
     def prices(self, *symbols: str, data_type: str | None = None) -> Prices:
         """The stored prices of symbols, at once. Missing and stale prices are queued: ask again in a moment."""
-        content = self._get("/prices", symbols=_joined(symbols), data_type=data_type)
-        return Prices(
-            [shaped(Price, price) for price in content["prices"]],
-            [shaped(Missing, pair) for pair in content["missing"]],
-        )
+        return shaped(Prices, self._get("/prices", symbols=_joined(symbols), data_type=data_type))
 
     def why(self, *symbols: str, data_type: str | None = None) -> list[Why]:
         """Why the prices of symbols are as old as they are, and which symbols are no instruments."""
@@ -101,10 +96,13 @@ class PricingClient:
         """Values of a symbol between two UTC days, both included, oldest first; without days, from thirty days ago.
 
         A day is a date or its text, such as 2026-11-27. With `as_of` (an aware time) as they were believed then.
-        Without `adjust` each is as it is stored.
+        Without `adjust` each is as it is stored. With it, a HistoryWarning names each step of the price that looks like
+        a split that is not known.
         """
         params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust}
         content = self._get(f"/history/{quote(data_type)}/{quote(symbol)}", **params)
+        for warning in content.get("warnings", ()):
+            warnings.warn(warning, HistoryWarning, stacklevel=2)
         return [shaped(Bar, row) for row in content["rows"]]
 
     def history_frame(
@@ -169,8 +167,8 @@ class PricingClient:
 
         The state of each pair comes first. After a lost connection the stream resumes where it was: no update is lost
         or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
-        Close the iterator to end it. Raises ApiError when the API refuses the stream. While the API is away, or too
-        many streams are open (429), it waits and tries again.
+        Close the iterator to end it. Raises ApiError when the API refuses the stream; TooMuch, while too many streams
+        are open, after `patience` seconds. While the API is away, it waits and tries again.
         """
         params = without_none(
             {
@@ -180,7 +178,9 @@ class PricingClient:
         )
         last: str | None = None
         failures = 0
+        refused_since: float | None = None
         while True:
+            retry_after: float | None = None  # also if the server ends the stream without an error
             try:
                 for event_id, update in self._stream(params, last):
                     failures = 0
@@ -188,11 +188,16 @@ class PricingClient:
                         last = event_id or None
                     if update is not None:
                         yield update
-                failures += 1  # the server has ended it, without an error
-                self._pause(wait_seconds(Unavailable("", None, ""), failures))
-            except (TooMuch, Unavailable) as error:
-                failures += 1
-                self._pause(wait_seconds(error, failures))
+                refused_since = None
+            except Unavailable as error:
+                retry_after, refused_since = error.retry_after, None
+            except TooMuch as error:
+                retry_after = error.retry_after
+                refused_since = refused_since or time.monotonic()
+                if not self._transport.has_time(refused_since, retry_after or 0.0):
+                    raise
+            self._pause(wait_seconds(retry_after, failures))
+            failures += 1
 
     def _stream(
         self, params: dict[str, Any], last: str | None

@@ -46,6 +46,10 @@ class Unavailable(ApiError):
     """The API, or its database, does not answer, also after some attempts (5xx, lost connections)."""
 
 
+class HistoryWarning(UserWarning):
+    """Adjusted values may be wrong: the price steps like a split that is not known."""
+
+
 def problem_of(response: httpx.Response) -> ApiError:
     """The error of a response whose status is no success. Its body must be read already."""
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from inspect import signature
-from typing import Any, Literal, TypeVar
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -216,48 +217,31 @@ class Notice:
     detail: str | None = None
 
 
-_TIMES = frozenset(
-    {"observed_at", "fetched_at", "since", "next_at", "frozen_since", "recorded_at", "modified_at"}
-    | {"local_start", "local_end", "starts_at", "ends_at"}
-)
-_NUMBERS = frozenset(
-    {
-        "price",
-        "open",
-        "high",
-        "low",
-        "close",
-        "volume",
-        "final",
-        "original",
-        "discount",
-        "margin_percent",
-        "total",
-    }
-)
-_WHOLE = frozenset({"buy", "sell", "stock", "demand", "quantity", "margin"})
-
-
 def shaped(shape: Callable[..., T], content: Mapping[str, Any]) -> T:
     """A value of this shape from a JSON object. Fields that this client does not know are left out."""
-    names = signature(shape).parameters.keys() & content.keys()
-    return shape(**{name: _value(name, content[name]) for name in names})
+    types = _types(shape)
+    return shape(**{name: _value(types[name], content[name]) for name in types.keys() & content.keys()})
 
 
-def _value(name: str, content: Any) -> Any:
+@cache
+def _types(shape: Callable[..., Any]) -> Mapping[str, Any]:
+    """The type of each field, without its None."""
+    return {
+        name: next(part for part in get_args(hint) if part is not NoneType)
+        if get_origin(hint) is UnionType
+        else hint
+        for name, hint in get_type_hints(shape).items()
+    }
+
+
+def _value(kind: Any, content: Any) -> Any:
     if content is None:
         return None
-    if name in _PARTS:
-        return [shaped(_PARTS[name], part) for part in content]
-    if name in _NUMBERS:
-        return Decimal(content)
-    if name in _WHOLE:
-        return int(content)
-    if name in _TIMES:
-        return datetime.fromisoformat(content)
-    if name == "day":
-        return date.fromisoformat(content)
-    return shaped(Reason, content) if name == "why" else content
-
-
-_PARTS: Mapping[str, Callable[..., Any]] = {"slots": Slot, "offers": Offer}
+    if get_origin(kind) is list:
+        (part,) = get_args(kind)
+        return [_value(part, each) for each in content]
+    if is_dataclass(kind):
+        return shaped(cast("Callable[..., Any]", kind), content)
+    if kind in (datetime, date):
+        return kind.fromisoformat(content)
+    return kind(content) if kind in (Decimal, int) else content

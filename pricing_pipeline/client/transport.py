@@ -6,11 +6,12 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import httpx
 
-from pricing_pipeline.client.problems import ApiError, TooMuch, Unavailable, problem_of
+from pricing_pipeline.client.problems import TooMuch, Unavailable, problem_of
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -47,16 +48,20 @@ class Transport:
 
     def ask(self, method: str, path: str, params: Mapping[str, Any], content: object = None) -> Any:
         """The JSON of the answer. Raises ApiError."""
-        ends = time.monotonic() + self._patience
-        for attempt in range(1_000_000):
+        began = time.monotonic()
+        for attempt in count():
             try:
                 return self._ask_once(method, path, params, content)
             except (TooMuch, Unavailable) as error:
-                seconds = wait_seconds(error, attempt)
-                if time.monotonic() + seconds > ends:
+                seconds = wait_seconds(error.retry_after, attempt)
+                if not self.has_time(began, seconds):
                     raise
                 self._pause(seconds)
         raise AssertionError("patience ends before")
+
+    def has_time(self, began: float, seconds: float) -> bool:
+        """Whether a request that began at this time of the monotonic clock may be sent again after a pause."""
+        return time.monotonic() + seconds <= began + self._patience
 
     def _ask_once(self, method: str, path: str, params: Mapping[str, Any], content: object) -> Any:
         try:
@@ -83,9 +88,9 @@ def lost(error: httpx.TransportError, url: str) -> Unavailable:
     return Unavailable(f"{url} does not answer: {error or type(error).__name__}", None, "no-answer")
 
 
-def wait_seconds(error: ApiError, attempt: int) -> float:
-    """Seconds to wait after so many failures: those of Retry-After, or else longer each time, with a random share."""
-    if error.retry_after is not None:
-        return error.retry_after
+def wait_seconds(retry_after: float | None, failures: int) -> float:
+    """Seconds to wait after so many earlier failures: as told, or else longer each time, with a random share."""
+    if retry_after is not None:
+        return retry_after
     share = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
-    return share * min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0 ** min(attempt, 10))
+    return share * min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 10))

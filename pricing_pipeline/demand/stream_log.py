@@ -93,6 +93,11 @@ def watched(connection: Connection, users: Sequence[str]) -> dict[str, set[Pair]
     return pairs_of
 
 
+def renew(connection: Connection, user: str) -> None:
+    """Note that a user looks at all that `watched` shows. What the user leaves at the same time stays left."""
+    connection.execute(query("stream.renew"), {"user": user})
+
+
 def spelled(connection: Connection, pairs: Iterable[Pair]) -> set[Pair]:
     """Pairs as their instruments are spelled. Raises UnknownDataType, also for a type of documents."""
     columns = _columns(pairs)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.api import stream_hub
 from pricing_pipeline.client import (
+    HistoryWarning,
     NotAllowed,
     NotFound,
     Notice,
@@ -178,6 +179,31 @@ def test_a9_history_is_bars_or_a_frame_with_exact_numbers() -> None:
         frame = client.history_frame("fx_rate", "EUR/USD")
     assert (str(bar.close), bar.open, bar.observed_at) == ("1.10", None, datetime(2026, 1, 5, tzinfo=UTC))
     assert (str(frame.close.iloc[0]), frame.index[0]) == ("1.10", bar.observed_at)
+
+
+def test_a9_an_adjusted_history_warns_of_what_looks_like_a_split() -> None:
+    answer = body(b'{"symbol": "A", "warnings": ["2026-01-05: 100 to 50"], "rows": []}')
+    with (
+        scripted(answer) as (url, _),
+        PricingClient(url, "t") as client,
+        pytest.warns(HistoryWarning, match="2026-01-05: 100 to 50") as caught,
+    ):
+        assert client.history(QUOTE, "A", adjust="splits") == []
+    assert caught[0].filename == __file__
+
+
+def test_b27_watching_ends_while_too_many_streams_are_open() -> None:
+    """The user's other streams hold the places, and nobody would know why nothing comes."""
+    pauses: list[float] = []
+    with (
+        scripted(body(READY), refusal(429, "3"), refusal(429, "31")) as (url, _),
+        PricingClient(url, "t", patience=30, pause=pauses.append) as client,
+    ):
+        updates = client.watch(("q", "A"))
+        assert next(updates).kind == "ready"
+        with pytest.raises(TooMuch, match="It is busy"):
+            next(updates)
+    assert pauses[1:] == [3]
 
 
 def test_what_is_wrong_is_not_sent_again() -> None:

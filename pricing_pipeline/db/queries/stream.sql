@@ -31,6 +31,13 @@ JOIN pricing.streamed_pairs s USING (data_type, symbol) ORDER BY s.data_type, s.
 SELECT a.user_id, a.data_type, a.symbol FROM pricing.active_subscriptions a JOIN pricing.data_type_registry r USING (data_type)
 WHERE a.user_id = ANY (CAST(:users AS text[])) AND r.is_active AND r.contents = 'prices';
 
+-- name: renew
+-- A user looks at all that is watched. What another session has locked is being renewed or left there.
+UPDATE pricing.active_subscriptions a SET last_seen_at = pricing.clock()
+WHERE a.ctid = ANY (ARRAY(
+    SELECT x.ctid FROM pricing.active_subscriptions x JOIN pricing.data_type_registry r USING (data_type)
+    WHERE x.user_id = :user AND r.is_active AND r.contents = 'prices' FOR NO KEY UPDATE OF x SKIP LOCKED));
+
 -- name: not_streamed
 -- The first of some data types that has no prices to stream.
 SELECT u FROM unnest(CAST(:data_types AS text[])) AS u
