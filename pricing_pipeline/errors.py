@@ -4,58 +4,59 @@ A message says what happened, to what, and what to do about it. Errors of a prov
 answer carry what the database needs to settle the call: HTTP status and wire bytes.
 
     PricingError
-    ├── SettingsError            a setting is missing or wrong
-    │   └── NoMasterKey          no master key has been made yet
-    ├── DatabaseError            the database cannot be reached or refuses
-    │   ├── ReadReplica          the database takes no writes: a replica, not the primary
-    │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
-    ├── SupervisorError          a process cannot start, a port is taken, a home is in use
-    ├── FilesError               months of history outside the database cannot be read or written
-    ├── UnknownDataType          a request names a data type that is not in the registry
-    ├── UnknownSymbol            ... a symbol that no instrument has
-    ├── UnknownCommodity         ... a commodity that no list has named
-    ├── UnknownTerminal          ... a terminal that no list has named
-    ├── UnknownDemand            ... a subscription or a holding that is not there
-    ├── UnknownTask              ... a task that is not in the queue
-    ├── UnknownBackfill          ... a backfill that is not there
-    ├── UnknownValue             ... a value that is not in the quarantine
-    ├── UnknownAction            ... a split or dividend that is not there
-    ├── UnknownRule              ... a route or a limit that is not there
-    ├── UnknownPlan              ... a provider's plan that is not there
-    ├── UnknownProvider          ... a provider that is not there
-    ├── UnknownCredential        ... a stored key that is not there
-    ├── UnknownRecipient         ... somebody to be told who is not there
-    ├── UnknownOperation         ... a side effect that is not there
-    ├── UnknownOperationType     ... a kind of side effect that is not there
-    ├── UnknownAlertRule         ... a kind of alert that is not there
-    ├── UnknownPriceAlert        ... a price alert that is not there
-    ├── UnknownAlert             ... an alert that is not there
-    ├── UnknownToken             ... a token of the HTTP API that is not there
-    ├── OperationRefused         a side effect has no such type, or not the payload of its type
-    ├── OperationFailed          an attempt at a side effect has failed (carries is_permanent, retry_after)
-    ├── DagsterUnreachable       Dagster's webserver does not answer, or starts no run
-    ├── InvalidRange             days are upside down, or a time has no zone
-    │   └── SessionsNotKnown     ... or the trading days of a calendar are not known yet
-    ├── InvalidAdjustment        a history cannot be adjusted as asked
-    ├── CredentialError          a stored key cannot be opened
-    │   ├── UnknownMasterKey     the master key that sealed it is not here
-    │   └── SealBroken           its row is not as it was sealed
-    ├── DeclarationRefused       the declaration of a provider is not as it must be
-    ├── CapExceeded              a user asks for more pairs or price alerts than one user may have
-    ├── LockUnavailable          another session has the lock: its work is going on already
-    ├── LockLost                 the lock's session ended during the work
-    └── ProviderError            one call to a provider went wrong
-        ├── Throttled            the provider says: too fast (carries retry_after)
-        ├── Unfinished           it may not make all its requests (carries retry_after)
-        │   └── WorkerStopped    its worker was told to stop between two of them
-        │       └── NotMade      its worker stood still before the first of them
-        ├── KeyRefused           the provider does not accept the key
-        ├── PlanRestricted       the key's plan does not include this
-        ├── RequestRefused       the provider calls the request itself invalid
-        ├── SchemaDrift          the answer is not what the provider promised
-        ├── ProviderDown         no usable answer: timeout, connection, 5xx
-        ├── Misconfigured        the call cannot be asked as things are set up
-        └── ClientFault          our own code failed on the call
+    ├── SettingsError             a setting is missing or wrong
+    │   └── NoMasterKey           no master key has been made yet
+    ├── DatabaseError             the database cannot be reached or refuses
+    │   ├── ReadReplica           the database takes no writes: a replica, not the primary
+    │   └── EmbeddedServerError   the PostgreSQL that we run ourselves
+    ├── SupervisorError           a process cannot start, a port is taken, a home is in use
+    ├── FilesError                months of history outside the database cannot be read or written
+    ├── NotKnown                  a request names what is not there
+    │   ├── UnknownDataType       ... a data type that is not in the registry
+    │   ├── UnknownSymbol         ... a symbol that no instrument has
+    │   ├── UnknownCommodity      ... a commodity that no list has named
+    │   ├── UnknownTerminal       ... a terminal that no list has named
+    │   ├── UnknownDemand         ... a subscription or a holding that is not there
+    │   ├── UnknownTask           ... a task that is not in the queue
+    │   ├── UnknownBackfill       ... a backfill that is not there
+    │   ├── UnknownValue          ... a value that is not in the quarantine
+    │   ├── UnknownAction         ... a split or dividend that is not there
+    │   ├── UnknownRule           ... a route or a limit that is not there
+    │   ├── UnknownPlan           ... a provider's plan that is not there
+    │   ├── UnknownProvider       ... a provider that is not there
+    │   ├── UnknownCredential     ... a stored key that is not there
+    │   ├── UnknownRecipient      ... somebody to be told who is not there
+    │   ├── UnknownOperation      ... a side effect that is not there
+    │   ├── UnknownOperationType  ... a kind of side effect that is not there
+    │   ├── UnknownAlertRule      ... a kind of alert that is not there
+    │   ├── UnknownPriceAlert     ... a price alert that is not there
+    │   ├── UnknownAlert          ... an alert that is not there
+    │   └── UnknownToken          ... a token of the HTTP API that is not there
+    ├── OperationRefused          a side effect has no such type, or not the payload of its type
+    ├── OperationFailed           an attempt at a side effect has failed (carries is_permanent, retry_after)
+    ├── DagsterUnreachable        Dagster's webserver does not answer, or starts no run
+    ├── InvalidRange              days are upside down, or a time has no zone
+    │   └── SessionsNotKnown      ... or the trading days of a calendar are not known yet
+    ├── InvalidAdjustment         a history cannot be adjusted as asked
+    ├── CredentialError           a stored key cannot be opened
+    │   ├── UnknownMasterKey      the master key that sealed it is not here
+    │   └── SealBroken            its row is not as it was sealed
+    ├── DeclarationRefused        the declaration of a provider is not as it must be
+    ├── CapExceeded               a user asks for more pairs or price alerts than one user may have
+    ├── LockUnavailable           another session has the lock: its work is going on already
+    ├── LockLost                  the lock's session ended during the work
+    └── ProviderError             one call to a provider went wrong
+        ├── Throttled             the provider says: too fast (carries retry_after)
+        ├── Unfinished            it may not make all its requests (carries retry_after)
+        │   └── WorkerStopped     its worker was told to stop between two of them
+        │       └── NotMade       its worker stood still before the first of them
+        ├── KeyRefused            the provider does not accept the key
+        ├── PlanRestricted        the key's plan does not include this
+        ├── RequestRefused        the provider calls the request itself invalid
+        ├── SchemaDrift           the answer is not what the provider promised
+        ├── ProviderDown          no usable answer: timeout, connection, 5xx
+        ├── Misconfigured         the call cannot be asked as things are set up
+        └── ClientFault           our own code failed on the call
 """
 
 from __future__ import annotations
@@ -93,55 +94,59 @@ class FilesError(PricingError):
     """Months of history outside the database cannot be read or written."""
 
 
-class UnknownDataType(PricingError):
+class NotKnown(PricingError):
+    """A request names what is not there."""
+
+
+class UnknownDataType(NotKnown):
     """The registry has no active data type of this name."""
 
 
-class UnknownSymbol(PricingError):
+class UnknownSymbol(NotKnown):
     """No instrument of this symbol is known."""
 
 
-class UnknownCommodity(PricingError):
+class UnknownCommodity(NotKnown):
     """There is no such commodity."""
 
 
-class UnknownTerminal(PricingError):
+class UnknownTerminal(NotKnown):
     """There is no such terminal."""
 
 
-class UnknownDemand(PricingError):
+class UnknownDemand(NotKnown):
     """The user does not watch this, or has never held it."""
 
 
-class UnknownTask(PricingError):
+class UnknownTask(NotKnown):
     """The queue holds no task of this id."""
 
 
-class UnknownBackfill(PricingError):
+class UnknownBackfill(NotKnown):
     """There is no backfill of this id."""
 
 
-class UnknownValue(PricingError):
+class UnknownValue(NotKnown):
     """The quarantine holds no value of this id, or its answer is not kept any more."""
 
 
-class UnknownAction(PricingError):
+class UnknownAction(NotKnown):
     """No split or dividend of this instrument and day is known, or it cannot be one."""
 
 
-class UnknownRule(PricingError):
+class UnknownRule(NotKnown):
     """There is no such route or limit of a provider."""
 
 
-class UnknownPlan(PricingError):
+class UnknownPlan(NotKnown):
     """A provider has no plan of this name, or no plan of it is in use."""
 
 
-class UnknownProvider(PricingError):
+class UnknownProvider(NotKnown):
     """The database has no provider of this name."""
 
 
-class UnknownCredential(PricingError):
+class UnknownCredential(NotKnown):
     """No key of this name is stored for the provider."""
 
 
@@ -157,31 +162,31 @@ class SealBroken(CredentialError):
     """A stored key was changed, or copied from another row, or its master key is another one."""
 
 
-class UnknownRecipient(PricingError):
+class UnknownRecipient(NotKnown):
     """Nobody who can be told is called so."""
 
 
-class UnknownToken(PricingError):
+class UnknownToken(NotKnown):
     """No token of the HTTP API is called so."""
 
 
-class UnknownAlertRule(PricingError):
+class UnknownAlertRule(NotKnown):
     """No kind of alert is called so."""
 
 
-class UnknownPriceAlert(PricingError):
+class UnknownPriceAlert(NotKnown):
     """There is no price alert of this id."""
 
 
-class UnknownAlert(PricingError):
+class UnknownAlert(NotKnown):
     """There is no alert of this id that was raised."""
 
 
-class UnknownOperation(PricingError):
+class UnknownOperation(NotKnown):
     """There is no side effect of this id."""
 
 
-class UnknownOperationType(PricingError):
+class UnknownOperationType(NotKnown):
     """No kind of side effect is called so."""
 
 

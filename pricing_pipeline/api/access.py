@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from starlette.requests import Request
 
 from pricing_pipeline.api.limits import Shares
-from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.api.problems import Refused, database_busy
 from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.domain.scopes import Scope
@@ -87,12 +87,7 @@ class Tokens:
         with anyio.move_on_after(_PATIENCE_SECONDS) as waiting:
             await self._read_in_turn()
         if waiting.cancelled_caught:
-            raise Refused(
-                503,
-                "database-busy",
-                "the database does not answer in time. Try again in a moment",
-                {"Retry-After": "5"},
-            )
+            raise database_busy("the database does not answer in time. Try again in a moment")
 
     async def _read_in_turn(self) -> None:
         """Read the tokens, unless somebody began to after this was called: then their failure is everybody's, too, so

@@ -17,7 +17,7 @@ from pricing_pipeline.api.parameters import LONGEST_NAME, AssetClass, SymbolName
 from pricing_pipeline.api.tags import TaggedRoute
 from pricing_pipeline.demand import instruments, schedules
 from pricing_pipeline.demand.instruments import Bounds, Instrument
-from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
+from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import forecast, limits
@@ -304,9 +304,7 @@ def show_instruments(
         symbol = instruments.spelled_anywhere(connection, symbol)
         stored = instruments.about(connection, symbol, asset_class)
         if not stored:
-            of = f"{asset_class} instrument" if asset_class else "instrument"
-            way = data_type_registry.misfit(connection, symbol, asset_class=asset_class)
-            raise UnknownSymbol(f"no {of} is called {symbol!r}; {way or 'watching it makes it known'}.")
+            raise data_type_registry.unknown_symbol(connection, symbol, asset_class=asset_class)
         listed = {
             row.asset_class: row for row in instruments.listed(connection, [symbol], asset_class, len(stored))
         }

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from pricing_pipeline.api.access import Database, Operator
 from pricing_pipeline.api.bodies import Body
-from pricing_pipeline.api.parameters import LONGEST_CLASS, SymbolList
+from pricing_pipeline.api.parameters import LONGEST_NAME, SymbolList
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.errors import UnknownSymbol
 
@@ -18,7 +18,7 @@ class PauseSymbols(Body):
     """The instruments that a request is about: those of these symbols, of one class or of all."""
 
     symbols: SymbolList
-    asset_class: str | None = Field(None, max_length=LONGEST_CLASS, examples=["equity"])
+    asset_class: str | None = Field(None, max_length=LONGEST_NAME, examples=["equity"])
 
 
 class PausedInstrument(BaseModel):

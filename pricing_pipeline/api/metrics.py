@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pricing_pipeline.api.access import Reader
 from pricing_pipeline.api.cached import Cached
-from pricing_pipeline.api.problems import RESPONSES, Refused
+from pricing_pipeline.api.problems import RESPONSES, database_busy
 from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.operations import figures
 from pricing_pipeline.operations.figures import COUNTER, HISTOGRAM, Figures, Metric, Row, Source
@@ -162,9 +162,7 @@ async def read_metrics(request: Request, _: Reader) -> Response:
     try:
         measured = await known.get()
     except TimeoutError:
-        raise Refused(
-            503, "database-busy", "the database takes too long to say", {"Retry-After": "5"}
-        ) from None
+        raise database_busy("the database takes too long to say") from None
     pipeline = CollectorRegistry(auto_describe=False)
     pipeline.register(_Collector(measured))
     if (replica := request.app.state.replica) is not None:

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from pricing_pipeline.api.problems import Refused
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import Contents, DataType
-from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
+from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.registry import data_type_registry
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -55,9 +55,8 @@ Day = Annotated[date, BeforeValidator(_day)]
 """A UTC day."""
 Moment = Annotated[datetime, BeforeValidator(_moment), AfterValidator(_in_utc)]
 """A time in UTC. A request writes it with its zone."""
-LONGEST_NAME = 63
-"""Characters of the name of a data type or a provider."""
-LONGEST_CLASS = 48
+LONGEST_NAME = 48
+"""Characters of the name of a data type, a class or a provider."""
 LONGEST_SYMBOL = 40
 MOST_SYMBOLS = 500
 """Symbols of a request."""
@@ -84,7 +83,7 @@ SymbolList = Annotated[
 """Symbols in a body."""
 AssetClass = Annotated[
     str | None,
-    Query(max_length=LONGEST_CLASS, description="Instruments of this class only.", examples=["equity"]),
+    Query(max_length=LONGEST_NAME, description="Instruments of this class only.", examples=["equity"]),
 ]
 
 
@@ -129,9 +128,10 @@ def type_of_prices(connection: Connection, name: str) -> DataType:
 def require_instrument(connection: Connection, type_: DataType, symbol: str) -> None:
     """Raise UnknownSymbol unless the data type applies to an instrument of this symbol."""
     if not instruments.exists(connection, type_.asset_class, symbol):
-        way = data_type_registry.misfit(connection, symbol, data_type=type_.data_type)
-        way = way or f"watching it as {type_.data_type} makes it known"
-        raise UnknownSymbol(f"no {type_.asset_class} instrument is called {symbol!r}; {way}.")
+        way = f"watching it as {type_.data_type} makes it known"
+        raise data_type_registry.unknown_symbol(
+            connection, symbol, way, data_type=type_.data_type, asset_class=type_.asset_class
+        )
 
 
 async def known_only(request: Request) -> None:

@@ -26,15 +26,17 @@ _SHOWN = 5
 """How many faults of a request its problem names."""
 
 _STATUSES: Mapping[type[PricingError], int] = {
+    errors.NotKnown: 404,
     errors.CapExceeded: 429,
     errors.DatabaseError: 503,
     errors.DagsterUnreachable: 503,
     errors.FilesError: 503,
     errors.SessionsNotKnown: 503,
+    errors.CredentialError: 500,
     errors.SettingsError: 500,
     errors.SupervisorError: 500,
 }
-"""Other errors are 404 if their name begins with Unknown, and else 422."""
+"""Other errors are 422: the request is refused."""
 
 
 class Problem(BaseModel):
@@ -56,6 +58,11 @@ class Refused(Exception):
     def __init__(self, status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
         self.status, self.kind, self.headers = status, kind, headers
+
+
+def database_busy(detail: str) -> Refused:
+    """The refusal of what the database does not answer in time."""
+    return Refused(503, "database-busy", detail, {"Retry-After": "5"})
 
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -122,10 +129,8 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _pricing_error(request: Request, error: Exception) -> JSONResponse:
-    status = next((_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES), None)
+    status = next((_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES), 422)
     name = type(error).__name__
-    if status is None:
-        status = 404 if name.startswith("Unknown") else 422
     if status >= 500:
         _LOG.warning("request %s: %s", request_id(request), error)
     headers = {"Retry-After": str(_retry_after(error))} if status in (429, 503) else None

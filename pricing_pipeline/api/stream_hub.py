@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.api.access import Tokens
 from pricing_pipeline.api.live_stream import Stream
-from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.api.problems import Refused, database_busy
 from pricing_pipeline.api.stream_events import EventId, spell_pair_event
 from pricing_pipeline.db.engine import KeptSession
 from pricing_pipeline.demand import stream_log, viewers
@@ -380,9 +380,4 @@ def _ends() -> Refused:
 
 
 def _no_answer() -> Refused:
-    return Refused(
-        503,
-        "database-busy",
-        f"the database has not answered for {_OUTAGE_SECONDS:.0f} s. Try again later",
-        {"Retry-After": "5"},
-    )
+    return database_busy(f"the database has not answered for {_OUTAGE_SECONDS:.0f} s. Try again later")

@@ -182,9 +182,8 @@ def sentences_of(reasons: Sequence[Why]) -> str:
 
 
 def _unknown(connection: Connection, symbol: str) -> UnknownSymbol:
-    way = data_type_registry.misfit(connection, symbol)
-    way = way or f"watching it makes it known: pricing-pipeline subscription watch {symbol} --type TYPE"
-    return UnknownSymbol(f"no instrument is called {symbol!r}; {way}.")
+    way = f"watching it makes it known: pricing-pipeline subscription watch {symbol} --type TYPE"
+    return data_type_registry.unknown_symbol(connection, symbol, way)
 
 
 def _state(price: LatestPrice) -> str:

@@ -404,8 +404,7 @@ def class_of(connection: Connection, symbol: str, wanted: str | None) -> str:
             f"{symbol} names instruments of several classes: {', '.join(known)}. Say which by --asset-class, over HTTP "
             f"by ?asset_class={known[0]}."
         )
-    way = data_type_registry.misfit(connection, symbol, asset_class=wanted) or "watching it makes it known"
-    raise UnknownSymbol(f"no {f'{wanted} ' if wanted else ''}instrument is called {symbol}; {way}.")
+    raise data_type_registry.unknown_symbol(connection, symbol, asset_class=wanted)
 
 
 def kind_of(action: CorporateAction) -> str:

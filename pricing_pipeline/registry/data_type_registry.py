@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.data_types import DataType, Fetcher
-from pricing_pipeline.errors import PricingError, UnknownDataType
+from pricing_pipeline.errors import PricingError, UnknownDataType, UnknownSymbol
 
 
 def active_data_types(connection: Connection) -> list[DataType]:
@@ -50,6 +50,20 @@ def misfit(
     parameters = {"symbol": symbol, "data_type": data_type, "asset_class": asset_class}
     words: str | None = connection.execute(query("registry.misfit"), parameters).scalar_one()
     return words
+
+
+def unknown_symbol(
+    connection: Connection,
+    symbol: str,
+    way: str = "watching it makes it known",
+    *,
+    data_type: str | None = None,
+    asset_class: str | None = None,
+) -> UnknownSymbol:
+    """The error of a symbol that no instrument, of a class, has: it names the way to make it known, if there is one."""
+    misfits = misfit(connection, symbol, data_type=data_type, asset_class=asset_class)
+    of_class = "" if asset_class is None else f"{asset_class} "
+    return UnknownSymbol(f"no {of_class}instrument is called {symbol!r}; {misfits or way}.")
 
 
 def content_of(type_: DataType) -> dict[str, Any]:

@@ -179,7 +179,7 @@ BAD = [
     (f"documents/{QUOTE}/AAPL", {}, 404, "is a type of prices"),
     (f"documents/{EARNINGS}/NOSUCH", {}, 404, "is called 'NOSUCH'"),
     (f"documents/{EARNINGS}/AAPL", {"as_of": "yesterday"}, 422, "write a time like"),
-    ("actions/NOSUCH", {}, 404, "is called NOSUCH"),
+    ("actions/NOSUCH", {}, 404, "is called 'NOSUCH'"),
     ("actions/AAPL", {"asset_class": "fund"}, 404, "a symbol of class fund is the number of its scheme"),
     ("actions/AAPL", {"as_of": "2010"}, 422, "write a time like"),
     ("gaps/nosuch/AAPL", {}, 404, "no active data type"),

@@ -227,7 +227,9 @@ def test_d6_reads_of_prices_say_what_reads_slots(cli: CommandLine, caller: Calle
         one["symbol"]: one["why"]["sentence"]
         for one in caller.get("prices", symbols=f"{TOUR},NOSUCH")["missing"]
     }
-    assert missing[TOUR] == f"{TOUR} is an instrument without prices; GET /v1/why tells of its data types"
+    assert missing[TOUR] == (
+        f"no active data type of prices applies to the instrument {TOUR}; GET /v1/why tells of its other data types"
+    )
     assert missing["NOSUCH"] == "no instrument is called NOSUCH; watching it makes it known"
     refusal = caller.refusal("GET", f"prices?symbols={TOUR}&data_type={WEEK}")
     assert "GET /v1/products/SYMBOL/availability reads them" in refusal["detail"]

@@ -168,8 +168,8 @@ def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
         ((*add, "--dividend", "1", "--currency", "XXZ"), "is no currency that is known", 2),
         ((*add, "--split", "4:1", "--currency", "USD"), "leave it out with --split", 2),
         (("action", "add", "AAPL", "yesterday", "--split", "4:1"), "is not a day", 2),
-        (("action", "add", "NOPE", "2020-08-31", "--split", "4:1"), "no instrument is called NOPE", 1),
-        (("action", "list", "AAPL", "--asset-class", "fx"), "no fx instrument is called AAPL", 1),
+        (("action", "add", "NOPE", "2020-08-31", "--split", "4:1"), "no instrument is called 'NOPE'", 1),
+        (("action", "list", "AAPL", "--asset-class", "fx"), "no fx instrument is called 'AAPL'", 1),
         (
             ("action", "remove", "AAPL", "2020-08-31"),
             "no split or dividend of AAPL on 2020-08-31 is known",

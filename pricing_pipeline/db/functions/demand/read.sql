@@ -99,7 +99,10 @@ COMMENT ON FUNCTION pricing.prices_to_read(text[], text) IS
 CREATE OR REPLACE FUNCTION pricing.describe_stranger(symbol text, wanted_type text) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT CASE WHEN wanted_type IS NULL AND EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = describe_stranger.symbol)
-                THEN pg_catalog.format('%s is an instrument without prices; GET /v1/why tells of its data types', symbol)
+                THEN pg_catalog.format('no active data type of prices applies to the instrument %s', symbol)
+                     || CASE WHEN EXISTS (SELECT FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+                                          WHERE i.symbol = describe_stranger.symbol)
+                             THEN '; GET /v1/why tells of its other data types' ELSE '' END
                 ELSE pg_catalog.format('no instrument%s is called %s; %s', ' of ' || wanted_type, symbol,
                                        coalesce(pricing.describe_misfit(symbol, wanted_type), 'watching it makes it known')) END
 $$;
