@@ -130,7 +130,7 @@ class TradeRoutes(BaseModel):
 @_tagged.get("/commodities")
 def list_commodities(database: Database, caller: Reader) -> Commodities:
     """All commodities, and the best prices of each."""
-    with database.begin() as connection:
+    with database.connect() as connection:
         state = reads.state(connection)
         lines = reads.commodities(connection)
     return Commodities(
@@ -148,7 +148,7 @@ def read_commodity_prices(
     as_of: Annotated[Moment | None, Query(description="As they were believed at this time.")] = None,
 ) -> CommodityPrices:
     """Where a commodity is traded. Queues nothing: watch a terminal to keep its prices fresh."""
-    with database.begin() as connection:
+    with database.connect() as connection:
         found = reads.find(connection, slug)
         lines = reads.prices(connection, found.commodity_id, as_of)
     return CommodityPrices(
@@ -177,7 +177,7 @@ def list_trade_routes(
     limit: Annotated[int, Query(ge=1, le=MOST_ROUTES, description="At most so many routes.")] = USUAL_ROUTES,
 ) -> TradeRoutes:
     """What to buy where, and where to sell it: the routes that earn most."""
-    with database.begin() as connection:
+    with database.connect() as connection:
         symbol = None if terminal is None else reads.find_terminal(connection, terminal)
         found = reads.trade_routes(connection, symbol, limit)
     return TradeRoutes(

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from sqlalchemy import Connection
 from starlette.requests import Request
 
-from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.api.problems import invalid
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.errors import UnknownDataType
@@ -22,6 +22,7 @@ from pricing_pipeline.registry import data_type_registry
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}.*")
+_CURRENCY = re.compile("[A-Z]{3}")
 _WITH_LOST_PLUS = re.compile(r".*:\d{2}(\.\d+)? \d{2}:?\d{2}")
 
 
@@ -51,6 +52,14 @@ def _in_utc(value: datetime) -> datetime:
         raise ValueError("give a time of the years 1 to 9999 in UTC") from None
 
 
+def _currency(value: str) -> str:
+    if not _CURRENCY.fullmatch(value):
+        raise ValueError("write a currency as three capital letters, such as EUR")
+    return value
+
+
+Currency = Annotated[str, AfterValidator(_currency)]
+"""A code of ISO 4217."""
 Day = Annotated[date, BeforeValidator(_day)]
 """A UTC day."""
 Moment = Annotated[datetime, BeforeValidator(_moment), AfterValidator(_in_utc)]
@@ -98,15 +107,12 @@ def each_of(symbols: Iterable[str]) -> list[str]:
     each = separated(symbols)
     odd = next((symbol for symbol in each if len(symbol) > LONGEST_SYMBOL or "\0" in symbol), "")
     if odd or not each:
-        raise Refused(
-            422,
-            "invalid-request",
-            f"symbols: {odd[:60]!r} is no symbol; each has 1 to {LONGEST_SYMBOL} characters, with commas between them",
+        raise invalid(
+            f"the parameter symbols: {odd[:60]!r} is no symbol; each has 1 to {LONGEST_SYMBOL} characters, with commas "
+            "between them"
         )
     if len(each) > MOST_SYMBOLS:
-        raise Refused(
-            422, "invalid-request", f"symbols: these are {len(each)}, and a request may name {MOST_SYMBOLS}"
-        )
+        raise invalid(f"the parameter symbols: these are {len(each)}, and a request may name {MOST_SYMBOLS}")
     return each
 
 
@@ -142,11 +148,9 @@ async def known_only(request: Request) -> None:
     given = [name for name, _ in request.query_params.multi_items()]
     for name in dict.fromkeys(given):
         if name not in takes_many:
-            raise Refused(422, "invalid-request", _unknown(name[:LONGEST_NAME], list(takes_many)))
+            raise invalid(_unknown(name[:LONGEST_NAME], list(takes_many)))
         if not takes_many[name] and given.count(name) > 1:
-            raise Refused(
-                422,
-                "invalid-request",
+            raise invalid(
                 f"the parameter {name} is given {given.count(name)} times, and takes one value",
             )
 

@@ -22,6 +22,7 @@ from pricing_pipeline.errors import PricingError
 _LOG = logging.getLogger(__name__)
 _MEDIA_TYPE = "application/problem+json"
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
+_PLACES = {"query": "parameter", "path": "path", "header": "header", "body": "body"}
 _SHOWN = 5
 """How many faults of a request its problem names."""
 
@@ -58,6 +59,11 @@ class Refused(Exception):
     def __init__(self, status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
         self.status, self.kind, self.headers = status, kind, headers
+
+
+def invalid(detail: str) -> Refused:
+    """The refusal of a parameter, or of a value of the body."""
+    return Refused(422, "invalid-request", detail)
 
 
 def database_busy(detail: str) -> Refused:
@@ -187,7 +193,10 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 def _words_of(fault: Mapping[str, Any]) -> str:
     if fault["loc"] == ("body",) and isinstance(fault.get("input"), bytes):
         return "send the body as JSON, with the header Content-Type: application/json"
-    place = " ".join(str(part) for part in fault["loc"])
+    if fault["type"] == "json_invalid":
+        return f"the body is not JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}"
+    where, *names = fault["loc"]
+    place = " ".join([_PLACES.get(where, where), *map(str, names)])
     return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pricing_pipeline.api.access import Database, Reader
 from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
-from pricing_pipeline.api.parameters import Day, Moment, SymbolName
+from pricing_pipeline.api.parameters import Currency, Day, Moment, SymbolName
 from pricing_pipeline.api.tags import TaggedRoute
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.inventory import MAX_PLACES
@@ -193,7 +193,7 @@ def read_availability(
     ] = None,
     pax: Annotated[int, Query(ge=1, le=MAX_PLACES, description="For so many people.")] = 1,
     currency: Annotated[
-        str | None, Query(pattern="^[A-Z]{3}$", description="Only what has prices in it.", examples=["EUR"])
+        Currency | None, Query(description="Only what has prices in it.", examples=["EUR"])
     ] = None,
     sellable: Annotated[bool, Query(description="Only slots that so many people can book.")] = False,
     as_of: Annotated[Moment | None, Query(description="As it was believed at this time.")] = None,

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from pricing_pipeline.api.access import Reader, Watcher
 from pricing_pipeline.api.live_stream import Stream
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL, separated
-from pricing_pipeline.api.problems import Refused
+from pricing_pipeline.api.problems import invalid
 from pricing_pipeline.api.stream_events import read_id
 from pricing_pipeline.api.stream_hub import StreamHub
 from pricing_pipeline.demand.stream_log import Pair
@@ -141,13 +141,12 @@ def _read_pairs(values: Iterable[str]) -> set[Pair]:
         len(pair) == 2 and 0 < len(pair[0]) <= LONGEST_NAME and 0 < len(pair[1]) <= LONGEST_SYMBOL
         for pair in pairs
     ):
-        raise Refused(
-            422,
-            "invalid-request",
-            "pairs: write each as data_type:symbol, separated by commas, as in equity_quote:AAPL,fx_rate:EUR/USD",
+        raise invalid(
+            "the parameter pairs: write each as data_type:symbol, separated by commas, as in "
+            "equity_quote:AAPL,fx_rate:EUR/USD"
         )
     if len(pairs) > _MOST_PAIRS:
-        raise Refused(
-            422, "invalid-request", f"pairs: these are {len(pairs)}, and a stream shows {_MOST_PAIRS} at most"
+        raise invalid(
+            f"the parameter pairs: these are {len(pairs)}, and a stream shows {_MOST_PAIRS} at most"
         )
     return {(data_type, symbol) for data_type, symbol in pairs}

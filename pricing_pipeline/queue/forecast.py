@@ -51,7 +51,8 @@ class DayForecast:
             )
         if self.basis == "paced":
             return f"{used}; the others are spread over the trading hours"
-        return f"{used}, {self.hour_units:,} in the last hour: at this pace they last"
+        last = f"at this pace they last until the next come at {_minute(self.until)}"
+        return f"{used}, {self.hour_units:,} in the last hour: {last}"
 
 
 @dataclass(frozen=True, slots=True)
