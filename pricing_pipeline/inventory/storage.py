@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -32,7 +31,7 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | S
     if call.fetcher is Fetcher.PRODUCT:
         answered = {product.symbol for product in products} | answer.empty
         return [*_store_products(connection, call, products, answered)]
-    # A provider that had to ask for the product first has told of it, too; the pair is one of slots all the same.
+    # A provider may ask for the product first, and tell of it, too; the pair is one of slots all the same.
     _store_products(connection, call, products, ())
     return _store_slots(connection, call, answer)
 
@@ -44,23 +43,18 @@ def prepare(connection: Connection, call: Call) -> Preparation:
     for the first time has no zone, so its today is the UTC day. Its provider asks for the product first, and moves the
     days to where it is.
     """
-    parameters = {"data_type": call.data_type, "provider": call.provider, "symbols": call.symbols}
+    parameters = {"data_type": call.data_type, "symbols": call.symbols}
     rows = connection.execute(query("inventory.known"), parameters)
     rows_by_symbol = {row.symbol: row for row in rows}
-    known = {symbol: _known_of(row) for symbol, row in rows_by_symbol.items()}
+    known = {
+        symbol: {"currency": row.currency, "time_zone": row.time_zone}
+        for symbol, row in rows_by_symbol.items()
+    }
     if call.fetcher is Fetcher.PRODUCT:
         return Preparation(None, known)
     days = connection.execute(query("inventory.days_ahead"), {"data_type": call.data_type}).scalar_one()
     today = [row.today for row in rows_by_symbol.values()]
     return Preparation(Window(min(today), max(today) + timedelta(days=days - 1)), known)
-
-
-def _known_of(row: Any) -> _Row:
-    """What is known of a product: its instrument's currency, and the rest once it was fetched."""
-    if not row.is_stored:
-        return {"currency": row.currency}
-    names = ("currency", "time_zone", "options", "categories")
-    return {name: getattr(row, name) for name in names}
 
 
 def _store_products(

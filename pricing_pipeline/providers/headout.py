@@ -40,7 +40,6 @@ from pricing_pipeline.providers.inventory import (
     implausible,
     local_time,
     minor_units,
-    options_of,
     unknown,
     with_primary,
 )
@@ -153,40 +152,25 @@ class Headout:
         *,
         now: datetime,
     ) -> Dialogue:
-        """See SeveralRequests.ask. The product is asked for first if its variants are unknown, or one is gone."""
+        """See SeveralRequests.ask. The product is asked for first: its inventory is that of its variants."""
         check_ask(self, fetcher, symbols, window)
-        symbol = symbols[0]
-        if fetcher is Fetcher.PRODUCT or window is None:
-            return self._product_alone(symbol, now)
-        return self._slots(symbol, window, known.get(symbol, {}), now)
+        return self._asked(symbols[0], window if fetcher is Fetcher.SLOTS else None, known, now)
 
-    def _product_alone(self, symbol: str, now: datetime) -> Dialogue:
+    def _asked(self, symbol: str, window: Window | None, known: Known, now: datetime) -> Dialogue:
+        facts = known.get(symbol, {})
+        currency = CURRENCY if window is None else _currency_of(symbol, facts)
         try:
             product = yield from self._product(symbol, now)
-        except ProductFailed as failed:
-            return failed.answer
-        return Answer(records=(product,))
-
-    def _slots(self, symbol: str, window: Window, facts: Facts, now: datetime) -> Dialogue:
-        product, variants, currency = None, options_of(facts), _currency_of(symbol, facts)
-        try:
-            if variants:
-                try:
-                    days = yield from self._days(symbol, window, variants, currency, now)
-                except _Gone:
-                    variants = ()
-            if not variants:
-                product = yield from self._product(symbol, now)
-                window = days_where(product, facts, window, now)
-                options = [option.option_id for option in product.options]
-                days = yield from self._days(symbol, window, options, currency, now)
+            if window is None:
+                return Answer(records=(product,))
+            days = yield from self._days(product, days_where(product, facts, window, now), currency, now)
         except ProductFailed as failed:
             return failed.answer
         except _Gone as gone:
             raise SchemaDrift(
-                f"headout refuses a variant of {symbol} that it has just named: {gone}."
+                f"headout refuses a variant of {symbol} that it has just named: {gone}. Nothing was stored."
             ) from None
-        return Answer(records=(days,) if product is None else (product, days))
+        return Answer(records=(product, days))
 
     def _product(self, symbol: str, now: datetime) -> Generator[Request, Response, Product]:
         response = yield Request(f"/product/get/{symbol}")
@@ -204,10 +188,12 @@ class Headout:
             raise implausible(what, symbol, fault) from None
 
     def _days(
-        self, symbol: str, window: Window, variants: Sequence[str], currency: str, now: datetime
+        self, product: Product, window: Window, currency: str, now: datetime
     ) -> Generator[Request, Response, ProductDays]:
+        """The slots of all variants of a product."""
+        symbol = product.symbol
         slots: list[Slot] = []
-        for variant in variants:
+        for variant in (option.option_id for option in product.options):
             what = f"headout's slots of {symbol}, variant {safe_words(variant)}"
             rows = yield from self._pages(variant, window, currency, what, now)
             items = [validate(_Item, row, what, place=f"items.{n}") for n, row in enumerate(rows)]

@@ -28,7 +28,7 @@ MAX_SLOTS = 20_000
 """The most slots of a product in one answer."""
 
 Facts = Mapping[str, object]
-"""What is stored of a product: `time_zone`, ids of `options`, names of `categories` by id; empty if nothing is."""
+"""What is stored of a product: the `currency` of its instrument, and its `time_zone` once it was fetched."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
 _LOCAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?")
@@ -88,18 +88,6 @@ def implausible(what: str, symbol: str, fault: ValueError) -> ProductFailed:
         f"{what} cannot be true: {safe_words(str(fault))}. Nothing was stored; compare with another source."
     )
     return ProductFailed(symbol, FailureKind.IMPLAUSIBLE, message)
-
-
-def options_of(facts: Facts) -> tuple[str, ...]:
-    """The ids of a stored product's options; empty if it was never fetched."""
-    options = facts.get("options")
-    return tuple(str(option) for option in options) if isinstance(options, list | tuple) else ()
-
-
-def names_of(facts: Facts) -> dict[str, str]:
-    """The names of a stored product's categories by their ids."""
-    names = facts.get("categories")
-    return {str(id_): str(name) for id_, name in names.items()} if isinstance(names, Mapping) else {}
 
 
 def local_time(raw: str) -> tuple[datetime, timedelta | None]:

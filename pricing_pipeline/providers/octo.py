@@ -40,7 +40,6 @@ from pricing_pipeline.providers.inventory import (
     FETCHERS,
     MAX_DAYS,
     MAX_SLOTS,
-    Facts,
     ProductFailed,
     check_ask,
     days_where,
@@ -48,8 +47,6 @@ from pricing_pipeline.providers.inventory import (
     is_id,
     known_currency,
     local_time,
-    names_of,
-    options_of,
     unknown,
     with_primary,
 )
@@ -64,6 +61,8 @@ class _Restrictions(Schema):
     minAge: int | None = None
     maxAge: int | None = None
     paxCount: int | None = None
+    minQuantity: int | None = None
+    maxQuantity: int | None = None
 
 
 class _Unit(Schema):
@@ -74,8 +73,14 @@ class _Unit(Schema):
     restrictions: _Restrictions | None = None
 
 
+class _OptionRestrictions(Schema):
+    minUnits: int | None = None
+    maxUnits: int | None = None
+
+
 class _Option(Schema):
     id: str
+    restrictions: _OptionRestrictions | None = None
     default: bool = False
     internalName: str | None = None
     title: str | None = None
@@ -123,10 +128,6 @@ class _Error(Schema):
     errorMessage: str | None = None
 
 
-class _OptionGone(Exception):
-    """The product no longer has an option that it was asked for."""
-
-
 class Octo:
     """Provider `octo`: one partner that follows the standard. Symbols are the ids of its products."""
 
@@ -164,84 +165,56 @@ class Octo:
         *,
         now: datetime,
     ) -> Dialogue:
-        """See SeveralRequests.ask. The product is asked for first if its options are unknown, or one is gone."""
+        """See SeveralRequests.ask. The product is asked for first: slots name neither options nor bounds of units."""
         check_ask(self, fetcher, symbols, window)
-        if fetcher is Fetcher.PRODUCT or window is None:
-            return self._product_alone(symbols[0], now)
-        return self._slots(symbols[0], window, known.get(symbols[0], {}), now)
+        return self._asked(symbols[0], window if fetcher is Fetcher.SLOTS else None, known, now)
 
-    def _product_alone(self, symbol: str, now: datetime) -> Dialogue:
+    def _asked(self, symbol: str, window: Window | None, known: Known, now: datetime) -> Dialogue:
         try:
-            product = yield from self._product(symbol, now)
+            read, product = yield from self._product(symbol, now)
+            if window is None:
+                return Answer(records=(product,))
+            window = days_where(product, known.get(symbol, {}), window, now)
+            days = yield from self._days(read, product, window, now)
         except ProductFailed as failed:
             return failed.answer
-        return Answer(records=(product,))
+        return Answer(records=(product, days))
 
-    def _slots(self, symbol: str, window: Window, facts: Facts, now: datetime) -> Dialogue:
-        options, names = options_of(facts), names_of(facts)
-        product = None
-        try:
-            if not options:
-                product = yield from self._product(symbol, now)
-                window = days_where(product, facts, window, now)
-            try:
-                days = yield from self._days(symbol, window, product, options, names, now)
-            except _OptionGone:
-                product = yield from self._product(symbol, now)
-                days = yield from self._days(symbol, window, product, options, names, now)
-        except ProductFailed as failed:
-            return failed.answer
-        except _OptionGone as gone:
-            raise SchemaDrift(f"octo refuses an option of {symbol} that it has just named: {gone}.") from None
-        return Answer(records=(days,) if product is None else (product, days))
-
-    def _product(self, symbol: str, now: datetime) -> Generator[Request, Response, Product]:
+    def _product(self, symbol: str, now: datetime) -> Generator[Request, Response, tuple[_Product, Product]]:
         response = yield Request(f"/products/{symbol}")
         what = f"octo's product {symbol}"
-        try:
-            body = self._body(symbol, response, now)
-        except _OptionGone as gone:
-            raise SchemaDrift(f"{what} was asked for, and an option is refused: {gone}.") from None
-        read = validate(_Product, body, what)
+        read = validate(_Product, self._body(symbol, response, now), what)
         if read.id != symbol:
             raise implausible(what, symbol, Implausible(f"it is product {safe_words(read.id)}"))
         try:
-            return _product_of(read)
+            return read, _product_of(read)
         except ValueError as fault:
             raise implausible(what, symbol, fault) from None
 
     def _days(
-        self,
-        symbol: str,
-        window: Window,
-        product: Product | None,
-        options: Sequence[str],
-        names: Mapping[str, str],
-        now: datetime,
+        self, read: _Product, product: Product, window: Window, now: datetime
     ) -> Generator[Request, Response, ProductDays]:
-        """The slots of all options: those of the product if it was asked for, else the known ones."""
-        if product is not None:
-            options = [option.option_id for option in product.options]
-            names = {category.category_id: category.name for category in product.categories}
+        """The slots of all options of a product."""
+        names = {category.category_id: category.name for category in product.categories}
         slots: list[Slot] = []
-        for option in options:
-            response = yield _availability(symbol, option, window)
-            what = f"octo's slots of {symbol}, option {safe_words(option)}"
-            rows = self._body(symbol, response, now)
+        for option in read.options:
+            response = yield _availability(product.symbol, option.id, window)
+            what = f"octo's slots of {product.symbol}, option {safe_words(option.id)}"
+            rows = self._body(product.symbol, response, now)
             if not isinstance(rows, list) or len(rows) + len(slots) > MAX_SLOTS:
                 raise SchemaDrift(f"{what} are no list, or more than {MAX_SLOTS}; nothing was stored.")
-            read = [validate(_Availability, row, what, place=str(n)) for n, row in enumerate(rows)]
+            listed = [validate(_Availability, row, what, place=str(n)) for n, row in enumerate(rows)]
             try:
-                slots += [_slot(row, option, names) for row in read]
+                slots += [_slot(row, option, names) for row in listed]
             except ValueError as fault:
-                raise implausible(what, symbol, fault) from None
+                raise implausible(what, product.symbol, fault) from None
         try:
-            return ProductDays(symbol, window, tuple(slots))
+            return ProductDays(product.symbol, window, tuple(slots))
         except ValueError as fault:
-            raise implausible(f"octo's slots of {symbol}", symbol, fault) from None
+            raise implausible(f"octo's slots of {product.symbol}", product.symbol, fault) from None
 
     def _body(self, symbol: str, response: Response, now: datetime) -> object:
-        """The body of an answer without an error. Raises ProviderError, ProductFailed and _OptionGone."""
+        """The body of an answer without an error. Raises ProviderError and ProductFailed."""
         is_refusal = not 200 <= response.status < 300
         try:
             body = decode_json(self.name, response)
@@ -257,7 +230,9 @@ class Octo:
             if error.error == "INVALID_PRODUCT_ID":
                 raise unknown(self.name, symbol, words)
             if error.error == "INVALID_OPTION_ID":
-                raise _OptionGone(words)
+                raise SchemaDrift(
+                    f"octo refuses an option that it has just named of {symbol}: {words}. Nothing was stored."
+                )
             if response.status in (401, 403):
                 raise KeyRefused(f"octo answered {response.status}: {words}. {check_key(self.name)}")
         if failed := refusal(self.name, response, now=now, detail=words):
@@ -309,7 +284,7 @@ def _category(unit: _Unit) -> PaxCategory:
     )
 
 
-def _slot(row: _Availability, option: str, names: Mapping[str, str]) -> Slot:
+def _slot(row: _Availability, option: _Option, names: Mapping[str, str]) -> Slot:
     """Raises ValueError for what cannot be true."""
     start, offset = local_time(row.localDateTimeStart)
     end, end_offset = local_time(row.localDateTimeEnd)
@@ -324,7 +299,7 @@ def _slot(row: _Availability, option: str, names: Mapping[str, str]) -> Slot:
     currency, scale = next(iter(currencies), (None, 0))
     return Slot(
         slot_id=row.id,
-        option_id=option,
+        option_id=option.id,
         local_start=start,
         local_end=end,
         utc_offset=offset,
@@ -334,7 +309,10 @@ def _slot(row: _Availability, option: str, names: Mapping[str, str]) -> Slot:
         capacity=row.capacity,
         currency=currency,
         currency_scale=scale,
-        offers=with_primary((_offer(*price, row, names), price[2] or price[1]) for price in priced),
+        offers=with_primary(
+            (_offer(price, unit, names, _bounds(row, option, unit)), kind or unit)
+            for price, unit, kind in priced
+        ),
         bookable_until=None if row.utcCutoffAt is None else _instant(row.utcCutoffAt),
     )
 
@@ -345,16 +323,33 @@ def _status(row: _Availability) -> SlotStatus:
     return SlotStatus.CLOSED if is_over else status
 
 
-def _offer(price: _Price, unit: str, _: str | None, row: _Availability, names: Mapping[str, str]) -> PaxOffer:
+def _offer(
+    price: _Price, unit: str, names: Mapping[str, str], bounds: tuple[int | None, int | None]
+) -> PaxOffer:
     # Some partners send 0 where they have no price before a discount.
     is_without = price.original == 0 < price.retail
+    minimum, maximum = bounds
     return PaxOffer(
         unit,
         names.get(unit, unit),
         final=price.retail,
         original=None if is_without else price.original,
-        maximum=row.maxUnits,
+        minimum=minimum,
+        maximum=maximum,
     )
+
+
+def _bounds(row: _Availability, option: _Option, unit: str) -> tuple[int | None, int | None]:
+    """The fewest and the most units of one booking, as slot, option and unit allow together; None = no bound."""
+    of_option = option.restrictions or _OptionRestrictions()
+    described = next((one.restrictions for one in option.units if one.id == unit), None)
+    of_unit = described or _Restrictions()
+    least = [bound for bound in (of_option.minUnits, of_unit.minQuantity) if bound is not None]
+    most = [bound for bound in (row.maxUnits, of_option.maxUnits, of_unit.maxQuantity) if bound is not None]
+    minimum, maximum = max(least, default=None), min(most, default=None)
+    if minimum is not None and maximum is not None and minimum > maximum:
+        return 0, 0  # fewer are left than one must book
+    return minimum, maximum
 
 
 def _instant(raw: str) -> datetime:

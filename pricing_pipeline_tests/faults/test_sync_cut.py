@@ -34,8 +34,8 @@ from pricing_pipeline_tests.support.workers import Worker
 from pricing_pipeline_tests.tools.audit import audit
 
 LEASE = 61
-A_MINUTE = 7
-"""How many requests the partner allows a minute. A product of three options takes three, an unknown one four."""
+A_MINUTE = 8
+"""How many requests the partner allows a minute. A product of three options takes four."""
 TOUR = 2
 """Its product has three options."""
 

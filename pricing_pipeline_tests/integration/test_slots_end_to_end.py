@@ -111,10 +111,6 @@ def test_d4_slots_of_a_product_that_was_never_fetched_bring_the_product_along(
     assert [tuple(one) for one in zones] == [("5004", "Asia/Tokyo"), ("OCT-1004", "Asia/Tokyo")]
     confirmed = core.rows("SELECT DISTINCT data_type FROM pricing.confirmed_pairs")
     assert [tuple(one) for one in confirmed] == [(TODAY,)]
-    asked = len(sandbox.calls("octo"))
-    sync(core, sandbox, TODAY, symbols[1:])
-    paths = {call["path"] for call in sandbox.calls("octo")[asked:]}
-    assert paths == {"/availability"}, "the second time its options are known"
 
 
 @pytest.mark.parametrize("provider", ["octo", "headout"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from itertools import chain, islice, repeat
 
 import pytest
 
@@ -15,7 +16,7 @@ from pricing_pipeline.domain.inventory import ProductDays
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderError, Unfinished
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import NOTHING_KNOWN, Known, Provider, Request, check_answer
+from pricing_pipeline.providers.base import NOTHING_KNOWN, Provider, Request, check_answer
 from pricing_pipeline.providers.dialogue import MAX_REQUESTS, OneRequest, dialogue_of
 from pricing_pipeline_tests.support.declarations import DECLARED
 from pricing_pipeline_tests.support.provider_samples import (
@@ -59,17 +60,16 @@ def parse(
     status: int = 200,
     headers: dict[str, str] | None = None,
 ) -> Answer:
-    """The answer of a call whose every request gets this body; good ones end with the first."""
+    """The answer of a call whose every request, after those of the sample's `before`, gets this body."""
     response = Response(status, headers or {}, body, len(body))
-    answer = read(provider_of(sample), sample.fetcher, asked, sample.window, response, sample.known)
+    first = [Response(200, {}, one, len(one)) for one in sample.first_bodies(asked)]
+    answer = read(provider_of(sample), sample.fetcher, asked, sample.window, response, first)
     return check_answer(sample.provider, asked, answer)
 
 
-def request(
-    provider: Provider, fetcher: Fetcher, asked: Sequence[str], window: Window | None, known: Known
-) -> Request:
+def request(provider: Provider, fetcher: Fetcher, asked: Sequence[str], window: Window | None) -> Request:
     """The first request of a call."""
-    return next(dialogue_of(provider, fetcher, asked, window, known, now=NOW))
+    return next(dialogue_of(provider, fetcher, asked, window, NOTHING_KNOWN, now=NOW))
 
 
 def read(
@@ -78,16 +78,16 @@ def read(
     asked: Sequence[str],
     window: Window | None,
     response: Response,
-    known: Known = NOTHING_KNOWN,
+    first: Sequence[Response] = (),
 ) -> Answer:
-    """The answer of a call each of whose requests is answered by this response."""
+    """The answer of a call whose requests get these responses first, and then each this one."""
     if isinstance(provider, OneRequest):
         return provider.parse(fetcher, asked, window, response, now=NOW)
-    dialogue = dialogue_of(provider, fetcher, asked, window, known, now=NOW)
+    dialogue = dialogue_of(provider, fetcher, asked, window, NOTHING_KNOWN, now=NOW)
     next(dialogue)
-    for _ in range(MAX_REQUESTS):
+    for sent in islice(chain(first, repeat(response)), MAX_REQUESTS):
         try:
-            dialogue.send(response)
+            dialogue.send(sent)
         except StopIteration as end:
             answer: Answer = end.value
             return answer
@@ -103,11 +103,12 @@ def outcome(sample: Sample, body: bytes, asked: Sequence[str], status: int = 200
 
 
 def values_of(result: Answer | ProviderError) -> list[tuple[str, object]]:
-    """Symbol and day of all that would be stored."""
+    """Symbol and day of all that would be stored; slots bring their product along, which is told of elsewhere."""
     if isinstance(result, ProviderError):
         return []
+    days = [record for record in result.records if isinstance(record, ProductDays)]
     return [(one.symbol, one.observed_at.date()) for one in result.observations] + [
-        (record.symbol, day) for record in result.records for day in _days_of(record)
+        (record.symbol, day) for record in days or result.records for day in _days_of(record)
     ]
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.providers.base import Known
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 """A Friday. The samples' days lie in the two weeks before it."""
@@ -58,8 +57,8 @@ class Sample:
     """Its prices are JSON strings, never numbers."""
     names_symbol: bool = True
     """Its answers say whom they are about. Those of slots do not."""
-    known: Known = field(default_factory=dict)
-    """What is stored of its symbols."""
+    before: Callable[[Sequence[str], Sequence[Value]], object] | None = None
+    """What a call asks for before this, and is answered."""
     is_latest: bool = False
     """Its daily values are asked for without a span: the latest of each symbol."""
     is_keyed_by_day: bool = False
@@ -72,6 +71,9 @@ class Sample:
     @property
     def window(self) -> Window | None:
         return WINDOW if self.is_daily or self.fetcher is Fetcher.SLOTS else None
+
+    def first_bodies(self, asked: Sequence[str]) -> list[bytes]:
+        return [] if self.before is None else [encoded(self.before(asked, ()))]
 
     def encoded(self, asked: Sequence[str], values: Sequence[Value]) -> bytes:
         return encoded(self.body(asked, values))
@@ -468,13 +470,13 @@ SAMPLES = (
     Sample(
         *("octo", Fetcher.SLOTS, _PRODUCTS, _NO_PRODUCTS, _octo_slots),
         names_symbol=False,
-        known={symbol: {"options": ["DEFAULT"], "categories": {"adult": "Adult"}} for symbol in _PRODUCTS},
+        before=_octo_product,
     ),
     Sample("headout", Fetcher.PRODUCT, _NUMBERS, _NO_NUMBERS, _headout_product),
     Sample(
         *("headout", Fetcher.SLOTS, _NUMBERS, _NO_NUMBERS, _headout_slots),
         names_symbol=False,
-        known={symbol: {"options": ["17"], "categories": {}} for symbol in _NUMBERS},
+        before=_headout_product,
     ),
     Sample("uex", Fetcher.TERMINAL_PRICES, _TERMINALS, _NO_TERMINALS, _uex, currency=None),
     Sample(

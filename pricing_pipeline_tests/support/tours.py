@@ -87,7 +87,7 @@ def true_days(sandbox: Sandbox, provider: str, number: int, window: Window, now:
 
 def _octo_slot(tour: Tour, slot: Slot) -> StoredSlot:
     names = {unit.unit_id: unit.name for unit in tour.units}
-    most = None if slot.seats is None else min(slot.seats, 9)
+    most = 9 if slot.seats is None else min(slot.seats, 9)
     start, end = slot.start.utcoffset(), slot.end.utcoffset()
     return StoredSlot(
         slot_id=slot.start.isoformat(),
@@ -104,6 +104,7 @@ def _octo_slot(tour: Tour, slot: Slot) -> StoredSlot:
         offers=tuple(
             PaxOffer(
                 *(price.unit_id, names[price.unit_id], price.retail, price.original),
+                minimum=1,
                 maximum=most,
                 is_primary=n == 0,
             )

@@ -36,7 +36,7 @@ from pricing_pipeline_tests.support.tours import HEADOUT, Answering, driven, res
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 SYMBOL, WINDOW = "512", Window(date(2026, 11, 20), date(2026, 11, 22))
-KNOWN = {SYMBOL: {"options": ["647"]}}
+KNOWN = {SYMBOL: {"currency": None, "time_zone": "America/New_York"}}
 ADULT = {"type": "ADULT", "name": "Adult", "ageFrom": 13, "ageTo": None, "price": 100, "originalPrice": 110}
 CHILD = {"type": "CHILD", "name": "Child", "ageFrom": 4, "ageTo": 12, "price": 50, "originalPrice": 60}
 ITEM: dict[str, Any] = {
@@ -69,8 +69,15 @@ def page(items: Sequence[object], total: int | None = None, following: int | Non
     return responded(200, encoded(body))
 
 
-def slots(*answers: Response, known: Any = KNOWN) -> tuple[Answer, list[Request]]:
-    return driven(HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, known, now=NOW), scripted(*answers))
+ONE_VARIANT = PRODUCT | {"variants": [{"id": 647, "name": "Rear Orchestra"}]}
+
+
+def slots(
+    *answers: Response, product: object = ONE_VARIANT, known: Any = KNOWN
+) -> tuple[Answer, list[Request]]:
+    """A call for slots whose first answer is the product, and these the further ones."""
+    dialogue = HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, known, now=NOW)
+    return driven(dialogue, scripted(responded(200, product), *answers))
 
 
 def days_of(answer: Answer) -> ProductDays:
@@ -189,6 +196,8 @@ def paged(
     """A partner with pages of a size; rows of `lost` are on none. `gives_last`: the last page names an offset, too."""
 
     def answer(request: Request) -> Response:
+        if request.path.startswith("/product/"):
+            return responded(200, ONE_VARIANT)
         offset = int(dict(request.params)["offset"])
         part = [row for n, row in enumerate(rows[offset : offset + size], offset) if n not in lost]
         following = offset + size
@@ -205,8 +214,8 @@ def test_d4_pages_of_any_size_make_one_list(count: int, size: int, *, gives_last
         HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW), paged(rows, size, gives_last=gives_last)
     )
     assert [slot.slot_id for slot in days_of(read).slots] == [row["id"] for row in rows]
-    assert len(requests) == max(-(-count // size), 1)
-    assert {dict(one.params)["currencyCode"] for one in requests} == {"USD"}
+    assert len(requests) == 1 + max(-(-count // size), 1)
+    assert {dict(one.params)["currencyCode"] for one in requests[1:]} == {"USD"}
 
 
 @given(count=st.integers(2, 30), size=st.integers(1, 9), data=st.data())
@@ -269,8 +278,8 @@ def test_d4_every_citys_zone_is_one() -> None:
     }
 
 
-def test_d4_unknown_variants_ask_for_the_product_first() -> None:
-    answer, requests = slots(responded(200, PRODUCT), page([ITEM]), page([]), known={})
+def test_d4_the_product_is_asked_for_first_and_brought_along() -> None:
+    answer, requests = slots(page([ITEM]), page([]), product=PRODUCT, known={})
     assert [one.path for one in requests] == ["/product/get/512", *["/inventory/list-by/variant"] * 2]
     assert [dict(one.params)["variantId"] for one in requests[1:]] == ["647", "648"]
     assert isinstance(answer.records[0], Product)
@@ -279,19 +288,17 @@ def test_d4_unknown_variants_ask_for_the_product_first() -> None:
     assert (sent["startDateTime"], sent["endDateTime"]) == ("2026-11-20T00:00:00", "2026-11-22T23:59:59")
 
 
-def test_d4_a_variant_that_is_gone_asks_for_the_product_anew() -> None:
+def test_d4_a_variant_that_goes_in_the_middle_of_a_call_costs_the_answer() -> None:
     for status in (200, 400, 404):
-        answer, requests = slots(responded(status, GONE), responded(200, PRODUCT), page([]), page([ITEM]))
-        assert [one.path for one in requests][1] == "/product/get/512"
-        assert [slot.option_id for slot in days_of(answer).slots] == ["648"]
-    with pytest.raises(SchemaDrift, match="has just named"):
-        slots(responded(400, GONE), responded(200, PRODUCT), responded(400, GONE))
+        with pytest.raises(SchemaDrift, match="has just named"):
+            slots(page([]), responded(status, GONE), product=PRODUCT)
 
 
 def test_d2_an_unknown_product_is_the_symbols_own_fault() -> None:
     for body in (INVALID, GONE):
         assert kinds(product(responded(400, body))) == [FailureKind.UNKNOWN_SYMBOL]
-    assert kinds(slots(responded(400, GONE), responded(400, INVALID))[0]) == [FailureKind.UNKNOWN_SYMBOL]
+    dialogue = HEADOUT.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW)
+    assert kinds(driven(dialogue, scripted(responded(400, GONE)))[0]) == [FailureKind.UNKNOWN_SYMBOL]
     assert kinds(product(responded(200, PRODUCT | {"id": 513}))) == [FailureKind.IMPLAUSIBLE]
 
 
@@ -374,7 +381,7 @@ def test_d4_prices_are_in_the_currency_of_the_instrument(
 ) -> None:
     """Answers name none, so what was asked for is what the prices are in."""
     known = {SYMBOL: {"currency": of_instrument}}
-    answer, requests = slots(responded(200, encoded(PRODUCT)), page([ITEM]), page([]), known=known)
+    answer, requests = slots(page([ITEM]), page([]), product=PRODUCT, known=known)
     assert [dict(one.params).get("currencyCode") for one in requests] == [None, asked, asked]
     (slot,) = days_of(answer).slots
     assert (slot.currency, slot.currency_scale, slot.offers[1].final) == (asked, scale, final)

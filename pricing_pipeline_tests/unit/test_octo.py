@@ -33,7 +33,7 @@ from pricing_pipeline_tests.support.tours import OCTO, driven, responded, script
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 SYMBOL, WINDOW = "OCT-7", Window(date(2026, 11, 20), date(2026, 11, 22))
-KNOWN = {SYMBOL: {"time_zone": "Europe/Paris", "options": ["A", "B"], "categories": {"adult": "Adult"}}}
+KNOWN = {SYMBOL: {"time_zone": "Europe/Paris", "currency": None}}
 PRICE = {
     "unitId": "adult",
     "original": 4480,
@@ -65,9 +65,9 @@ PRODUCT = {
             "id": option,
             "default": option == "A",
             "internalName": f"Option {option}",
-            "units": [{"id": "adult"}],
+            "units": [{"id": "adult", "internalName": "Adult"}],
         }
-        for option in "AC"
+        for option in "AB"
     ],
 }
 UNKNOWN = {
@@ -79,8 +79,10 @@ GONE = {"error": "INVALID_OPTION_ID", "errorMessage": "The optionId was missing 
 EMPTY = responded(200, [])
 
 
-def slots(*answers: Response, known: Any = KNOWN) -> tuple[Answer, list[Request]]:
-    return driven(OCTO.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, known, now=NOW), scripted(*answers))
+def slots(*answers: Response, product: object = PRODUCT) -> tuple[Answer, list[Request]]:
+    """A call for slots whose first answer is the product, and these the further ones."""
+    dialogue = OCTO.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW)
+    return driven(dialogue, scripted(responded(200, product), *answers))
 
 
 def days_of(answer: Answer) -> ProductDays:
@@ -246,35 +248,50 @@ def test_d4_a_slot_that_comes_twice_and_one_of_other_days_are_refused() -> None:
 def test_d4_no_slots_at_all_is_an_answer() -> None:
     answer, requests = slots(EMPTY, EMPTY)
     assert days_of(answer) == ProductDays(SYMBOL, WINDOW, ())
-    assert len(requests) == 2
+    assert len(requests) == 3
 
 
-def test_d4_an_unknown_product_asks_for_it_first_and_brings_it_along() -> None:
-    answer, requests = slots(responded(200, PRODUCT), EMPTY, EMPTY, known={})
+def test_d4_the_product_is_asked_for_first_and_brought_along() -> None:
+    """A new option is for sale at once, and what slots do not say of their units is of now."""
+    answer, requests = slots(EMPTY, EMPTY)
     assert [one.path for one in requests] == [f"/products/{SYMBOL}", "/availability", "/availability"]
-    assert [one.json["optionId"] for one in requests[1:]] == ["A", "C"]  # type: ignore[index]
+    assert [one.json["optionId"] for one in requests[1:]] == ["A", "B"]  # type: ignore[index]
     first, second = answer.records
     assert isinstance(first, Product)
     assert isinstance(second, ProductDays)
-    assert [option.option_id for option in first.options] == ["A", "C"]
+    assert [option.option_id for option in first.options] == ["A", "B"]
 
 
-def test_d4_changed_options_are_asked_for_anew_in_the_same_call() -> None:
-    answer, requests = slots(
-        responded(200, [SLOT]), responded(400, GONE), responded(200, PRODUCT), EMPTY, EMPTY
-    )
-    options = [one.json["optionId"] if one.json else None for one in requests]  # type: ignore[index]
-    assert options == ["A", "B", None, "A", "C"]
-    assert isinstance(answer.records[0], Product)
-    assert days_of(answer).slots == (), "what came before the change is not kept"
+def test_d4_an_option_that_goes_in_the_middle_of_a_call_costs_the_answer() -> None:
     with pytest.raises(SchemaDrift, match="has just named"):
-        slots(responded(400, GONE), responded(200, PRODUCT), responded(400, GONE))
+        slots(EMPTY, responded(400, GONE))
+
+
+@pytest.mark.parametrize(
+    ("of_option", "of_unit", "of_slot", "bounds"),
+    [
+        (None, None, None, (None, None)),
+        ({"minUnits": 1, "maxUnits": 9}, None, None, (1, 9)),
+        ({"minUnits": 1, "maxUnits": 9}, {"minQuantity": 2, "maxQuantity": 4}, 6, (2, 4)),
+        ({"minUnits": 3, "maxUnits": None}, {"minQuantity": None, "maxQuantity": 8}, 6, (3, 6)),
+        ({"minUnits": 2}, {"maxQuantity": 8}, 1, (0, 0)),
+    ],
+)
+def test_d4_the_tightest_bounds_of_slot_option_and_unit_hold(
+    of_option: object, of_unit: object, of_slot: int | None, bounds: tuple[int | None, int | None]
+) -> None:
+    unit = {"id": "adult", "restrictions": of_unit}
+    body = PRODUCT | {"options": [{"id": "A", "restrictions": of_option, "units": [unit]}]}
+    answer, _ = slots(responded(200, [SLOT | {"maxUnits": of_slot}]), product=body)
+    (slot,) = days_of(answer).slots
+    assert [(offer.minimum, offer.maximum) for offer in slot.offers] == [bounds]
 
 
 @pytest.mark.parametrize("status", [400, 404, 200])
 def test_d2_an_unknown_product_is_the_symbols_own_fault(status: int) -> None:
     assert kinds(product(responded(status, UNKNOWN))) == [FailureKind.UNKNOWN_SYMBOL]
-    assert kinds(slots(responded(status, UNKNOWN))[0]) == [FailureKind.UNKNOWN_SYMBOL]
+    dialogue = OCTO.ask(Fetcher.SLOTS, [SYMBOL], WINDOW, KNOWN, now=NOW)
+    assert kinds(driven(dialogue, scripted(responded(status, UNKNOWN)))[0]) == [FailureKind.UNKNOWN_SYMBOL]
     assert kinds(slots(EMPTY, responded(status, UNKNOWN))[0]) == [FailureKind.UNKNOWN_SYMBOL], (
         "it went meanwhile"
     )
@@ -359,8 +376,9 @@ def test_d4_what_cannot_be_asked_is_not() -> None:
 def test_d4_the_standards_own_example() -> None:
     window = Window(date(2022, 5, 23), date(2022, 5, 23))
     answer = recorded("inventory", "octo_availability_spec_example.json")
-    known = {SYMBOL: {"options": ["DEFAULT"]}}
-    read, _ = driven(OCTO.ask(Fetcher.SLOTS, [SYMBOL], window, known, now=NOW), scripted(answer))
+    body = PRODUCT | {"options": [{"id": "DEFAULT", "units": []}]}
+    dialogue = OCTO.ask(Fetcher.SLOTS, [SYMBOL], window, KNOWN, now=NOW)
+    read, _ = driven(dialogue, scripted(responded(200, body), answer))
     (slot,) = days_of(read).slots
     assert (slot.local_start, slot.local_end) == (datetime(2022, 5, 23), datetime(2022, 5, 24))
     assert (slot.utc_offset, slot.status, slot.remaining, slot.offers) == (
@@ -411,11 +429,10 @@ def test_d2_recorded_refusals_and_answers_of_other_endpoints(file: str) -> None:
     RECORDED[file](lambda: slots(Response(status, {}, answer.body, answer.wire_bytes))[0])
 
 
-def test_d4_the_recorded_refusal_of_an_option_asks_for_the_product() -> None:
+def test_d4_the_recorded_refusal_of_an_option_is_known_as_one() -> None:
     answer = recorded("inventory", "octo_error_400_invalid_option_id.json")
-    gone = Response(400, {}, answer.body, answer.wire_bytes)
-    _, requests = slots(gone, responded(200, PRODUCT), EMPTY, EMPTY)
-    assert requests[1].path == f"/products/{SYMBOL}"
+    with pytest.raises(SchemaDrift, match="has just named"):
+        slots(Response(400, {}, answer.body, answer.wire_bytes))
 
 
 def test_a9_amounts_are_whole_numbers_and_nothing_else() -> None:

@@ -80,7 +80,7 @@ def test_only_its_own_spellings_are_sent(sample: Sample) -> None:
 @every
 def test_the_key_travels_in_a_header_and_nowhere_else(sample: Sample) -> None:
     provider = provider_of(sample)
-    sent = request(provider, sample.fetcher, batch(sample), sample.window, sample.known)
+    sent = request(provider, sample.fetcher, batch(sample), sample.window)
     assert sent.path.startswith("/")
     assert CANARY not in repr(sent)
     headers = provider.authorize(CANARY)
@@ -93,10 +93,10 @@ def test_f1_a_call_holds_as_many_symbols_as_it_says_and_no_more(sample: Sample) 
     provider = provider_of(sample)
     limit = provider.batch_limit(sample.fetcher, sample.window)
     many = [sample.symbols[0]] * limit
-    assert request(provider, sample.fetcher, many, sample.window, sample.known)
+    assert request(provider, sample.fetcher, many, sample.window)
     for wrong in ([], [*many, sample.symbols[0]]):
         with pytest.raises(ValueError, match=r"."):
-            request(provider, sample.fetcher, wrong, sample.window, sample.known)
+            request(provider, sample.fetcher, wrong, sample.window)
 
 
 @every
@@ -104,7 +104,7 @@ def test_b18_what_it_cannot_fetch_it_does_not_ask(sample: Sample) -> None:
     provider = provider_of(sample)
     for fetcher in set(Fetcher) - provider.fetchers:
         with pytest.raises(SettingsError, match=sample.provider):
-            request(provider, fetcher, sample.symbols[:1], None, sample.known)
+            request(provider, fetcher, sample.symbols[:1], None)
         if not isinstance(provider, OneRequest):
             continue
         with pytest.raises(SettingsError, match=sample.provider):
@@ -117,11 +117,11 @@ def test_spans_that_no_call_answers_are_refused(sample: Sample) -> None:
     spans = [Window(WINDOW.end, WINDOW.start)]
     if longest is not None:
         full = Window(WINDOW.end - timedelta(days=longest - 1), WINDOW.end)
-        assert request(provider, sample.fetcher, sample.symbols[:1], full, sample.known)
+        assert request(provider, sample.fetcher, sample.symbols[:1], full)
         spans.append(replace(full, start=full.start - timedelta(days=1)))
     for span in spans:
         with pytest.raises(InvalidRange):
-            request(provider, sample.fetcher, sample.symbols[:1], span, sample.known)
+            request(provider, sample.fetcher, sample.symbols[:1], span)
 
 
 # --- good answers -------------------------------------------------------------------------------

@@ -22,14 +22,8 @@ WHERE NOT EXISTS (SELECT FROM pricing.products p WHERE p.symbol = u.symbol AND p
 SELECT pricing.confirm_pairs(:data_type, CAST(:symbols AS text[]), :provider, :call_id);
 
 -- name: known
--- What a request for some products needs to know of each: its currency, if a person has set one, its zone, its day, its options
--- and categories.
+-- What a request for some products needs to know of each: its currency, if a person has set one, its zone and its day.
 SELECT u.symbol, pricing.zone_of(p) AS time_zone, pricing.product_day(u.symbol) AS today,
-       ARRAY(SELECT o.option_id FROM pricing.product_options o WHERE o.symbol = u.symbol AND o.provider = :provider AND o.is_listed
-             ORDER BY o.is_default DESC, o.option_id) AS options,
-       (SELECT coalesce(jsonb_object_agg(c.category_id, c.name), '{}') FROM pricing.pax_categories c
-        WHERE c.symbol = u.symbol AND c.provider = :provider) AS categories,
-       p.symbol IS NOT NULL AS is_stored,
        (SELECT i.currency FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
         WHERE r.data_type = :data_type AND i.symbol = u.symbol) AS currency
 FROM unnest(CAST(:symbols AS text[])) AS u (symbol) LEFT JOIN pricing.products p USING (symbol);

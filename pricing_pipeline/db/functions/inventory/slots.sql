@@ -186,7 +186,9 @@ BEGIN
         SELECT s.symbol, u.category_id, min(u.name) AS name, max(u.pax_count) AS pax_count
         FROM jsonb_to_recordset(offers) AS u (n integer, category_id text, name text, pax_count integer) JOIN pricing.said_slots(slots) s USING (n) GROUP BY 1, 2),
     found AS MATERIALIZED (
-        SELECT s.*, x.ctid AS place, x.is_described, x.name AS old_name, x.pax_count AS old_pax_count FROM said s
+        -- Where slots name a category by its id alone, an earlier name says more.
+        SELECT s.symbol, s.category_id, coalesce(nullif(s.name, s.category_id), x.name, s.name) AS name, s.pax_count,
+               x.ctid AS place, x.is_described, x.name AS old_name, x.pax_count AS old_pax_count FROM said s
         LEFT JOIN LATERAL (SELECT c.ctid, c.is_described, c.name, c.pax_count FROM pricing.pax_categories c
                            WHERE (c.symbol, c.provider, c.category_id) = (s.symbol, from_provider, s.category_id) OFFSET 0) x ON true),
     renamed AS (
