@@ -142,7 +142,8 @@ def test_b7_a_refusal_says_how_a_body_or_a_day_is_written(api: RunningApi) -> No
     assert refused["detail"] == "Send the body as JSON, with the header Content-Type: application/json."
     refused = caller.refusal("GET", f"history/{QUOTE}/AAPL", params={"from": "yesterday"})
     assert refused["detail"] == "Parameter from: write a day like 2013-02-28."
-    refused = caller.refusal("POST", "heartbeat", content='{"pairs": nothing}')
+    as_json = {"Content-Type": "application/json"}
+    refused = caller.refusal("POST", "heartbeat", content='{"pairs": nothing}', headers=as_json)
     assert refused["detail"] == "The body is not JSON: Expecting value at character 10."
     refused = caller.refusal("GET", "products/NOSUCH/availability", params={"currency": "euro"})
     assert refused["detail"] == "Parameter currency: write a currency as three capital letters, such as EUR."

@@ -190,7 +190,7 @@ BAD = [
     (f"gaps/{DAILY}/AAPL", {"from": "x"}, 422, "write a day like"),
     ("types/nosuch", {}, 404, "is called 'nosuch'"),
     ("types", {"retired": "x"}, 422, "retired"),
-    (f"types/{'x' * 64}", {}, 422, "63"),
+    (f"types/{'x' * 64}", {}, 422, "48"),
     ("providers/nosuch", {}, 404, "only fmp"),
     ("instruments/NOSUCH", {}, 404, "is called 'NOSUCH'"),
     ("instruments", {"limit": "0"}, 422, "limit"),
