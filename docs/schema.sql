@@ -3686,7 +3686,7 @@ GRANT EXECUTE ON FUNCTION pricing.price_of_kin(text,text,text,boolean) TO pricin
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
--- Where a commodity is traded, as it is believed now (NULL) or was at a time: the version that people play first, then the cheapest and the dearest.
+-- Where a commodity is traded, as it is believed now (NULL) or was at a time: the version that people play, or played then, first, then the cheapest and the dearest. Terminals are named as now.
 CREATE FUNCTION pricing.prices_of_commodity(wanted_id bigint, as_of timestamp with time zone) RETURNS TABLE(symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_of_commodity(bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -4094,7 +4094,7 @@ GRANT EXECUTE ON FUNCTION pricing.shown_units(pricing.provider_limits,text,times
 CREATE FUNCTION pricing.silent_notifier(started timestamp with time zone) RETURNS TABLE(since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.silent_notifier(timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Local days of a product: when the slots of each were last confirmed, whether that is within the TTL of the data type that asks for it most often, and which type that is; NULL = none does, as of the past.
+-- Local days of a product: when the slots of each were last confirmed, whether that is within the TTL that the product has in the data type that asks for it most often, and which type that is; NULL = none does, as of the past.
 CREATE FUNCTION pricing.slot_days(wanted_symbol text, first_day date, last_day date) RETURNS TABLE(day date, fetched_at timestamp with time zone, fresh boolean, data_type text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.slot_days(text,date,date) TO pricing_reader, pricing_worker;
 

@@ -137,6 +137,17 @@ def test_d6_each_day_tells_when_it_was_confirmed_and_whether_that_is_fresh(core:
     assert (past.fetched_at, past.age_seconds, past.fresh) == (None, None, None)
 
 
+def test_d6_a_ttl_of_its_own_decides_how_fresh_the_days_of_a_product_are(core: Core, clock: Clock) -> None:
+    store(core, days(slot()), data_type=TODAY)
+    core.rows("UPDATE pricing.confirmed_pairs SET cache_ttl_minutes = 40 WHERE data_type = :type", type=TODAY)
+    clock.advance(1800)
+    (day,) = read(core)
+    assert (day.age_seconds, day.fresh) == (1800, True)
+    clock.advance(601)
+    (day,) = read(core)
+    assert day.fresh is False
+
+
 def requested(core: Core, last: date = MONDAY) -> set[str]:
     """What a read asks for; it is out of the way then."""
     with core.engine.begin() as connection:

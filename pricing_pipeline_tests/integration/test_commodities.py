@@ -136,7 +136,7 @@ class Model:
                 same = known is not None and (*known[:4], known[5]) == (*values, price.modified_at)
                 version = known[4] if same and known is not None else live
             if known is not None and known[5] is not None:
-                is_older = price.modified_at is None or price.modified_at < known[5]
+                is_older = price.modified_at is not None and price.modified_at < known[5]
                 begins_anew = price.game_version is not None and live == price.game_version != known[4]
                 if is_older and not (begins_anew and known[4] is not None):
                     older += 1

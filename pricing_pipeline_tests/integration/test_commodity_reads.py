@@ -50,6 +50,19 @@ def traded(core: Core, clock: Clock) -> str:
     return then
 
 
+def test_c4_the_past_is_judged_by_the_version_that_was_played_then(
+    api: RunningApi, core: Core, clock: Clock, traded: str
+) -> None:
+    clock.advance(60)
+    live(core, "4.2")
+    caller = api.caller(Scope.READ)
+    others = [
+        [price["is_of_other_version"] for price in caller.get("commodities/gold/prices", **when)["prices"]]
+        for when in ({}, {"as_of": traded})
+    ]
+    assert others == [[True, True], [False, False]]
+
+
 def test_c4_the_command_line_tells_what_is_traded_and_what_it_earns(
     cli: CommandLine, core: Core, traded: str
 ) -> None:

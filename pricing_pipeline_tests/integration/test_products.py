@@ -302,6 +302,7 @@ def test_d4_a_zone_that_only_this_machine_knows_counts_as_none(core: Core) -> No
 def test_d4_a_zone_set_by_hand_counts_until_it_is_taken_back(core: Core, clock: Clock) -> None:
     with core.engine.begin() as connection:
         assert products.set_zone(connection, TOUR, "Asia/Tokyo") == 0
+        assert products.product(connection, TOUR).provider is None, "none has answered"
     store(core, days(naive(slot(MONDAY, 12))))
     assert starts(core) == ["03 03:00"]
     clock.advance(60)

@@ -34,11 +34,11 @@ SELECT days_ahead FROM pricing.data_type_registry WHERE data_type = :data_type;
 
 -- name: products
 -- Products by symbol, after one: what is known of them, and whether they are paused; those of one symbol, or all.
-SELECT i.symbol, coalesce(p.name, i.name) AS name, p.provider, pricing.zone_of(p) AS time_zone, p.set_time_zone IS NOT NULL AS is_set_by_hand,
+SELECT i.symbol, coalesce(p.name, i.name) AS name, CASE WHEN coalesce(p.name, w.provider) IS NOT NULL THEN p.provider END AS provider, pricing.zone_of(p) AS time_zone, p.set_time_zone IS NOT NULL AS is_set_by_hand,
        i.update_mode <> 'api' OR NOT i.is_active AS paused, coalesce(p.is_listed, true) AS is_listed, p.recorded_at, w.fetched_at, w.first_day, w.last_day
 FROM pricing.instruments i
 LEFT JOIN pricing.products p USING (symbol)
-LEFT JOIN LATERAL (SELECT max(x.fetched_at) AS fetched_at, min(x.first_day) AS first_day, max(x.last_day) AS last_day
+LEFT JOIN LATERAL (SELECT max(x.provider) AS provider, max(x.fetched_at) AS fetched_at, min(x.first_day) AS first_day, max(x.last_day) AS last_day
                    FROM pricing.slot_windows x WHERE x.symbol = i.symbol) w ON true
 WHERE i.asset_class IN (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.contents = 'inventory')
   AND i.symbol > :after AND (CAST(:symbol AS text) IS NULL OR i.symbol = :symbol)

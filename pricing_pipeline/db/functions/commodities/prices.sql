@@ -63,7 +63,7 @@ LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part 
                                      AND (s.buy, s.sell, s.stock, s.demand) IS NOT DISTINCT FROM (p.buy, p.sell, p.stock, p.demand)
                                     THEN p.game_version ELSE live END),
            s.modified_at,
-           p.symbol IS NOT NULL AND p.modified_at IS NOT NULL AND coalesce(s.modified_at < p.modified_at, true)
+           coalesce(s.modified_at < p.modified_at, false)
                -- A patch begins anew: prices of the version that people play now are newer, whenever they are from.
                AND NOT coalesce(s.version = live AND s.version <> p.game_version, false)
     FROM unnest(symbols, commodity_ids, buys, sells, stocks, demands, versions, stamps)

@@ -29,12 +29,17 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
            p.stock, p.demand, p.game_version, p.game_version IS DISTINCT FROM v.version AS is_of_other_version, p.modified_at, p.recorded_at,
            p.provider
     FROM pricing.commodity_prices_as_of(as_of, wanted_id) p JOIN pricing.terminals t USING (symbol)
-    LEFT JOIN pricing.game_version_in_play v ON true
+    LEFT JOIN LATERAL (
+        SELECT x.version FROM pricing.game_version_in_play x WHERE as_of IS NULL
+        UNION ALL
+        (SELECT x.version FROM pricing.game_versions x WHERE coalesce(x.live_since, x.seen_at) <= as_of
+         ORDER BY x.live_since IS NOT NULL AND coalesce(as_of < x.live_until, true) DESC, coalesce(x.live_since, x.seen_at) DESC, x.version DESC
+         LIMIT 1)) v ON true
     WHERE p.commodity_id = wanted_id AND (p.buy IS NOT NULL OR p.sell IS NOT NULL)
     ORDER BY is_of_other_version, p.buy NULLS LAST, p.sell DESC NULLS LAST, p.symbol
 $$;
 COMMENT ON FUNCTION pricing.prices_of_commodity(bigint, timestamptz) IS
-    'Where a commodity is traded, as it is believed now (NULL) or was at a time: the version that people play first, then the cheapest and the dearest.';
+    'Where a commodity is traded, as it is believed now (NULL) or was at a time: the version that people play, or played then, first, then the cheapest and the dearest. Terminals are named as now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.commodity(wanted text, as_of timestamptz DEFAULT NULL)

@@ -21,20 +21,22 @@ BEGIN
     RETURN QUERY
     SELECT d.day, w.fetched_at,
            CASE WHEN r.data_type IS NULL THEN NULL
-                ELSE w.fetched_at IS NOT NULL AND NOT pricing.is_stale(r.data_type, w.fetched_at, r.default_ttl_minutes) END,
+                ELSE w.fetched_at IS NOT NULL AND NOT pricing.is_stale(r.data_type, w.fetched_at, r.ttl_minutes) END,
            r.data_type
     FROM (SELECT first_day + g.n AS day FROM generate_series(0, last_day - first_day) AS g (n)) d
     LEFT JOIN LATERAL (SELECT max(x.fetched_at) AS fetched_at FROM pricing.slot_windows x
                        WHERE x.symbol = wanted_symbol AND x.provider = served_by AND d.day BETWEEN x.first_day AND x.last_day) w ON true
     -- The type with the fewest days that reaches this one asks for it most often.
-    LEFT JOIN LATERAL (SELECT x.data_type, x.default_ttl_minutes FROM pricing.data_type_registry x
+    LEFT JOIN LATERAL (SELECT x.data_type, coalesce(c.cache_ttl_minutes, x.default_ttl_minutes) AS ttl_minutes
+                       FROM pricing.data_type_registry x
                        JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (x.asset_class, wanted_symbol)
+                       LEFT JOIN pricing.confirmed_pairs c ON (c.data_type, c.symbol) = (x.data_type, wanted_symbol)
                        WHERE x.fetcher = 'slots' AND x.is_active AND d.day BETWEEN today AND today + x.days_ahead - 1
                        ORDER BY x.days_ahead, x.default_ttl_minutes, x.data_type LIMIT 1) r ON true
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.slot_days(text, date, date) IS
-    'Local days of a product: when the slots of each were last confirmed, whether that is within the TTL of the data type that asks for it most often, and which type that is; NULL = none does, as of the past.';
+    'Local days of a product: when the slots of each were last confirmed, whether that is within the TTL that the product has in the data type that asks for it most often, and which type that is; NULL = none does, as of the past.';
 
 
 CREATE OR REPLACE FUNCTION pricing.slot_types_to_request(wanted_symbol text, last_day date) RETURNS text[]
