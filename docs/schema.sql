@@ -3200,6 +3200,10 @@ GRANT EXECUTE ON FUNCTION pricing.lock_export(text,date) TO pricing_worker;
 CREATE FUNCTION pricing.lock_latest(given pricing.price_history[]) RETURNS pricing.latest_prices[] LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lock_latest(pricing.price_history[]) TO pricing_worker;
 
+-- Locks products until the transaction ends, and notes those that are new or listed again. Returns the time from which what is stored is believed.
+CREATE FUNCTION pricing.lock_products(answered text[], from_provider text, from_call bigint) RETURNS timestamp with time zone LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.lock_products(text[],text,bigint) TO pricing_worker;
+
 -- The fence: locks the tasks that a claim still owns until the transaction ends. Returns their ids. Waits for a second at most.
 CREATE FUNCTION pricing.lock_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.lock_tasks(bigint[],uuid) TO pricing_worker;
@@ -4224,10 +4228,6 @@ GRANT EXECUTE ON FUNCTION pricing.take_stale_pairs() TO pricing_worker;
 -- Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. Clients and readers cannot take it.
 CREATE FUNCTION pricing.take_turn(wanted text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.take_turn(text) TO pricing_worker;
-
--- Locks products until the transaction ends, and notes those that are new or listed again. Returns the time from which what is stored is believed.
-CREATE FUNCTION pricing.take_turn(answered text[], from_provider text, from_call bigint) RETURNS timestamp with time zone LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.take_turn(text[],text,bigint) TO pricing_worker;
 
 -- Symbols of no instrument under which some provider is asked for another one: two would get one answer. Warns of them.
 CREATE FUNCTION pricing.taken_symbols(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;

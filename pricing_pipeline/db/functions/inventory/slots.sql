@@ -54,7 +54,7 @@ COMMENT ON FUNCTION pricing.placed_slots(text, jsonb) IS
     'The slots of an answer with their instants, and where they are stored, if they are. Those without an offset are placed by the zone of their product.';
 
 
-CREATE OR REPLACE FUNCTION pricing.take_turn(answered text[], from_provider text, from_call bigint) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION pricing.lock_products(answered text[], from_provider text, from_call bigint) RETURNS timestamptz
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     INSERT INTO pricing.products AS p (symbol, provider, call_id, recorded_at)
@@ -67,7 +67,7 @@ BEGIN
     WHERE p.symbol = ANY (answered) AND NOT p.is_listed AND coalesce(p.call_id < from_call, true);
     RETURN pricing.clock();
 END $$;
-COMMENT ON FUNCTION pricing.take_turn(text[], text, bigint) IS
+COMMENT ON FUNCTION pricing.lock_products(text[], text, bigint) IS
     'Locks products until the transaction ends, and notes those that are new or listed again. Returns the time from which what is stored is believed.';
 
 
@@ -154,7 +154,7 @@ BEGIN
         RAISE EXCEPTION 'the slots of % have no offset from UTC, and no time zone of the product is known', lost[1]
             USING HINT = pg_catalog.format('`pricing-pipeline product set-zone %s ZONE` sets it.', lost[1]), ERRCODE = 'invalid_parameter_value';
     END IF;
-    now_ := pricing.take_turn(answered, from_provider, from_call);
+    now_ := pricing.lock_products(answered, from_provider, from_call);
     IF EXISTS (SELECT FROM pricing.slot_windows w WHERE w.symbol = ANY (answered) AND w.provider <> from_provider) THEN
         PERFORM pricing.leave_previous_provider(answered, from_provider, from_call, now_);
     END IF;
