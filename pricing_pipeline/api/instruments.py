@@ -1,17 +1,109 @@
-"""`/v1/instruments/pause` and `resume`: have instruments not fetched for a while."""
+"""`/v1/instruments`: what is known of instruments; `pause` and `resume` have them not fetched for a while."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from datetime import date, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
-from pricing_pipeline.api.access import Database, Operator
+from pricing_pipeline.api.access import Database, Operator, Reader
 from pricing_pipeline.api.bodies import Body
-from pricing_pipeline.api.parameters import LONGEST_NAME, SymbolList
+from pricing_pipeline.api.paging import Keyset, Page
+from pricing_pipeline.api.parameters import LONGEST_NAME, AssetClass, SymbolList, SymbolName
 from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand.instruments import Bounds, Instrument
 from pricing_pipeline.errors import UnknownSymbol
+from pricing_pipeline.registry import data_type_registry, spellings
+from pricing_pipeline.registry.spellings import Spelled
 
 router = APIRouter(prefix="/instruments", tags=["instruments"])
+
+
+class Instruments(BaseModel):
+    """Instruments by class and symbol, a page of them."""
+
+    instruments: list[Instrument]
+    next: str | None
+    """The cursor of the next page; null on the last."""
+
+
+class InstrumentDetails(BaseModel):
+    """Everything about an instrument."""
+
+    asset_class: str
+    symbol: str
+    name: str | None
+    currency: str | None
+    scale: int
+    """The least number of decimals with which it is stored."""
+    calendar: str | None
+    listed_on: date | None
+    created_at: datetime
+    verified_at: datetime | None
+    state: str
+    viewers: int
+    holders: int
+    data_types: list[str]
+    bounds: list[Bounds]
+    spellings: list[Spelled]
+    """Its spelling at each provider."""
+
+
+class AboutSymbol(BaseModel):
+    """The instruments of a symbol: mostly one, and one for each class that has it."""
+
+    instruments: list[InstrumentDetails]
+
+
+_INSTRUMENTS: Keyset[Instrument] = Keyset(
+    "instruments", (str, str), lambda row: (row.asset_class, row.symbol)
+)
+
+
+@router.get("")
+def list_instruments(
+    database: Database,
+    caller: Reader,
+    page: Annotated[Page, Depends(_INSTRUMENTS)],
+    asset_class: AssetClass = None,
+) -> Instruments:
+    """Instruments, and how many users watch and hold each."""
+    with database.connect() as connection:
+        rows = instruments.listed(connection, None, asset_class, page.at_most, after=page.after)
+    shown, following = page.cut(rows)
+    return Instruments(instruments=shown, next=following)
+
+
+@router.get("/{symbol:path}")
+def show_instruments(
+    database: Database, caller: Reader, symbol: SymbolName, asset_class: AssetClass = None
+) -> AboutSymbol:
+    """Everything about the instruments of a symbol."""
+    with database.connect() as connection:
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        stored = instruments.about(connection, symbol, asset_class)
+        if not stored:
+            raise data_type_registry.unknown_symbol(connection, symbol, asset_class=asset_class)
+        listed = {
+            row.asset_class: row for row in instruments.listed(connection, [symbol], asset_class, len(stored))
+        }
+        return AboutSymbol(
+            instruments=[
+                InstrumentDetails.model_validate(
+                    {
+                        **row,
+                        "state": listed[row["asset_class"]].state,
+                        "viewers": listed[row["asset_class"]].viewers,
+                        "holders": listed[row["asset_class"]].holders,
+                        "bounds": instruments.bounds(connection, row["asset_class"], symbol),
+                        "spellings": spellings.of(connection, row["asset_class"], symbol),
+                    }
+                )
+                for row in stored
+            ]
+        )
 
 
 class PauseSymbols(Body):

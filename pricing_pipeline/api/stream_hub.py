@@ -90,7 +90,7 @@ class StreamHub:
             if waiting.cancelled_caught:
                 raise _no_answer()
             stream.wanted = frozenset(wanted)
-            self._begin(stream)
+            self.begin(stream)
             self._keep_working()
             await stream.opened
         except BaseException:
@@ -150,16 +150,13 @@ class StreamHub:
             return None
         return EventId(self._position, stream.fingerprint)
 
-    def begin_again(self, stream: Stream) -> None:
-        """Send `missed` and the states to a stream's client."""
-        self._begin(stream)
-
-    # The reader
-
-    def _begin(self, stream: Stream) -> None:
+    def begin(self, stream: Stream) -> None:
+        """Send the states to a stream's client, after `missed` if it has begun before."""
         if stream not in self._beginning:
             self._beginning.append(stream)
         self._nudge.set()
+
+    # The reader
 
     def _keep_working(self) -> None:
         if self._reader is None or self._reader.done():
@@ -318,7 +315,7 @@ class StreamHub:
             wanted = frozenset(found[stream.user])
             if wanted != stream.wanted:
                 stream.wanted = wanted
-                self._begin(stream)
+                self.begin(stream)
 
     def _watched(self, users: list[str]) -> dict[str, set[Pair]]:
         with self._engine.connect() as connection:

@@ -54,15 +54,15 @@ class Answers:
     def _one(self, asked: Asked, way: Way, rows: Sequence[Line]) -> Answer:
         """The answer about one symbol."""
         (symbol,) = asked.symbols
-        strangers: list[RejectedValue] = []
+        unasked: list[RejectedValue] = []
         if way.reading.symbol is not None:
-            rows, strangers = self._told_apart(asked, way, symbol, rows)
-        if strangers and not rows:
-            words = f"{strangers[0].reason}, and not about {symbol}. Nothing was stored."
+            rows, unasked = self._told_apart(asked, way, symbol, rows)
+        if unasked and not rows:
+            words = f"{unasked[0].reason}, and not about {symbol}. Nothing was stored."
             return failed(symbol, FailureKind.IMPLAUSIBLE, words)
         if not rows:
             return self._missing(asked, way, symbol)
-        return self._settled(asked, way, symbol, rows, strangers)
+        return self._settled(asked, way, symbol, rows, unasked)
 
     def _several(self, asked: Asked, way: Way, lines: Sequence[Line]) -> Answer:
         """The answer about several symbols. Raises SchemaDrift if it holds none of them."""
@@ -125,15 +125,15 @@ class Answers:
     ) -> tuple[list[Line], list[RejectedValue]]:
         """The rows of the symbol, and those of others, each refused for itself."""
         own: list[Line] = []
-        strangers = []
+        unasked = []
         for line in rows:
             named = self._symbol(asked, way, line.row)
             if named == symbol:
                 own.append(line)
             else:
                 reason = f"{self._name} answered about {safe_words(named) or 'no symbol'}"
-                strangers.append(RejectedValue(symbol, None, reason, spelling(line.row)))
-        return own, strangers
+                unasked.append(RejectedValue(symbol, None, reason, spelling(line.row)))
+        return own, unasked
 
     def _missing(self, asked: Asked, way: Way, symbol: str) -> Answer:
         is_daily_of_one = asked.fetcher is not Fetcher.QUOTE and len(asked.symbols) == 1
@@ -152,7 +152,7 @@ class Answers:
         way: Way,
         symbol: str,
         rows: Sequence[Line],
-        strangers: Sequence[RejectedValue],
+        unasked: Sequence[RejectedValue],
     ) -> Answer:
         """The values of one symbol's rows. Raises SchemaDrift if none is as the declaration says."""
         fields = [self._fields(asked, way, symbol, line) for line in rows]
@@ -163,10 +163,10 @@ class Answers:
             for row in read
         ]
         if asked.fetcher is not Fetcher.QUOTE and len(asked.symbols) == 1:
-            return settle_days(symbol, [*values, *strangers], asked.window)
+            return settle_days(symbol, [*values, *unasked], asked.window)
         if asked.window is not None:
             return settle_days(symbol, values, asked.window)
-        return settle_days(symbol, [*only(symbol, values), *strangers])
+        return settle_days(symbol, [*only(symbol, values), *unasked])
 
     def _fields(self, asked: Asked, way: Way, symbol: str, line: Line) -> dict[str, object]:
         """What the paths lead to in a row, by the names of Row."""

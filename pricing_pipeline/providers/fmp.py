@@ -227,12 +227,12 @@ class Fmp:
             validate(_Named, nameless[0], f"a row of fmp's {fetcher!s}")
         if len(symbols) == 1 and symbols[0] in rows:
             rows[symbols[0]] += nameless  # each is refused by itself
-        strangers = sorted(rows.keys() - set(symbols))
-        of_others = [row for stranger in strangers for row in rows[stranger]] if len(symbols) == 1 else []
+        unasked = sorted(rows.keys() - set(symbols))
+        of_others = [row for stranger in unasked for row in rows[stranger]] if len(symbols) == 1 else []
         answers = []
         for symbol in symbols:
-            if strangers and len(of_others) >= len(rows.get(symbol, ())):
-                answers.append(_implausible(symbol, fetcher, f"it is about {', '.join(strangers[:3])}"))
+            if unasked and len(of_others) >= len(rows.get(symbol, ())):
+                answers.append(_implausible(symbol, fetcher, f"it is about {', '.join(unasked[:3])}"))
             elif symbol in rows:
                 alone = len(symbols) == 1
                 answers.append(_one(fetcher, symbol, rows[symbol], of_others, window, now, alone=alone))

@@ -82,12 +82,12 @@ class Uex:
             raise SchemaDrift(
                 f"none of the {len(nameless)} prices in uex's answer names its terminal. Nothing was stored."
             )
-        strangers = grouped.keys() - set(symbols)
+        unasked = grouped.keys() - set(symbols)
         read = [terminal_of(symbol, grouped[symbol], now) for symbol in symbols if symbol in grouped]
         missing = [symbol for symbol in symbols if symbol not in grouped]
         failures = [row.failure for row in read if row.failure is not None]
-        if strangers or nameless:
-            failures += [_lost(symbol, sorted(strangers)) for symbol in missing]
+        if unasked or nameless:
+            failures += [_lost(symbol, sorted(unasked)) for symbol in missing]
             missing = []
         records = [row.prices for row in read if row.prices is not None]
         if nameless:  # one of them may be of any terminal
@@ -100,10 +100,10 @@ class Uex:
         )
 
 
-def _lost(symbol: str, strangers: Sequence[str]) -> SymbolFailure:
+def _lost(symbol: str, unasked: Sequence[str]) -> SymbolFailure:
     others = (
-        f"of terminals that were not asked for ({', '.join(strangers[:3])})"
-        if strangers
+        f"of terminals that were not asked for ({', '.join(unasked[:3])})"
+        if unasked
         else "without a terminal"
     )
     message = (
