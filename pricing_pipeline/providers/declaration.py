@@ -287,6 +287,16 @@ class AskingForDays(Asking):
         "as well.",
     )
 
+    @model_validator(mode="after")
+    def _reaches_the_latest(self) -> AskingForDays:
+        days = self.latest_days + 2  # with today and tomorrow
+        if getattr(self, "latest", None) is None and days > self.max_window_days:
+            raise ValueError(
+                f"without `latest` a call spans {days} days (`latest_days`, today and tomorrow), and `max_window_days` "
+                f"allows {self.max_window_days}: make `latest_days` smaller"
+            )
+        return self
+
 
 class Quotes(Asking):
     """Latest prices, stamped by the source."""

@@ -51,10 +51,11 @@ def zone_of(city: str) -> str | None:
 
 @cache
 def _zones() -> dict[str, str]:
-    # Where a name is in several areas, they are old and new names of one zone: Asia/Istanbul, Europe/Istanbul.
+    # Where a name is in several areas, they are old and new names of one zone: Asia/Istanbul, Europe/Istanbul. Names of
+    # three parts are left out: America/Argentina/San_Juan is not where most look for San Juan.
     named = {
-        name.rpartition("/")[2].upper(): name
+        name.partition("/")[2].upper(): name
         for name in sorted(available_timezones())
-        if name.startswith(_AREAS)
+        if name.startswith(_AREAS) and name.count("/") == 1
     }
     return named | {city: zone for zone, cities in _OTHERS.items() for city in cities.split()}

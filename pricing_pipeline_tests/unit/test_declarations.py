@@ -110,6 +110,16 @@ def test_f11_a_fault_is_told_with_its_line_and_what_was_expected(old: str, new: 
     assert began - 4 <= first <= began + 2, told
 
 
+def test_f11_the_latest_value_must_lie_within_the_longest_span() -> None:
+    """Else each of its calls would be refused, whatever days a person asks for."""
+    text = SHARES.read_text()
+    assert "max_window_days: 1825" in text
+    assert "without `latest` a call spans 12 days" in refused(
+        text.replace("max_window_days: 1825", "max_window_days: 11")
+    )
+    read_text(text.replace("max_window_days: 1825", "max_window_days: 12"), "shares.yaml")
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -276,6 +276,7 @@ def test_d4_every_citys_zone_is_one() -> None:
     assert {zones[city] for city in ("PARIS", "DUBAI", "LAS_VEGAS", "BALI")} == {
         *("Europe/Paris", "Asia/Dubai", "America/Los_Angeles", "Asia/Makassar"),
     }
+    assert "SAN_JUAN" not in zones, "Puerto Rico's is not Argentina's"
 
 
 def test_d4_the_product_is_asked_for_first_and_brought_along() -> None:
