@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import Metric as Family
 from sqlalchemy import Engine
+from starlette.datastructures import State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pricing_pipeline.api.access import Reader
@@ -24,6 +25,8 @@ from pricing_pipeline.operations import figures
 from pricing_pipeline.operations.figures import COUNTER, HISTOGRAM, Figures, Metric, Row, Source
 
 _CACHED_SECONDS = 5.0
+_SPELLED_SECONDS = 1.0
+"""To write the text takes milliseconds in which nobody else is answered, however often somebody asks."""
 _PATIENCE_SECONDS = 8.0
 """Prometheus gives up after ten seconds."""
 _KNOWN_SECONDS = 300.0
@@ -109,6 +112,16 @@ class KnownFigures:
         self._last: dict[str, tuple[float, Sequence[Row]]] = {}
         self._failed: Sequence[str] = ()
         self._took = 0.0
+        self._spelled_seconds = min(_SPELLED_SECONDS, seconds)
+        self._spelled = (float("-inf"), b"")
+
+    async def spelled(self, spell: Callable[[Known], bytes]) -> bytes:
+        """What is known as a text, a second old at most. Raises as `get`."""
+        spelled_at, text = self._spelled
+        if time.monotonic() - spelled_at >= self._spelled_seconds:
+            text = spell(await self.get())
+            self._spelled = (time.monotonic(), text)
+        return text
 
     async def get(self) -> Known:
         """What is known now. Raises TimeoutError if reading takes too long, and nothing is known of the last minutes;
@@ -158,18 +171,19 @@ def cached_figures(engine: Engine) -> KnownFigures:
 async def read_metrics(request: Request, _: Reader) -> Response:
     """Figures for Prometheus, which sends a token with the scope `read`. docs/metrics.md says what each means."""
     known: KnownFigures = request.app.state.figures
-    times: RequestTimes = request.app.state.request_times
     try:
-        measured = await known.get()
+        text = await known.spelled(lambda measured: _spell(request.app.state, measured))
     except TimeoutError:
         raise database_busy("the database takes too long to say") from None
+    return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def _spell(state: State, measured: Known) -> bytes:
     pipeline = CollectorRegistry(auto_describe=False)
     pipeline.register(_Collector(measured))
-    if (replica := request.app.state.replica) is not None:
+    if (replica := state.replica) is not None:
         pipeline.register(_ReplicaCollector(replica))
-    return Response(
-        generate_latest(pipeline) + generate_latest(times.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4
-    )
+    return generate_latest(pipeline) + generate_latest(state.request_times.registry)
 
 
 class _Collector:

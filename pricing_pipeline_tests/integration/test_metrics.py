@@ -370,6 +370,23 @@ def test_b22_a_slow_database_blanks_no_graph(api: RunningApi, core: Core) -> Non
     assert 0 < (ages[0] or 0) < (ages[1] or 0)
 
 
+def test_b22_whoever_asks_often_has_the_text_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else is answered while it is written."""
+    monkeypatch.setattr(api_metrics, "_SPELLED_SECONDS", 60.0)
+    known = api_metrics.KnownFigures(lambda: reading(1), seconds=60)
+    written: list[api_metrics.Known] = []
+
+    def spell(measured: api_metrics.Known) -> bytes:
+        written.append(measured)
+        return b"text"
+
+    async def look() -> None:
+        assert [await known.spelled(spell) for _ in range(3)] == [b"text"] * 3
+
+    asyncio.run(look())
+    assert len(written) == 1
+
+
 def test_b22_a_database_that_is_gone_fails_the_scrape() -> None:
     readings = iter([reading(1)])
 
