@@ -3311,7 +3311,7 @@ GRANT EXECUTE ON FUNCTION pricing.merge_prices(text,text,bigint,boolean,text[],t
 CREATE FUNCTION pricing.merge_product_options(from_provider text, from_call bigint, now_ timestamp with time zone, options jsonb) RETURNS text[] LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.merge_product_options(text,bigint,timestamp with time zone,jsonb) TO pricing_worker;
 
--- Stores what one call has said of products: name, zone, options, categories. What is the same writes nothing; of what changes, the old belief goes to the revisions. A new zone places the coming slots anew. All answered symbols count as confirmed now. Per symbol: 1 if it is new, 1 if something of it has changed.
+-- Stores what one call has said of products: name, zone, options, categories. What is the same writes nothing; of what changes, the old belief goes to the revisions. A new zone places the coming slots anew. What the answer to a later call has told already stays. All answered symbols count as confirmed now. Per symbol: 1 if it is new, 1 if something of it has changed.
 CREATE FUNCTION pricing.merge_products(wanted_type text, from_provider text, from_call bigint, answered text[], products jsonb, options jsonb, categories jsonb) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.merge_products(text,text,bigint,text[],jsonb,jsonb,jsonb) TO pricing_worker;
 
@@ -3586,6 +3586,10 @@ GRANT EXECUTE ON FUNCTION pricing.overdrawn_at(tstzmultirange,timestamp with tim
 -- The spellings at a provider that people have given for symbols of a data type, by symbol; NULL = none.
 CREATE FUNCTION pricing.overrides_of(wanted_provider text, wanted_type text, symbols text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.overrides_of(text,text,text[]) TO pricing_reader, pricing_worker;
+
+-- Those of the products about which the answer to a later call is stored: it knows better.
+CREATE FUNCTION pricing.overtaken_products(symbols text[], from_call bigint) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.overtaken_products(text[],bigint) TO pricing_reader, pricing_worker;
 
 -- The columns of a table that a user has made for a data type, what of a price fills each (NULL = nothing), and whether a row cannot be without it. None for a view.
 CREATE FUNCTION pricing.own_columns(kind pricing.data_type_registry) RETURNS TABLE(name text, source text, is_needed boolean) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -4482,6 +4486,10 @@ GRANT EXECUTE ON FUNCTION pricing.within_units(bigint[],text[],text,bigint,integ
 -- A message as a part of another sentence: without its own full stop.
 CREATE FUNCTION pricing.without_full_stop(message text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.without_full_stop(text) TO pricing_reader, pricing_worker;
+
+-- The rows of an answer that are about other products.
+CREATE FUNCTION pricing.without_products(rows_ jsonb, symbols text[]) RETURNS jsonb LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.without_products(jsonb,text[]) TO pricing_reader, pricing_worker;
 
 -- Writes the slots of an answer that are new or changed, and marks those that a listed day no longer has. Returns the keys of both.
 CREATE FUNCTION pricing.write_slots(from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb, slots jsonb, OUT added_slots bigint[], OUT changed_slots bigint[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_mergejoin=off, jit=off;

@@ -136,6 +136,25 @@ def test_d4_a_category_keeps_its_name_while_slots_have_it(core: Core) -> None:
     assert read(core)[0].slots[0].offers[0].category == "Senior"
 
 
+@pytest.mark.parametrize("later", ["slots", "product"])
+def test_d4_a_product_stays_as_the_answer_to_a_later_call_has_it(core: Core, later: str) -> None:
+    """A call for slots asks for the product first, and may take minutes for the rest."""
+    old, new = call_of(MONTH, TOUR).id, call_of(MONTH, TOUR).id
+    vip = tour(options=(Option("DEFAULT", "Morning"), Option("VIP", "VIP"), Option("NEW", "Evening")))
+    if later == "slots":
+        store(core, vip, days(slot()), number=new)
+    else:
+        store(core, vip, data_type=PRODUCT, number=new)
+    rows = versions(core)
+    tuesday = MONDAY + timedelta(days=1)
+    store(core, tour("Asia/Tokyo", name="Old"), days(slot(tuesday), first=tuesday), number=old)
+    for table in ("products", "product_options"):
+        assert versions(core)[table] == rows[table], table
+    with core.engine.begin() as connection:
+        assert products.product(connection, TOUR).name != "Old"
+        assert all(option.is_listed for option in products.options(connection, TOUR))
+
+
 def test_d4_a_product_that_only_slots_know_gets_its_name_later(core: Core, clock: Clock) -> None:
     store(core, days(slot()))
     with core.engine.begin() as connection:

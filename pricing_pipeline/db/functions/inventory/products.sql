@@ -11,6 +11,7 @@ DECLARE
     added_symbols text[];
     revised_symbols text[];
     moved text[];
+    overtaken text[];
 BEGIN
     INSERT INTO pricing.products AS p (symbol, provider, name, time_zone, call_id, recorded_at)
     SELECT u.symbol, from_provider, u.name, CASE WHEN pricing.is_time_zone(u.time_zone) THEN u.time_zone END, from_call, pricing.clock()
@@ -20,6 +21,12 @@ BEGIN
     -- Who stores anything of a product has its row: answers about it take turns.
     PERFORM FROM pricing.products p WHERE p.symbol = ANY (kinds) ORDER BY p.symbol FOR NO KEY UPDATE;
     now_ := pricing.clock();
+    overtaken := pricing.overtaken_products(kinds, from_call);
+    IF cardinality(overtaken) > 0 THEN
+        products := pricing.without_products(products, overtaken);
+        options := pricing.without_products(options, overtaken);
+        categories := pricing.without_products(categories, overtaken);
+    END IF;
     added_symbols := ARRAY(SELECT p.symbol FROM pricing.products p WHERE p.symbol = ANY (kinds) AND p.call_id = from_call);
     WITH said AS (
         -- Without a zone that the database knows, it is where it was.
@@ -44,7 +51,26 @@ BEGIN
     FROM (SELECT DISTINCT u.symbol FROM unnest(answered) AS u (symbol)) a ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.merge_products(text, text, bigint, text[], jsonb, jsonb, jsonb) IS
-    'Stores what one call has said of products: name, zone, options, categories. What is the same writes nothing; of what changes, the old belief goes to the revisions. A new zone places the coming slots anew. All answered symbols count as confirmed now. Per symbol: 1 if it is new, 1 if something of it has changed.';
+    'Stores what one call has said of products: name, zone, options, categories. What is the same writes nothing; of what changes, the old belief goes to the revisions. A new zone places the coming slots anew. What the answer to a later call has told already stays. All answered symbols count as confirmed now. Per symbol: 1 if it is new, 1 if something of it has changed.';
+
+
+CREATE OR REPLACE FUNCTION pricing.overtaken_products(symbols text[], from_call bigint) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+    -- A call about slots, which may take minutes, asks for the product first.
+    SELECT ARRAY(
+        SELECT s FROM unnest(symbols) AS s
+        WHERE EXISTS (SELECT FROM pricing.slot_windows w WHERE w.symbol = s AND w.call_id > from_call)
+           OR EXISTS (SELECT FROM pricing.data_type_registry r JOIN pricing.confirmed_pairs c USING (data_type)
+                      WHERE r.fetcher = 'product' AND c.symbol = s AND c.call_id > from_call))
+$$;
+COMMENT ON FUNCTION pricing.overtaken_products(text[], bigint) IS 'Those of the products about which the answer to a later call is stored: it knows better.';
+
+
+CREATE OR REPLACE FUNCTION pricing.without_products(rows_ jsonb, symbols text[]) RETURNS jsonb
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT coalesce(jsonb_agg(r), '[]') FROM jsonb_array_elements(rows_) r WHERE r->>'symbol' <> ALL (symbols)
+$$;
+COMMENT ON FUNCTION pricing.without_products(jsonb, text[]) IS 'The rows of an answer that are about other products.';
 
 
 CREATE OR REPLACE FUNCTION pricing.unlist_products(refused text[], from_provider text, from_call bigint) RETURNS void
