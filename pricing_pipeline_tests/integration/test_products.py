@@ -136,6 +136,19 @@ def test_d4_a_category_keeps_its_name_while_slots_have_it(core: Core) -> None:
     assert read(core)[0].slots[0].offers[0].category == "Senior"
 
 
+def test_d6_a_slot_of_an_option_that_went_cannot_be_booked(core: Core, clock: Clock) -> None:
+    """Its day may be asked about tomorrow only, and the product was asked about just now."""
+    describe(core, tour())
+    store(core, days(slot(MONDAY, 9, offer("ADULT"))))
+    then = core.clock()
+    clock.advance(60)
+    describe(core, tour(options=(VIP,)))
+    sellable = [[one.sellable for one in read(core, as_of=at)[0].slots] for at in (None, then)]
+    assert sellable == [[False], [True]]
+    describe(core, tour())
+    assert read(core)[0].slots[0].sellable
+
+
 @pytest.mark.parametrize("later", ["slots", "product"])
 def test_d4_a_product_stays_as_the_answer_to_a_later_call_has_it(core: Core, later: str) -> None:
     """A call for slots asks for the product first, and may take minutes for the rest."""

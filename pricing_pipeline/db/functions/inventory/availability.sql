@@ -160,27 +160,29 @@ BEGIN
     options AS MATERIALIZED (SELECT o.* FROM pricing.options_as_of(wanted_symbol, as_of) o),
     found AS (
         SELECT s.*, o.category_key, o.is_primary, o.minimum, o.maximum, o.remaining AS pax_remaining, o.final_price, o.original_price, o.discount,
-               o.currency, pricing.unit_of(o.scale) AS unit, c.category_id, c.name AS category, bool_or(o.is_primary) OVER slot AS has_primary,
+               o.currency, pricing.unit_of(o.scale) AS unit, c.category_id, c.name AS category, v.name AS option_name,
+               coalesce(v.is_listed, true) AS has_option, bool_or(o.is_primary) OVER slot AS has_primary,
                pricing.takes(pax, coalesce(c.pax_count, 1), o.minimum, o.maximum, o.remaining) AS does_take
         FROM pricing.slots_as_of(wanted_symbol, first_day, last_day, as_of) s
         LEFT JOIN LATERAL (SELECT x.* FROM pricing.offers_as_of(s.slot_key, as_of) x
                            WHERE only_currency IS NULL OR x.currency = only_currency) o ON true
         LEFT JOIN categories c ON c.category_key = o.category_key
+        LEFT JOIN options v ON (v.provider, v.option_id) = (s.provider, s.option_id)
         WHERE only_currency IS NULL OR o.category_key IS NOT NULL
         WINDOW slot AS (PARTITION BY s.slot_key)),
     judged AS (
-        SELECT f.*, is_listed AND f.status IN ('available', 'freesale', 'limited')
+        SELECT f.*, is_listed AND f.has_option AND f.status IN ('available', 'freesale', 'limited')
                -- A slot of half a day or more is a ticket for the day, which is sold while it lasts.
                AND now_ < coalesce(f.bookable_until, CASE WHEN f.ends_at - f.starts_at >= interval '12 hours' THEN f.ends_at ELSE f.starts_at END)
                AND pax <= coalesce(f.remaining, 2147483647)
                -- A slot without categories is sold as it is.
                AND bool_or(f.category_key IS NULL OR (f.does_take AND (f.is_primary OR NOT f.has_primary))) OVER (PARTITION BY f.slot_key) AS sellable
         FROM found f)
-    SELECT j.local_day, j.option_id, o.name, j.slot_id, j.local_start, j.local_end, j.starts_at, j.ends_at, j.utc_offset, j.time_zone, j.status,
+    SELECT j.local_day, j.option_id, j.option_name, j.slot_id, j.local_start, j.local_end, j.starts_at, j.ends_at, j.utc_offset, j.time_zone, j.status,
            j.remaining, j.capacity, j.sellable, j.category_id, j.category, j.is_primary, j.minimum, j.maximum, j.pax_remaining,
            j.final_price * j.unit, j.original_price * j.unit, j.discount * j.unit,
            CASE WHEN coalesce(j.final_price, j.original_price) IS NOT NULL THEN j.currency END, j.provider, j.recorded_at
-    FROM judged j LEFT JOIN options o ON (o.provider, o.option_id) = (j.provider, j.option_id)
+    FROM judged j
     WHERE j.sellable OR NOT only_sellable
     ORDER BY j.local_start, j.option_id, j.slot_id, j.is_primary DESC, j.category_id;
 END $$;
