@@ -3694,10 +3694,6 @@ GRANT EXECUTE ON FUNCTION pricing.price_of_kin(text,text,text,boolean) TO pricin
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
--- Where a commodity is traded, as it is believed now (NULL) or was at a time: the version that people play, or played then, first, then the cheapest and the dearest. Terminals are named as now.
-CREATE FUNCTION pricing.prices_of_commodity(wanted_id bigint, as_of timestamp with time zone) RETURNS TABLE(symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.prices_of_commodity(bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
-
 -- The prices of symbols in every data type of prices or in one, and the pairs without one, as the HTTP API answers them; the symbols that are instruments; what is to be asked for; and of which pairs no view was noted in the last ten minutes. Writes nothing.
 CREATE FUNCTION pricing.prices_to_read(symbols text[], wanted_type text, OUT prices json, OUT missing json, OUT known text[], OUT stale_types text[], OUT stale_symbols text[], OUT unseen_types text[], OUT unseen_symbols text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.prices_to_read(text[],text) TO pricing_reader, pricing_worker;
@@ -4249,6 +4245,10 @@ GRANT EXECUTE ON FUNCTION pricing.task_time_bounds() TO pricing_reader, pricing_
 CREATE FUNCTION pricing.tend_outages() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.tend_outages() TO pricing_worker;
 
+-- What a terminal (its symbol, code or name) trades, by name: as pricing.commodity tells it.
+CREATE FUNCTION pricing.terminal(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(commodity text, slug text, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.terminal(text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
+
 -- The symbol of the terminal of this symbol, code or name; of several the one that is listed. NULL if there is none.
 CREATE FUNCTION pricing.terminal_of(word text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.terminal_of(text) TO pricing_reader, pricing_worker;
@@ -4260,6 +4260,10 @@ GRANT EXECUTE ON FUNCTION pricing.thin_history(integer) TO pricing_worker;
 -- Stops all workers' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider's keys is free, or this one if none is active.
 CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
+
+-- What is traded, of one commodity or at one terminal (NULL = of all), as it is believed now (NULL) or was at a time: the version that people play, or played then, first; of one commodity then the cheapest and the dearest. Terminals and commodities are named as now.
+CREATE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamp with time zone) RETURNS TABLE(commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.traded_prices(bigint,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- When, between two times, the quotes that are watched at a provider can change: the sessions of their calendars, or always where those are not known.
 CREATE FUNCTION pricing.trading_hours(wanted_provider text, since timestamp with time zone, until timestamp with time zone) RETURNS tstzmultirange LANGUAGE sql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;

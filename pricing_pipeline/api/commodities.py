@@ -1,4 +1,4 @@
-"""`/v1/commodities` and `/v1/trade-routes`: what commodities of a game cost, and what can be earned."""
+"""`/v1/commodities`, `/v1/terminals`, `/v1/trade-routes`: what commodities of a game cost, and what can be earned."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ class Commodities(BaseModel):
 class CommodityPrice(BaseModel):
     """What one terminal says about a commodity. Prices are for one SCU; null = not traded in this direction."""
 
+    commodity: str = Field(examples=["Gold"])
+    slug: str | None = Field(examples=["gold"])
     symbol: str = Field(examples=["UEX:12"])
     terminal: str = Field(examples=["TDD Area 18"])
     code: str | None
@@ -88,6 +90,15 @@ class CommodityPrices(BaseModel):
     commodity_id: int
     name: str
     slug: str | None
+    as_of: datetime | None
+    """As it was believed then; null = as it is now."""
+    prices: list[CommodityPrice]
+
+
+class TerminalPrices(BaseModel):
+    """What a terminal trades: the version that people play first, then by the name of the commodity."""
+
+    symbol: str = Field(examples=["UEX:12"])
     as_of: datetime | None
     """As it was believed then; null = as it is now."""
     prices: list[CommodityPrice]
@@ -155,6 +166,24 @@ def read_commodity_prices(
         commodity_id=found.commodity_id,
         name=found.name,
         slug=found.slug,
+        as_of=as_of,
+        prices=[CommodityPrice.model_validate(line, from_attributes=True) for line in lines],
+    )
+
+
+@router.get("/terminals/{terminal}/prices")
+def read_terminal_prices(
+    database: Database,
+    caller: Reader,
+    terminal: Annotated[str, Path(min_length=1, max_length=_LONGEST_NAME, examples=["UEX:12"])],
+    as_of: Annotated[Moment | None, Query(description="As they were believed at this time.")] = None,
+) -> TerminalPrices:
+    """What a terminal (its symbol, code or name) trades. Queues nothing: watch it to keep its prices fresh."""
+    with database.connect() as connection:
+        symbol = reads.find_terminal(connection, terminal)
+        lines = reads.prices_at(connection, symbol, as_of)
+    return TerminalPrices(
+        symbol=symbol,
         as_of=as_of,
         prices=[CommodityPrice.model_validate(line, from_attributes=True) for line in lines],
     )

@@ -123,7 +123,7 @@ def type_of_prices(connection: Connection, name: str) -> DataType:
         where = {
             Contents.DOCUMENTS: f"documents/{name}/SYMBOL",
             Contents.INVENTORY: "products/SYMBOL/availability",
-            Contents.COMMODITIES: "commodities",
+            Contents.COMMODITIES: "terminals/SYMBOL/prices",
         }[type_.contents]
         raise UnknownDataType(
             f"{name} is a type of {type_.contents}, not of prices: GET /v1/{where} reads them."

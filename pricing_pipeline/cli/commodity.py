@@ -1,4 +1,4 @@
-"""`commodity sync|list|show|routes`: what commodities of a game cost. Only `sync` calls a provider."""
+"""`commodity sync|list|show|terminal|routes`: what commodities of a game cost. Only `sync` calls a provider."""
 
 from __future__ import annotations
 
@@ -102,18 +102,13 @@ def show(name: str, as_of: datetime | None, *, as_json: bool) -> None:
         print_json({**asdict(found), **past, "prices": [asdict(line) for line in lines]})
         return
     print_table(
-        ["terminal", "symbol", "where", "buy", "stock", "sell", "demand", "version", "age"],
+        ["terminal", "symbol", "where", *_PRICED],
         [
             (
                 line.terminal if line.is_available else f"{line.terminal} (closed)",
                 line.symbol,
                 ", ".join(part for part in (line.system, line.place) if part),
-                _number(line.buy),
-                _number(line.stock),
-                _number(line.sell),
-                _number(line.demand),
-                f"{line.game_version} (older)" if line.is_of_other_version else line.game_version or "",
-                duration(line.age_seconds),
+                *_priced(line),
             )
             for line in lines
         ],
@@ -123,6 +118,42 @@ def show(name: str, as_of: datetime | None, *, as_json: bool) -> None:
     if not lines:
         then = "" if as_of is None else f" at {iso(as_of)}"
         typer.echo(f"{found.name} was traded nowhere{then}, as far as is known.")
+
+
+def terminal(name: str, as_of: datetime | None, *, as_json: bool) -> None:
+    """Tell what a terminal trades; of now, or of a moment in the past. Raises UnknownTerminal."""
+    with open_connection(load_settings()) as connection:
+        symbol = reads.find_terminal(connection, name)
+        lines = reads.prices_at(connection, symbol, as_of)
+    if as_json:
+        past = {"as_of": iso(as_of)} if as_of is not None else {}
+        print_json({"symbol": symbol, **past, "prices": [asdict(line) for line in lines]})
+        return
+    print_table(
+        ["commodity", *_PRICED],
+        [(line.commodity, *_priced(line)) for line in lines],
+        right=["buy", "stock", "sell", "demand"],
+        spare=["version"],
+    )
+    if not lines:
+        then = "" if as_of is None else f" at {iso(as_of)}"
+        typer.echo(f"{symbol} traded nothing{then}, as far as is known.")
+    elif not lines[0].is_available:
+        hint(f"{lines[0].terminal} is closed now.")
+
+
+_PRICED = ("buy", "stock", "sell", "demand", "version", "age")
+
+
+def _priced(line: reads.PriceLine) -> tuple[str, ...]:
+    return (
+        _number(line.buy),
+        _number(line.stock),
+        _number(line.sell),
+        _number(line.demand),
+        f"{line.game_version} (older)" if line.is_of_other_version else line.game_version or "",
+        duration(line.age_seconds),
+    )
 
 
 def routes(terminal: str | None, limit: int, *, as_json: bool) -> None:

@@ -71,7 +71,7 @@ def read_by(type_: DataType, symbol: str) -> str:
     command = {
         Contents.DOCUMENTS: f"document show {symbol} --type {type_.data_type}",
         Contents.INVENTORY: f"product availability {symbol}",
-        Contents.COMMODITIES: "commodity list",
+        Contents.COMMODITIES: f"commodity terminal {symbol}",
     }[type_.contents]
     return f"{type_.contents}: pricing-pipeline {command}"
 

@@ -141,6 +141,11 @@ class PricingClient:
         content = self._get(f"/commodities/{quote(name)}/prices", as_of=_time(as_of))
         return [shaped(CommodityPrice, price) for price in content["prices"]]
 
+    def terminal_prices(self, name: str, *, as_of: datetime | None = None) -> list[CommodityPrice]:
+        """What a terminal (its symbol, code or name) trades. Nothing is queued: watch the terminal."""
+        content = self._get(f"/terminals/{quote(name, safe='')}/prices", as_of=_time(as_of))
+        return [shaped(CommodityPrice, price) for price in content["prices"]]
+
     def trade_routes(self, from_terminal: str | None = None, *, limit: int = 20) -> list[TradeRoute]:
         """The routes that earn most, or those from one terminal (its symbol, code or name)."""
         content = self._get("/trade-routes", **{"from": from_terminal, "limit": limit})

@@ -147,6 +147,7 @@ class CommodityPrice:
     None = not traded so, or amounts not reported.
     """
 
+    commodity: str
     symbol: str
     terminal: str
     system: str | None

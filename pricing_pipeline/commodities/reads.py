@@ -48,8 +48,10 @@ class CommodityNames:
 
 @dataclass(frozen=True, slots=True)
 class PriceLine:
-    """The prices of a commodity at one terminal. `is_of_other_version`: not of the version that people play now."""
+    """The prices of a commodity at one terminal. `is_of_other_version`: not of the version that people play."""
 
+    commodity: str
+    slug: str | None
     symbol: str
     terminal: str
     code: str | None
@@ -120,18 +122,28 @@ def find_terminal(connection: Connection, word: str) -> str:
     """The symbol of the terminal of a symbol, code or name. Raises UnknownTerminal."""
     symbol = connection.execute(query("commodities.find_terminal"), {"word": word}).scalar_one()
     if symbol is None:
+        near = connection.execute(query("commodities.like_terminal"), {"word": word}).scalars().all()
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
         raise UnknownTerminal(
-            f"no terminal is called {word!r}. `pricing-pipeline instrument list --asset-class commodity` shows all."
+            f"no terminal is called {word!r}.{meant} `pricing-pipeline instrument list --asset-class commodity` shows "
+            "all."
         )
     return str(symbol)
 
 
 def prices(connection: Connection, commodity_id: int, as_of: datetime | None = None) -> list[PriceLine]:
     """Where a commodity is traded, as it is believed now or was believed at a moment (aware)."""
-    parameters = {"commodity_id": commodity_id, "as_of": as_of}
-    return [
-        PriceLine(**row) for row in connection.execute(query("commodities.prices"), parameters).mappings()
-    ]
+    return _prices(connection, {"commodity_id": commodity_id, "terminal": None, "as_of": as_of})
+
+
+def prices_at(connection: Connection, terminal: str, as_of: datetime | None = None) -> list[PriceLine]:
+    """What the terminal of a symbol trades, by name, as it is believed now or was believed at a moment (aware)."""
+    return _prices(connection, {"commodity_id": None, "terminal": terminal, "as_of": as_of})
+
+
+def _prices(connection: Connection, parameters: dict[str, object]) -> list[PriceLine]:
+    rows = connection.execute(query("commodities.prices"), parameters).mappings()
+    return [PriceLine(**row) for row in rows]
 
 
 def trade_routes(connection: Connection, from_symbol: str | None, at_most: int) -> list[TradeRoute]:

@@ -96,7 +96,8 @@ BEGIN
             ('pricing.price(text)'), ('pricing.history(text,text,date,date,timestamp with time zone,text)'),
             ('pricing.document(text,text,timestamp with time zone)'),
             ('pricing.availability(text,date,date,integer,text,boolean,timestamp with time zone)'),
-            ('pricing.commodity(text,timestamp with time zone)'), ('pricing.best_routes(text,integer)')),
+            ('pricing.commodity(text,timestamp with time zone)'), ('pricing.terminal(text,timestamp with time zone)'),
+            ('pricing.best_routes(text,integer)')),
         wanted AS (
             SELECT 'SCHEMA' AS kind, 'pricing' AS object, 'pricing_worker' AS grantee, 'USAGE' AS privilege
             UNION ALL SELECT 'SCHEMA', 'pricing', 'pricing_client', 'USAGE'
@@ -122,7 +123,7 @@ BEGIN
             -- A reader calls what changes nothing; the clock and what asks it are volatile only because time moves on.
             SELECT 'FUNCTION', f.name, 'pricing_reader', 'EXECUTE' FROM functions f
             WHERE (NOT f.prosecdef AND (f.provolatile <> 'v' OR f.is_staleness_function OR f.proname IN ('clock', 'is_stale', 'is_market_stale')))
-               OR f.proname IN ('price', 'history', 'document', 'availability', 'commodity', 'best_routes', 'budget', 'needs', 'why_old')),
+               OR f.proname IN ('price', 'history', 'document', 'availability', 'commodity', 'terminal', 'best_routes', 'budget', 'needs', 'why_old')),
         found AS (
             SELECT 'SCHEMA' AS kind, n.nspname::text AS object, a.grantee, a.privilege_type AS privilege
             FROM pg_catalog.pg_namespace n

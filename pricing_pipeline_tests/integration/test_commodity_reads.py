@@ -83,7 +83,13 @@ def test_c4_the_command_line_tells_what_is_traded_and_what_it_earns(
     assert (route["margin"], route["quantity"], route["total"]) == (1000, 40, "40000")
     assert cli("commodity", "routes", "--from", "UEX:2", "--json").json["routes"] == []
     assert "40,000" in cli("commodity", "routes").stdout
-    for arguments in (("show", "nothing"), ("routes", "--from", "nowhere")):
+    said = cli("commodity", "terminal", "Terminal 2", "--json").json
+    assert (said["symbol"], [(one["commodity"], one["sell"]) for one in said["prices"]]) == (
+        "UEX:2",
+        [("Gold", 6000)],
+    )
+    assert "5,500" in cli("commodity", "terminal", "t2", "--as-of", traded).stdout
+    for arguments in (("show", "nothing"), ("terminal", "nowhere"), ("routes", "--from", "nowhere")):
         said = cli("commodity", *arguments)
         assert (said.exit_code, "is called" in said.stderr) == (1, True)
 
@@ -107,6 +113,15 @@ def test_c4_http_tells_the_same_in_exact_numbers(api: RunningApi, core: Core, tr
     assert (routes["from_symbol"], route["margin"], route["margin_percent"], route["total"]) == (
         *("UEX:1", "1000", "20.0", "40000"),
     )
+    at_one = caller.get("terminals/T1/prices")
+    assert (at_one["symbol"], [(one["commodity"], one["buy"]) for one in at_one["prices"]]) == (
+        "UEX:1",
+        [("Gold", "5000")],
+    )
+    past = caller.get("terminals/UEX:2/prices", as_of=traded)
+    assert [one["sell"] for one in past["prices"]] == ["5500"]
+    refused = caller.refusal("GET", "terminals/minal/prices")
+    assert "Did you mean Terminal 1 or Terminal 2?" in refused["detail"]
     assert caller.refusal("GET", "commodities/nothing/prices")["type"].endswith("unknown-commodity")
     assert caller.refusal("GET", "trade-routes?from=nowhere")["type"].endswith("unknown-terminal")
 
@@ -122,6 +137,10 @@ def test_c4_a_plain_login_reads_prices_and_routes_by_functions(
         assert login.execute(f"{read}(%s)", [name]).fetchall() == now
     assert [row[3] for row in login.execute(f"{read}('gold', %s)", [traded]).fetchall()] == [None, 5500]
     assert login.execute(f"{read}('nothing')").fetchall() == []
+    at = "SELECT commodity, buy, sell FROM pricing.terminal"
+    assert login.execute(f"{at}('Terminal 2')").fetchall() == [("Gold", None, 6000)]
+    assert login.execute(f"{at}('UEX:2', %s)", [traded]).fetchall() == [("Gold", None, 5500)]
+    assert login.execute(f"{at}('nowhere')").fetchall() == []
     routes = "SELECT commodity, margin, total FROM pricing.best_routes"
     for start in ("()", "('t1')", "('UEX:1', 5)"):
         assert login.execute(f"{routes}{start}").fetchall() == [("Gold", 1000, 40000)]
@@ -167,6 +186,8 @@ def test_c4_the_python_client_reads_exact_numbers(api: RunningApi, traded: str) 
     with PricingClient(api.url, token, user="ann", patience=0) as client:
         first, second = client.commodity_prices("gold")
         past = client.commodity_prices("gold", as_of=datetime.fromisoformat(traded))
+        (at_two,) = client.terminal_prices("Terminal 2")
+        assert (at_two.commodity, at_two.sell) == ("Gold", 6000)
         (route,) = client.trade_routes("t1", limit=1)
         assert client.trade_routes("UEX:2") == []
         with pytest.raises(NotFound, match="No commodity is called"):

@@ -61,6 +61,7 @@ OTHER_DEFINERS = {
     "document",
     "availability",
     "commodity",
+    "terminal",
     "best_routes",
     "thin_history",
     "change_basis",

@@ -22,6 +22,7 @@ CLIENTS_FUNCTIONS = [
     "pricing.hold(text[],text[])",
     "pricing.price(text)",
     "pricing.release(text[],text[])",
+    "pricing.terminal(text,timestamp with time zone)",
     "pricing.unsubscribe(text[],text[])",
 ]
 

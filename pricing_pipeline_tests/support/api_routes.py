@@ -60,6 +60,7 @@ ROUTES: Mapping[str, Route] = {
     "GET /v1/products/{symbol}/availability": Route(READ, 404),
     "GET /v1/commodities": Route(READ),
     "GET /v1/commodities/{slug}/prices": Route(READ, 404),
+    "GET /v1/terminals/{terminal}/prices": Route(READ, 404),
     "GET /v1/trade-routes": Route(READ),
     "GET /v1/actions/{symbol}": Route(READ, 404),
     "GET /v1/gaps/{data_type}/{symbol}": Route(READ, 404),

@@ -78,6 +78,7 @@ OVER_HTTP = {
     "commodity": {
         "list": "GET commodities",
         "show": "GET commodities/{slug}/prices",
+        "terminal": "GET terminals/{terminal}/prices",
         "routes": "GET trade-routes",
     },
     "backfill": {

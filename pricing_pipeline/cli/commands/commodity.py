@@ -59,6 +59,26 @@ def show(name: Commodity, as_of: AsOf = None, as_json: Json = False) -> None:
 
 @noun.command()
 @listing
+def terminal(
+    name: Annotated[str, typer.Argument(metavar="TERMINAL", help="The symbol, code or name of a terminal.")],
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a terminal trades, at which price, and how much of it.
+
+    With --as-of, what was believed then.
+
+    \b
+    Example: pricing-pipeline commodity terminal UEX:6
+    """
+    from pricing_pipeline.cli import commodity
+    from pricing_pipeline.cli.arguments import moment
+
+    commodity.terminal(name, None if as_of is None else moment(as_of, "--as-of"), as_json=as_json)
+
+
+@noun.command()
+@listing
 def routes(
     terminal: Annotated[
         str | None,

@@ -64,12 +64,16 @@ SELECT c.commodity_id, c.name, c.code, c.slug FROM pricing.commodities c WHERE c
 -- The symbol of the terminal of a symbol, code or name; NULL if there is none.
 SELECT pricing.terminal_of(:word);
 
+-- name: like_terminal
+-- Names of listed terminals that have a word in them.
+SELECT t.name FROM pricing.terminals t WHERE t.vanished_at IS NULL AND strpos(lower(t.name), lower(:word)) > 0 ORDER BY t.name LIMIT 3;
+
 -- name: prices
--- Where a commodity is traded, as believed now or at a time.
-SELECT p.symbol, p.terminal, p.code, p.system, p.place, p.is_available, p.buy, p.sell, p.stock, p.demand, p.game_version,
+-- What is traded, of a commodity or at a terminal, as believed now or at a time.
+SELECT p.commodity, p.slug, p.symbol, p.terminal, p.code, p.system, p.place, p.is_available, p.buy, p.sell, p.stock, p.demand, p.game_version,
        p.is_of_other_version, p.modified_at, p.recorded_at, p.provider,
        extract(epoch FROM n.at - coalesce(p.modified_at, p.recorded_at))::float8 AS age_seconds
-FROM pricing.prices_of_commodity(:commodity_id, CAST(:as_of AS timestamptz)) WITH ORDINALITY p
+FROM pricing.traded_prices(CAST(:commodity_id AS bigint), CAST(:terminal AS text), CAST(:as_of AS timestamptz)) WITH ORDINALITY p
 CROSS JOIN (SELECT coalesce(CAST(:as_of AS timestamptz), pricing.clock()) AS at OFFSET 0) n
 ORDER BY p.ordinality;
 

@@ -20,26 +20,27 @@ COMMENT ON FUNCTION pricing.terminal_of(text) IS
     'The symbol of the terminal of this symbol, code or name; of several the one that is listed. NULL if there is none.';
 
 
-CREATE OR REPLACE FUNCTION pricing.prices_of_commodity(wanted_id bigint, as_of timestamptz)
-RETURNS TABLE (symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint,
-               stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamptz,
+CREATE OR REPLACE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamptz)
+RETURNS TABLE (commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint,
+               sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamptz,
                recorded_at timestamptz, provider text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT p.symbol, t.name, t.code, t.system, coalesce(t.place, t.moon, t.planet), t.is_available AND t.vanished_at IS NULL, p.buy, p.sell,
-           p.stock, p.demand, p.game_version, p.game_version IS DISTINCT FROM v.version AS is_of_other_version, p.modified_at, p.recorded_at,
-           p.provider
-    FROM pricing.commodity_prices_as_of(as_of, wanted_id) p JOIN pricing.terminals t USING (symbol)
+    SELECT c.name, c.slug, p.symbol, t.name, t.code, t.system, coalesce(t.place, t.moon, t.planet), t.is_available AND t.vanished_at IS NULL,
+           p.buy, p.sell, p.stock, p.demand, p.game_version, p.game_version IS DISTINCT FROM v.version AS is_of_other_version, p.modified_at,
+           p.recorded_at, p.provider
+    FROM pricing.commodity_prices_as_of(as_of, only_commodity, only_terminal) p
+    JOIN pricing.terminals t USING (symbol) JOIN pricing.commodities c USING (commodity_id)
     LEFT JOIN LATERAL (
         SELECT x.version FROM pricing.game_version_in_play x WHERE as_of IS NULL
         UNION ALL
         (SELECT x.version FROM pricing.game_versions x WHERE coalesce(x.live_since, x.seen_at) <= as_of
          ORDER BY x.live_since IS NOT NULL AND coalesce(as_of < x.live_until, true) DESC, coalesce(x.live_since, x.seen_at) DESC, x.version DESC
          LIMIT 1)) v ON true
-    WHERE p.commodity_id = wanted_id AND (p.buy IS NOT NULL OR p.sell IS NOT NULL)
-    ORDER BY is_of_other_version, p.buy NULLS LAST, p.sell DESC NULLS LAST, p.symbol
+    WHERE p.buy IS NOT NULL OR p.sell IS NOT NULL
+    ORDER BY is_of_other_version, CASE WHEN only_commodity IS NULL THEN lower(c.name) END, p.buy NULLS LAST, p.sell DESC NULLS LAST, p.symbol
 $$;
-COMMENT ON FUNCTION pricing.prices_of_commodity(bigint, timestamptz) IS
-    'Where a commodity is traded, as it is believed now (NULL) or was at a time: the version that people play, or played then, first, then the cheapest and the dearest. Terminals are named as now.';
+COMMENT ON FUNCTION pricing.traded_prices(bigint, text, timestamptz) IS
+    'What is traded, of one commodity or at one terminal (NULL = of all), as it is believed now (NULL) or was at a time: the version that people play, or played then, first; of one commodity then the cheapest and the dearest. Terminals and commodities are named as now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.commodity(wanted text, as_of timestamptz DEFAULT NULL)
@@ -47,10 +48,24 @@ RETURNS TABLE (symbol text, terminal text, code text, system text, place text, i
                stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamptz,
                recorded_at timestamptz, provider text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
-    SELECT p.* FROM pricing.prices_of_commodity(pricing.commodity_of(wanted), as_of) p
+    SELECT p.symbol, p.terminal, p.code, p.system, p.place, p.is_available, p.buy, p.sell, p.stock, p.demand, p.game_version,
+           p.is_of_other_version, p.modified_at, p.recorded_at, p.provider
+    FROM (SELECT pricing.commodity_of(wanted) AS id) w CROSS JOIN LATERAL pricing.traded_prices(w.id, NULL, as_of) p WHERE w.id IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.commodity(text, timestamptz) IS
     'Where a commodity (its slug, code, name or number) is traded: what a player pays (buy) and gets (sell) for one SCU, how much there is, the source''s time, and since when we believe it. The version that people play first, then the cheapest. With a time: as we believed it then. Queues nothing: watch a terminal to keep its prices fresh.';
+
+
+CREATE OR REPLACE FUNCTION pricing.terminal(wanted text, as_of timestamptz DEFAULT NULL)
+RETURNS TABLE (commodity text, slug text, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean,
+               modified_at timestamptz, recorded_at timestamptz, provider text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
+    SELECT p.commodity, p.slug, p.buy, p.sell, p.stock, p.demand, p.game_version, p.is_of_other_version, p.modified_at, p.recorded_at, p.provider
+    FROM (SELECT pricing.terminal_of(wanted) AS symbol) w CROSS JOIN LATERAL pricing.traded_prices(NULL, w.symbol, as_of) p
+    WHERE w.symbol IS NOT NULL
+$$;
+COMMENT ON FUNCTION pricing.terminal(text, timestamptz) IS
+    'What a terminal (its symbol, code or name) trades, by name: as pricing.commodity tells it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL, at_most integer DEFAULT 20)
