@@ -6,9 +6,10 @@ from datetime import date, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.parameters import AssetClass, Moment, SymbolName
 from pricing_pipeline.api.tags import TaggedRoute
 from pricing_pipeline.demand import instruments
@@ -17,7 +18,7 @@ from pricing_pipeline.prices import actions
 router = APIRouter(tags=["actions"], route_class=TaggedRoute)
 
 
-class Action(BaseModel):
+class Action(Shape):
     """A split has shares, a dividend an amount for one share. Numbers are exact, as strings."""
 
     ex_on: date
@@ -36,7 +37,7 @@ class Action(BaseModel):
     reason: str | None
 
 
-class Actions(BaseModel):
+class Actions(Shape):
     """The splits and dividends of an instrument, the newest first."""
 
     symbol: str

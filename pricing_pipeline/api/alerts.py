@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from pricing_pipeline.api.access import Database, Operator, Reader
-from pricing_pipeline.api.bodies import Body
+from pricing_pipeline.api.bodies import Body, Shape
 from pricing_pipeline.api.ids import Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.domain.scopes import Scope
@@ -22,7 +22,7 @@ _LONGEST_SILENCE = 24 * 365
 _Rule = Annotated[str, Field(max_length=48, examples=["breaker_open"])]
 
 
-class Alert(BaseModel):
+class Alert(Shape):
     """Trouble that was found. Times are UTC; `resolved_at` is null while it lasts."""
 
     alert_id: int
@@ -45,7 +45,7 @@ class ListedAlert(Alert):
     silenced_until: datetime | None
 
 
-class Alerts(BaseModel):
+class Alerts(Shape):
     """Trouble that was found."""
 
     alerts: list[ListedAlert]
@@ -53,7 +53,7 @@ class Alerts(BaseModel):
     """The cursor of the next page; null on the last one."""
 
 
-class Silence(BaseModel):
+class Silence(Shape):
     """Until when nobody is told of an alert, who silenced it, and why."""
 
     until: datetime
@@ -61,7 +61,7 @@ class Silence(BaseModel):
     reason: str | None
 
 
-class Message(BaseModel):
+class Message(Shape):
     """A message about an alert: the side effect `id`."""
 
     id: int
@@ -82,7 +82,7 @@ class WholeAlert(Alert):
     """Who was told; null for a token that does not allow `operate`."""
 
 
-class Acknowledged(BaseModel):
+class Acknowledged(Shape):
     """The ids of alerts that are acknowledged now."""
 
     acknowledged: list[int]
@@ -97,7 +97,7 @@ class SilenceRule(Body):
     reason: str | None = Field(None, max_length=1000)
 
 
-class Silenced(BaseModel):
+class Silenced(Shape):
     """Until when nobody is told. `is_open` says whether there is such an alert now."""
 
     alert: str
@@ -113,7 +113,7 @@ class UnsilenceRule(Body):
     alert: _Rule
 
 
-class Unsilenced(BaseModel):
+class Unsilenced(Shape):
     """How many silences have ended."""
 
     alert: str

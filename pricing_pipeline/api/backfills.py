@@ -12,11 +12,11 @@ from uuid import UUID
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy import Engine
 
 from pricing_pipeline.api.access import Database, Operator, Reader
-from pricing_pipeline.api.bodies import Body
+from pricing_pipeline.api.bodies import Body, Shape
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, SomeSymbols, SymbolList, each_of
 from pricing_pipeline.api.problems import Refused
@@ -34,7 +34,7 @@ AT_ONCE = 2
 _limiter = CapacityLimiter(AT_ONCE)
 
 
-class ProviderCost(BaseModel):
+class ProviderCost(Shape):
     """The cost of a backfill at a provider (null: no active one serves the symbols). `units` are the provider's own."""
 
     provider: str | None
@@ -52,7 +52,7 @@ class ProviderCost(BaseModel):
     fits: bool
 
 
-class BackfillCost(BaseModel):
+class BackfillCost(Shape):
     """The cost of a backfill. It is refused unless it `fits`."""
 
     data_type: str
@@ -81,7 +81,7 @@ class NewBackfill(Body):
     symbols: SymbolList | None = None
 
 
-class BackfillRun(BaseModel):
+class BackfillRun(Shape):
     """A run of Dagster that fetches a backfill. It plans the backfill when its turn comes."""
 
     run_id: str
@@ -94,7 +94,7 @@ class BackfillRun(BaseModel):
     """Why the run has failed before it planned the backfill."""
 
 
-class Backfill(BaseModel):
+class Backfill(Shape):
     """A backfill and its progress, in tasks. Times are UTC."""
 
     backfill_id: UUID
@@ -116,7 +116,7 @@ class Backfill(BaseModel):
     """running, done, failed or cancelled."""
 
 
-class Backfills(BaseModel):
+class Backfills(Shape):
     """Backfills, the newest first."""
 
     backfills: list[Backfill]
@@ -135,7 +135,7 @@ class WholeBackfill(Backfill):
     waits_for: list[str]
 
 
-class CancelledBackfill(BaseModel):
+class CancelledBackfill(Shape):
     """How many tasks were cancelled."""
 
     backfill_id: UUID

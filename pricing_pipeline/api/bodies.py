@@ -1,4 +1,4 @@
-"""What the bodies of requests have in common."""
+"""What the bodies of requests and answers have in common."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from pydantic import BaseModel, ConfigDict, model_validator
 _MOST_KEYS = 100
 
 
-class Body(BaseModel):
+class Shape(BaseModel):
+    """An object of JSON. The OpenAPI document has the words that stand at each of its fields."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Body(Shape):
     """A JSON object that a request sends. A key that is not known is refused.
 
     What takes a list says `fail_fast`: to tell each of ten thousand faults would keep all requests waiting.

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.numbers import Exact, Whole
 from pricing_pipeline.api.parameters import Moment
 from pricing_pipeline.api.tags import TaggedRoute
@@ -22,7 +23,7 @@ USUAL_ROUTES, MOST_ROUTES = 20, 1000
 Name = Annotated[str, Path(min_length=1, max_length=_LONGEST_NAME, examples=["gold"])]
 
 
-class Commodity(BaseModel):
+class Commodity(Shape):
     """A commodity, and where it is traded in the version of the game that people play."""
 
     commodity_id: int
@@ -43,7 +44,7 @@ class Commodity(BaseModel):
     """The source's time of the newest of these prices."""
 
 
-class Commodities(BaseModel):
+class Commodities(Shape):
     """All commodities, by name."""
 
     game_version: str | None = Field(examples=["4.1"])
@@ -53,7 +54,7 @@ class Commodities(BaseModel):
     commodities: list[Commodity]
 
 
-class CommodityPrice(BaseModel):
+class CommodityPrice(Shape):
     """What one terminal says about a commodity. Prices are for one SCU; null = not traded in this direction."""
 
     commodity: str = Field(examples=["Gold"])
@@ -84,7 +85,7 @@ class CommodityPrice(BaseModel):
     provider: str
 
 
-class CommodityPrices(BaseModel):
+class CommodityPrices(Shape):
     """Where a commodity is traded: the version that people play first, then by price."""
 
     commodity_id: int
@@ -95,7 +96,7 @@ class CommodityPrices(BaseModel):
     prices: list[CommodityPrice]
 
 
-class TerminalPrices(BaseModel):
+class TerminalPrices(Shape):
     """What a terminal trades: the version that people play first, then by the name of the commodity."""
 
     symbol: str = Field(examples=["UEX:12"])
@@ -104,7 +105,7 @@ class TerminalPrices(BaseModel):
     prices: list[CommodityPrice]
 
 
-class TradeRoute(BaseModel):
+class TradeRoute(Shape):
     """Buy a commodity at one terminal and sell it at another. Prices and margin are for one SCU."""
 
     commodity: str = Field(examples=["Gold"])
@@ -130,7 +131,7 @@ class TradeRoute(BaseModel):
     """How old the older of both prices is."""
 
 
-class TradeRoutes(BaseModel):
+class TradeRoutes(Shape):
     """The best routes first."""
 
     from_symbol: str | None

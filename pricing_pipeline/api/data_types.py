@@ -6,9 +6,10 @@ from datetime import date, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from pricing_pipeline.api.access import Database, Operator, Reader
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.parameters import TypeName
 from pricing_pipeline.api.tags import TaggedRoute
@@ -21,7 +22,7 @@ router = APIRouter()
 _tagged = APIRouter(tags=["data types"], route_class=TaggedRoute)
 
 
-class TypeSummary(BaseModel):
+class TypeSummary(Shape):
     """A data type. TTLs are in minutes."""
 
     data_type: str = Field(examples=["equity_daily"])
@@ -48,7 +49,7 @@ class TypeSummary(BaseModel):
     """Whether a table or view of the user's own has its values."""
 
 
-class Types(BaseModel):
+class Types(Shape):
     """Active data types by name; `retired` is null unless the request asks for it."""
 
     data_types: list[TypeSummary]
@@ -105,7 +106,7 @@ def show_type(database: Database, caller: Reader, data_type: TypeName) -> TypeDe
     return TypeDetails.model_validate({**about, **bounds, "routes": routes})
 
 
-class Queued(BaseModel):
+class Queued(Shape):
     """How many tasks of a data type are new. If it has more instruments, they follow."""
 
     data_type: str = Field(examples=["mf_nav"])

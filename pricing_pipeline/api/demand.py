@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from pricing_pipeline.api.access import Database, Watcher
-from pricing_pipeline.api.bodies import Body
+from pricing_pipeline.api.bodies import Body, Shape
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, LONGEST_SYMBOL
 from pricing_pipeline.demand import viewers
@@ -19,7 +19,7 @@ router = APIRouter(tags=["watching"])
 _MOST_PAIRS = 10_000
 
 
-class Pair(BaseModel):
+class Pair(Shape):
     """A data type and a symbol."""
 
     model_config = ConfigDict(extra="forbid")
@@ -45,13 +45,13 @@ class Pairs(Body):
         return [(pair.data_type, pair.symbol) for pair in self.pairs]
 
 
-class Changed(BaseModel):
+class Changed(Shape):
     """How many subscriptions or holdings began or ended."""
 
     changed: int
 
 
-class Subscription(BaseModel):
+class Subscription(Shape):
     """A pair that a user watches; times are UTC."""
 
     user_id: str
@@ -61,7 +61,7 @@ class Subscription(BaseModel):
     last_seen_at: datetime
 
 
-class Subscriptions(BaseModel):
+class Subscriptions(Shape):
     """What a user watches."""
 
     subscriptions: list[Subscription]
@@ -69,7 +69,7 @@ class Subscriptions(BaseModel):
     """The cursor of the next page; null on the last one."""
 
 
-class Holding(BaseModel):
+class Holding(Shape):
     """A pair that a user holds, or held until `closed_at`; times are UTC."""
 
     user_id: str
@@ -80,7 +80,7 @@ class Holding(BaseModel):
     closed_at: datetime | None
 
 
-class Holdings(BaseModel):
+class Holdings(Shape):
     """What a user holds."""
 
     holdings: list[Holding]

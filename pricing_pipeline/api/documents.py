@@ -6,10 +6,11 @@ from datetime import date, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.parameters import Moment, SymbolName, TypeName, require_instrument
 from pricing_pipeline.api.tags import TaggedRoute
 from pricing_pipeline.demand import instruments
@@ -22,7 +23,7 @@ from pricing_pipeline.registry import data_type_registry
 router = APIRouter(tags=["documents"], route_class=TaggedRoute)
 
 
-class Document(BaseModel):
+class Document(Shape):
     """A document, believed since `recorded_at` (UTC)."""
 
     period: date | None
@@ -33,7 +34,7 @@ class Document(BaseModel):
     """What it says. Numbers with decimals are strings, because they are exact."""
 
 
-class Documents(BaseModel):
+class Documents(Shape):
     """The documents of a symbol, the newest period first."""
 
     symbol: str

@@ -6,9 +6,10 @@ from datetime import date
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.parameters import Day, SymbolName, TypeName, require_instrument, type_of_prices
 from pricing_pipeline.api.tags import TaggedRoute
 from pricing_pipeline.demand import instruments
@@ -19,7 +20,7 @@ from pricing_pipeline.registry.calendars import GapKind
 router = APIRouter(tags=["history"], route_class=TaggedRoute)
 
 
-class Gap(BaseModel):
+class Gap(Shape):
     """Trading days in a row without a value, for one reason, both days included."""
 
     from_: date = Field(alias="from")
@@ -30,7 +31,7 @@ class Gap(BaseModel):
     """For people."""
 
 
-class Gaps(BaseModel):
+class Gaps(Shape):
     """The gaps of a symbol between two days, oldest first."""
 
     symbol: str

@@ -9,10 +9,11 @@ from typing import Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.cached import Cached
 from pricing_pipeline.db.replica import Replica, ReplicaState
 from pricing_pipeline.errors import DatabaseError
@@ -25,7 +26,7 @@ _PATIENCE_SECONDS = 1.8
 router = APIRouter(tags=["health"])
 
 
-class Health(BaseModel):
+class Health(Shape):
     """Whether the pipeline does its work."""
 
     status: Literal["ok", "late"]

@@ -19,12 +19,13 @@ from typing import IO, Annotated
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from starlette.types import Receive, Scope, Send
 
 from pricing_pipeline.api.access import Database, Reader, ReadReplica
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.parameters import (
     Day,
     Moment,
@@ -58,7 +59,7 @@ _limiter = CapacityLimiter(AT_ONCE)
 Parts = Iterator[Columns]
 
 
-class Value(BaseModel):
+class Value(Shape):
     """One value of history. Times are UTC; for quotes and NAVs open, high, low and volume are null."""
 
     observed_at: datetime
@@ -80,7 +81,7 @@ class Value(BaseModel):
     """Which parts of a bar were dropped beside its close, and why."""
 
 
-class History(BaseModel):
+class History(Shape):
     """Values between two UTC days, both included, oldest first."""
 
     symbol: str

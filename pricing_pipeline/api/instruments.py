@@ -6,10 +6,10 @@ from datetime import date, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from pricing_pipeline.api.access import Database, Operator, Reader
-from pricing_pipeline.api.bodies import Body
+from pricing_pipeline.api.bodies import Body, Shape
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME, AssetClass, SymbolList, SymbolName
 from pricing_pipeline.demand import instruments
@@ -21,7 +21,7 @@ from pricing_pipeline.registry.spellings import Spelled
 router = APIRouter(prefix="/instruments", tags=["instruments"])
 
 
-class Instruments(BaseModel):
+class Instruments(Shape):
     """Instruments by class and symbol, a page of them."""
 
     instruments: list[Instrument]
@@ -29,7 +29,7 @@ class Instruments(BaseModel):
     """The cursor of the next page; null on the last."""
 
 
-class InstrumentDetails(BaseModel):
+class InstrumentDetails(Shape):
     """Everything about an instrument."""
 
     asset_class: str
@@ -51,7 +51,7 @@ class InstrumentDetails(BaseModel):
     """Its spelling at each provider."""
 
 
-class AboutSymbol(BaseModel):
+class AboutSymbol(Shape):
     """The instruments of a symbol: mostly one, and one for each class that has it."""
 
     instruments: list[InstrumentDetails]
@@ -113,7 +113,7 @@ class PauseSymbols(Body):
     asset_class: str | None = Field(None, max_length=LONGEST_NAME, examples=["equity"])
 
 
-class PausedInstrument(BaseModel):
+class PausedInstrument(Shape):
     """An instrument that is paused, or is not any more; `changed` is false if it was so already."""
 
     asset_class: str
@@ -121,7 +121,7 @@ class PausedInstrument(BaseModel):
     changed: bool
 
 
-class PausedInstruments(BaseModel):
+class PausedInstruments(Shape):
     """The instruments that are paused, or are not any more."""
 
     instruments: list[PausedInstrument]

@@ -11,9 +11,10 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from pricing_pipeline.api.access import Database, Operator
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.ids import FailedIds, Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME
@@ -25,7 +26,7 @@ from pricing_pipeline.operations.operation_queue import Outcome
 router = APIRouter(prefix="/operations", tags=["operations"])
 
 
-class Operation(BaseModel):
+class Operation(Shape):
     """A side effect. Times are UTC."""
 
     id: int
@@ -45,7 +46,7 @@ class ListedOperation(Operation):
     last_error: str | None
 
 
-class Operations(BaseModel):
+class Operations(Shape):
     """Side effects."""
 
     operations: list[ListedOperation]
@@ -53,7 +54,7 @@ class Operations(BaseModel):
     """The cursor of the next page; null on the last one."""
 
 
-class FailedAttempt(BaseModel):
+class FailedAttempt(Shape):
     """A failed attempt at a side effect."""
 
     at: datetime
@@ -73,7 +74,7 @@ class WholeOperation(Operation):
     """The result of its handler, if it returned one."""
 
 
-class OperationCount(BaseModel):
+class OperationCount(Shape):
     """How many side effects of one type are in one state, since when, and how many attempts they took in the mean."""
 
     operation_type: str
@@ -84,7 +85,7 @@ class OperationCount(BaseModel):
     average_attempts: float
 
 
-class OperationCounts(BaseModel):
+class OperationCounts(Shape):
     """Side effects by type and state, and what was done since midnight UTC."""
 
     operations: list[OperationCount]
@@ -92,7 +93,7 @@ class OperationCounts(BaseModel):
     failed_today: int
 
 
-class OperationOutcome(BaseModel):
+class OperationOutcome(Shape):
     """What has become of a side effect."""
 
     id: int
@@ -101,7 +102,7 @@ class OperationOutcome(BaseModel):
     sentence: str
 
 
-class OperationOutcomes(BaseModel):
+class OperationOutcomes(Shape):
     """What has become of side effects."""
 
     operations: list[OperationOutcome]

@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from pricing_pipeline.api.access import Database, Watcher
-from pricing_pipeline.api.bodies import Body
+from pricing_pipeline.api.bodies import Body, Shape
 from pricing_pipeline.api.ids import Id, Ids
 from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
@@ -44,7 +44,7 @@ class NewPriceAlert(Body):
     """Of each: at most one message in this time; 60 if left out."""
 
 
-class PriceAlert(BaseModel):
+class PriceAlert(Shape):
     """What a user is told, and what was seen for it. Prices are exact, times are UTC."""
 
     price_alert_id: int
@@ -76,7 +76,7 @@ class PriceAlert(BaseModel):
     """False: nobody watches or holds the pair, so no price comes. A price alert alone keeps none fresh."""
 
 
-class PriceAlerts(BaseModel):
+class PriceAlerts(Shape):
     """What a user is told of prices."""
 
     price_alerts: list[PriceAlert]
@@ -84,7 +84,7 @@ class PriceAlerts(BaseModel):
     """The cursor of the next page; null on the last one."""
 
 
-class Removed(BaseModel):
+class Removed(Shape):
     """The price alerts that have ended."""
 
     removed: list[int]

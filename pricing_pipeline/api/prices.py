@@ -8,10 +8,11 @@ from typing import Annotated
 
 from anyio import to_thread
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy import Engine
 
 from pricing_pipeline.api.access import Caller, Database, Reader, Sessions
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.parameters import LONGEST_NAME, Symbols, each_of, type_of_prices
 from pricing_pipeline.db.loop_sessions import LoopSessions
@@ -29,7 +30,7 @@ DataType = Annotated[
 ]
 
 
-class Reason(BaseModel):
+class Reason(Shape):
     """Why a price is as old as it is, or missing."""
 
     state: str = Field(examples=["rate_limited"])
@@ -39,7 +40,7 @@ class Reason(BaseModel):
     """When it may change, if that is known."""
 
 
-class Price(BaseModel):
+class Price(Shape):
     """The newest known price of a symbol in a data type. Times are UTC."""
 
     data_type: str = Field(examples=["equity_quote"])
@@ -64,7 +65,7 @@ class Price(BaseModel):
     """Of a price that is not fresh."""
 
 
-class MissingPrice(BaseModel):
+class MissingPrice(Shape):
     """A pair without a price."""
 
     data_type: str | None
@@ -72,7 +73,7 @@ class MissingPrice(BaseModel):
     why: Reason
 
 
-class Prices(BaseModel):
+class Prices(Shape):
     """The prices that are stored, and those that are not."""
 
     prices: list[Price]
@@ -88,7 +89,7 @@ class PairReason(Reason):
     fetched_at: datetime | None
 
 
-class Stranger(BaseModel):
+class Stranger(Shape):
     """A symbol that is no instrument, or to which the data type does not apply."""
 
     data_type: str | None
@@ -96,7 +97,7 @@ class Stranger(BaseModel):
     why: Reason
 
 
-class Reasons(BaseModel):
+class Reasons(Shape):
     """Why prices are as old as they are, and the symbols that have none because they are no instruments."""
 
     reasons: list[PairReason]

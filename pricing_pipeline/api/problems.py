@@ -10,12 +10,13 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from pricing_pipeline import errors
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.db.errors import is_refusal, sentence
 from pricing_pipeline.errors import PricingError
 
@@ -23,6 +24,26 @@ _LOG = logging.getLogger(__name__)
 _MEDIA_TYPE = "application/problem+json"
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 _PLACES = {"query": "parameter", "path": "path", "header": "header", "body": "body"}
+_WORDS = {
+    "missing": "it is missing",
+    "extra_forbidden": "it is not known here",
+    "string_type": "write a text",
+    "string_too_short": "it has fewer than {min_length} characters",
+    "string_too_long": "it has more than {max_length} characters",
+    "too_short": "it has {actual_length} entries, and needs {min_length} at least",
+    "too_long": "it has more than {max_length} entries",
+    "list_type": "write a list, as in [...]",
+    "model_type": "write an object, as in {{...}}",
+    "model_attributes_type": "write an object, as in {{...}}",
+    "int_parsing": "write a whole number",
+    "int_type": "write a whole number",
+    "bool_parsing": "write true or false",
+    "date_from_datetime_parsing": "write a day of the calendar, like 2013-02-28",
+    "datetime_from_date_parsing": "write a time of the calendar, like 2026-11-20T15:00:00Z",
+    "greater_than_equal": "it is below {ge}",
+    "less_than_equal": "it is above {le}",
+}
+"""What is wrong, by the kind of a fault. Of other kinds pydantic's own words are told."""
 _SHOWN = 5
 """How many faults of a request its problem names."""
 
@@ -40,7 +61,7 @@ _STATUSES: Mapping[type[PricingError], int] = {
 """Other errors are 422: the request is refused."""
 
 
-class Problem(BaseModel):
+class Problem(Shape):
     """What is wrong with a request, or why it cannot be answered now."""
 
     type: str = Field(examples=["urn:pricing-pipeline:unknown-symbol"])
@@ -108,11 +129,13 @@ def answer(
 ) -> JSONResponse:
     """A problem as a response."""
     detail = detail if detail.endswith((".", "?", "!")) else f"{detail}."
+    first, _, _ = detail.partition(" ")
     content = Problem(
         type=f"urn:pricing-pipeline:{kind}",
         title=kind.replace("-", " ").capitalize(),
         status=status,
-        detail=detail[:1].upper() + detail[1:],
+        # What is no plain word is a name, which has no capital letter.
+        detail=detail[:1].upper() + detail[1:] if first.isalpha() else detail,
         request_id=request_id(request),
     )
     return JSONResponse(content.model_dump(), status, headers, media_type=_MEDIA_TYPE)
@@ -197,7 +220,8 @@ def _words_of(fault: Mapping[str, Any]) -> str:
         return f"the body is not JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}"
     where, *names = fault["loc"]
     place = " ".join([_PLACES.get(where, where), *map(str, names)])
-    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+    words = _WORDS.get(fault["type"], "")
+    return f"{place}: {words.format(**fault.get('ctx', {})) or fault['msg'].removeprefix('Value error, ')}"
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:

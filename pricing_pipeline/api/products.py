@@ -6,14 +6,16 @@ from datetime import date, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import Currency, Day, Moment, SymbolName
+from pricing_pipeline.api.prices import PairReason
 from pricing_pipeline.api.tags import TaggedRoute
-from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.domain.inventory import MAX_PLACES
 from pricing_pipeline.inventory import availability, products
 from pricing_pipeline.inventory.availability import MOST_DAYS, Question
@@ -22,7 +24,7 @@ from pricing_pipeline.inventory.products import StoredProduct
 router = APIRouter(prefix="/products", tags=["products"], route_class=TaggedRoute)
 
 
-class _FromStored(BaseModel):
+class _FromStored(Shape):
     model_config = ConfigDict(from_attributes=True)
 
 
@@ -50,7 +52,7 @@ class Product(_FromStored):
     """Last local day of them, included."""
 
 
-class Products(BaseModel):
+class Products(Shape):
     """Products by symbol."""
 
     products: list[Product]
@@ -148,11 +150,12 @@ class AvailableDay(_FromStored):
     fetched_at: datetime | None
     """When its slots were last confirmed; null if they never were, and for a time in the past."""
     fresh: bool | None
-    """Whether that is within its TTL; null if no data type asks for this day, and for a time in the past."""
+    """Whether that is within its TTL; null if no data type asks for this day, because it is past or too far ahead, and
+    for a time in the past."""
     slots: list[Slot]
 
 
-class Availability(BaseModel):
+class Availability(Shape):
     """The slots of a product on local days."""
 
     symbol: str
@@ -164,6 +167,8 @@ class Availability(BaseModel):
     as_of: datetime | None
     """As it was believed then; null = as it is now."""
     days: list[AvailableDay]
+    reasons: list[PairReason]
+    """Why days are not fresh, for each data type that asks for one; empty for a time in the past."""
 
 
 _PRODUCTS: Keyset[StoredProduct] = Keyset("products", (str,), lambda product: (product.symbol,))
@@ -209,6 +214,8 @@ def read_availability(
         days = availability.read(connection, Question(symbol, window, pax, currency, sellable, as_of))
         if as_of is None:
             availability.request(connection, symbol, window.end, caller.user_or_none)
+        stale = sorted({day.data_type for day in days if day.data_type is not None and not day.fresh})
+        reasons = [reason for data_type in stale for reason in freshness.why(connection, symbol, data_type)]
     return Availability.model_validate(
         {
             "symbol": symbol,
@@ -219,6 +226,7 @@ def read_availability(
             "sellable": sellable,
             "as_of": as_of,
             "days": [AvailableDay.model_validate(day) for day in days],
+            "reasons": [PairReason.model_validate(reason, from_attributes=True) for reason in reasons],
         }
     )
 

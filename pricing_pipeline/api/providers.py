@@ -6,10 +6,11 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Database, Reader
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.parameters import LONGEST_NAME
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.providers.configured import call_url
@@ -23,7 +24,7 @@ from pricing_pipeline.settings import Settings
 router = APIRouter(tags=["providers"])
 
 
-class ProviderSummary(BaseModel):
+class ProviderSummary(Shape):
     """A source of prices, and what stops it now."""
 
     provider: str = Field(examples=["twelvedata"])
@@ -55,7 +56,7 @@ class ProviderSummary(BaseModel):
     """Of an active provider."""
 
 
-class Providers(BaseModel):
+class Providers(Shape):
     """Providers by name, switched off ones too."""
 
     providers: list[ProviderSummary]

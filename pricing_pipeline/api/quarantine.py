@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy import Connection
 
 from pricing_pipeline.api.access import Caller, Database, Operator, Reader
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.ids import Id, Ids
 from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.paging import Keyset, Page
@@ -28,7 +29,7 @@ router = APIRouter(prefix="/quarantine", tags=["quarantine"])
 _BYTES = "application/octet-stream"
 
 
-class Opinion(BaseModel):
+class Opinion(Shape):
     """What another provider says about a quarantined value; `ratio` is that value divided by this one."""
 
     provider: str
@@ -44,7 +45,7 @@ class Opinion(BaseModel):
     failure: str | None
 
 
-class Value(BaseModel):
+class Value(Shape):
     """A value that is not believed. `value` is the source's own spelling; times are UTC."""
 
     value_id: int
@@ -72,7 +73,7 @@ class Value(BaseModel):
     opinions: list[Opinion]
 
 
-class Values(BaseModel):
+class Values(Shape):
     """Values that are not believed."""
 
     values: list[Value]
@@ -80,7 +81,7 @@ class Values(BaseModel):
     """The cursor of the next page; null on the last one."""
 
 
-class Neighbour(BaseModel):
+class Neighbour(Shape):
     """A believed value to compare with; `place` is before, same, after or other type."""
 
     place: str
@@ -109,20 +110,20 @@ class Decision(Ids):
     reason: str | None = Field(None, max_length=1000)
 
 
-class AskedValue(BaseModel):
+class AskedValue(Shape):
     """A value, and the provider that is asked about it."""
 
     value_id: int
     provider: str = Field(examples=["yahoo"])
 
 
-class AskedValues(BaseModel):
+class AskedValues(Shape):
     """The values about which other providers are asked. Each value shows what they say."""
 
     asked: list[AskedValue]
 
 
-class ValueOutcome(BaseModel):
+class ValueOutcome(Shape):
     """What has become of a value: `outcome` is released, rejected, released_already or rejected_already.
 
     `is_latest`: it is the pair's newest price now. `revised`: it took the place of another value.
@@ -134,7 +135,7 @@ class ValueOutcome(BaseModel):
     revised: bool
 
 
-class ValueOutcomes(BaseModel):
+class ValueOutcomes(Shape):
     """What has become of values, and how many of each outcome there are."""
 
     values: list[ValueOutcome]

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.numbers import Exact
 from pricing_pipeline.api.prices import Reason
 from pricing_pipeline.demand.stream_log import Pair, PairEvent
@@ -18,7 +19,7 @@ from pricing_pipeline.demand.stream_log import Pair, PairEvent
 _ID = re.compile(r"(\d{1,18})-([0-9a-f]{12})")
 
 
-class StreamedPrice(BaseModel):
+class StreamedPrice(Shape):
     """Of `price` and `freshness`: the latest price of a pair. Times are UTC."""
 
     data_type: str = Field(examples=["equity_quote"])
@@ -37,7 +38,7 @@ class StreamedPrice(BaseModel):
     """Of a price that is not fresh."""
 
 
-class StreamedMissing(BaseModel):
+class StreamedMissing(Shape):
     """Of `missing`: a pair without a price."""
 
     data_type: str
@@ -45,13 +46,13 @@ class StreamedMissing(BaseModel):
     why: Reason
 
 
-class Ready(BaseModel):
+class Ready(Shape):
     """Of `ready`: the state of so many pairs is sent; only changes follow."""
 
     pairs: int
 
 
-class Missed(BaseModel):
+class Missed(Shape):
     """Of `missed`: some events are left out. The state of each pair follows."""
 
     events: int | None
@@ -59,7 +60,7 @@ class Missed(BaseModel):
     detail: str
 
 
-class Left(BaseModel):
+class Left(Shape):
     """Of `left`: the user does not watch this pair any more."""
 
     data_type: str
@@ -89,7 +90,7 @@ def fingerprint(log: str, pairs: Iterable[Pair]) -> str:
     return sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def spell(kind: str, data: BaseModel) -> bytes:
+def spell(kind: str, data: Shape) -> bytes:
     """An event without an id."""
     return f"event: {kind}\ndata: {data.model_dump_json()}\n\n".encode()
 

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from pricing_pipeline.api.access import Database, Operator, Reader
+from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.ids import FailedIds, Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
 from pricing_pipeline.api.parameters import LONGEST_NAME
@@ -26,7 +27,7 @@ from pricing_pipeline.registry import data_type_registry
 router = APIRouter(prefix="/tasks", tags=["tasks"])
 
 
-class Task(BaseModel):
+class Task(Shape):
     """A task of the fetch queue. Without a window it fetches the latest price. Times are UTC."""
 
     id: int
@@ -52,7 +53,7 @@ class ListedTask(Task):
     last_error: str | None
 
 
-class Tasks(BaseModel):
+class Tasks(Shape):
     """Tasks of the fetch queue."""
 
     tasks: list[ListedTask]
@@ -60,7 +61,7 @@ class Tasks(BaseModel):
     """The cursor of the next page; null on the last one."""
 
 
-class Attempt(BaseModel):
+class Attempt(Shape):
     """A failed attempt."""
 
     at: datetime
@@ -100,7 +101,7 @@ class Retry(FailedIds):
         return self
 
 
-class TaskOutcome(BaseModel):
+class TaskOutcome(Shape):
     """What has become of a task. The task `live_id` does the same work now."""
 
     task_id: int
@@ -110,7 +111,7 @@ class TaskOutcome(BaseModel):
     sentence: str
 
 
-class TaskOutcomes(BaseModel):
+class TaskOutcomes(Shape):
     """What has become of tasks, and how many of each outcome there are."""
 
     tasks: list[TaskOutcome]

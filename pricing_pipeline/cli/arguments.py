@@ -36,7 +36,7 @@ def moment(given: str, option: str) -> datetime:
     """A time: ISO 8601, UTC unless it says otherwise; of a day (YYYY-MM-DD) its end in UTC. Else a usage error."""
     try:
         if _DAY.fullmatch(given):
-            return datetime.combine(date.fromisoformat(given) + timedelta(days=1), time(), UTC)
+            return datetime.combine(date.fromisoformat(given), time.max, UTC)
         parsed = datetime.fromisoformat(given)
     except (ValueError, OverflowError):
         raise typer.BadParameter(

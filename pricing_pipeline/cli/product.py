@@ -109,6 +109,10 @@ def availability(
         print_json({"symbol": symbol, "pax": pax, **past, "days": [_content(day) for day in days]})
         return
     _tell(days)
+    if not any(day.slots for day in days) and (sellable or currency):
+        booked = f" that {pax} can book" if sellable else ""
+        priced = f" with a price in {currency}" if currency else ""
+        hint(f"there may be slots, and none{booked}{priced}. Leave out --sellable and --currency to see all.")
     _hint_at(days, product, is_requested, as_of)
 
 
@@ -133,7 +137,9 @@ def _content(day: Day) -> dict[str, Any]:
 def _state(product: products.StoredProduct) -> str:
     if product.paused:
         return "paused"
-    return "active" if product.is_listed else "no longer listed"
+    if product.is_listed:
+        return "active"
+    return "no longer listed" if product.provider else "unknown to its provider"
 
 
 def _listed(is_listed: bool) -> str:
@@ -172,13 +178,19 @@ def _hint_at(
             )
         return
     ages = [day.age_seconds for day in days if day.age_seconds is not None]
-    missing = len(days) - len(ages)
+    missing = sum(day.age_seconds is None and day.data_type is not None for day in days)
+    unasked = sum(day.age_seconds is None and day.data_type is None for day in days)
     if ages:
         hint(f"Confirmed {' to '.join(dict.fromkeys((duration(min(ages)), duration(max(ages)))))} ago.")
     if missing:
         hint(f"nothing is known yet of {missing} of {len(days)} days.")
+    if unasked:
+        hint(
+            f"nothing is known of {unasked} of {len(days)} days, and no data type asks for them: they are past, or "
+            "further ahead than any type reaches (`pricing-pipeline type list`)."
+        )
     if not product.is_listed:
-        hint(f"none of these can be booked: {product.provider} no longer lists the product.")
+        hint(f"none of these can be booked: {product.provider or 'its provider'} does not list the product.")
     if product.paused:
         hint("nothing newer comes: the product is paused. `pricing-pipeline instrument resume` ends that.")
     elif is_requested:

@@ -70,7 +70,10 @@ RULES = {
     "plan_is_plain_name": "a plan's name has 1 to 48 small letters, digits, _ or - and begins with a letter",
     "price_alert_user_is_sane": "a user's name has 1 to 200 characters",
     "price_alerts_per_user_is_positive": "a user may have at least one price alert",
-    "price_condition_has_its_values": "above, below, moved have a threshold, stale a time, each a pace, and no more",
+    "price_condition_has_its_values": (
+        "the conditions above, below and moved have a threshold, stale has a time that it lasts, each has a pace, and "
+        "none has anything else"
+    ),
     "prices_from_known": "prices come from the sandbox or from real providers",
     "price_condition_is_known": "a price alert tells of above, below, moved, stale or each",
     "provider_is_plain_name": f"a provider's name {_NAME}",

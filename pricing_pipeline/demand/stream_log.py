@@ -105,7 +105,7 @@ def spelled(connection: Connection, pairs: Iterable[Pair]) -> set[Pair]:
     if odd is not None:
         raise UnknownDataType(
             f"no active data type of prices is called {odd!r}. `pricing-pipeline type list` shows the data types; "
-            "those of documents are not streamed."
+            "those of other contents, such as documents and slots, are not streamed."
         )
     symbols = connection.execute(query("stream.spelled"), columns).scalar_one()
     return set(zip(columns["data_types"], symbols or [], strict=True))

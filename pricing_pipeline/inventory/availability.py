@@ -89,14 +89,15 @@ class StoredSlot(NamedTuple):
 class Day:
     """A local day of a product with its slots. Times are UTC.
 
-    `fetched_at` is None if no answer has listed the day yet, and for a time in the past. `fresh` is None if no data
-    type asks for this day.
+    `fetched_at` is None if no answer has listed the day yet, and for a time in the past. `fresh` and `data_type` are
+    None if no data type asks for this day, because it is past or too far ahead, and for a time in the past.
     """
 
     day: date
     fetched_at: datetime | None
     age_seconds: float | None
     fresh: bool | None
+    data_type: str | None
     slots: tuple[StoredSlot, ...]
 
 
@@ -142,6 +143,7 @@ def read(connection: Connection, question: Question) -> list[Day]:
             row.fetched_at if is_now else None,
             row.age_seconds if is_now else None,
             row.fresh if is_now else None,
+            row.data_type if is_now else None,
             slots_by_day.get(row.day, ()),
         )
         for row in connection.execute(query("inventory.days"), days)

@@ -137,7 +137,11 @@ def test_d6_the_past_is_read_as_it_was_believed_and_asks_for_nothing(
 @pytest.mark.parametrize("user", [None, "ann"])
 def test_d6_what_is_missing_is_asked_for(api: RunningApi, core: Core, user: str | None) -> None:
     answer = api.caller(Scope.READ, user=user).get("products/TOUR-2/availability")
-    assert [day["slots"] for day in answer["days"]] == [[]] * 7
+    assert [(day["slots"], day["fresh"]) for day in answer["days"]] == [([], False)] * 7
+    assert {reason["data_type"] for reason in answer["reasons"]} <= {TODAY, WEEK}
+    assert all("nothing was ever fetched" in reason["sentence"] for reason in answer["reasons"]), answer[
+        "reasons"
+    ]
     asked = core.rows("SELECT data_type, symbol FROM pricing.pair_requests WHERE kind = 'read'")
     found = {(row.data_type, row.symbol) for row in [*asked, *core.tasks()]}
     assert found == {(PRODUCT, "TOUR-2"), (WEEK, "TOUR-2")}
@@ -147,7 +151,7 @@ def test_d6_what_availability_refuses(caller: Caller) -> None:
     for params, status, words in (
         ({"from": "2031-03-04", "to": "2031-03-03"}, 422, "upside down"),
         ({"from": "2031-03-04", "to": "2033-03-03"}, 422, "more than 366 days"),
-        ({"pax": "0"}, 422, "greater than or equal to 1"),
+        ({"pax": "0"}, 422, "pax: it is below 1"),
         ({"currency": "eur"}, 422, "currency"),
         ({"as_of": "yesterday"}, 422, "write a time like"),
     ):
@@ -214,6 +218,13 @@ def test_d6_the_same_by_command(cli: CommandLine, core: Core, clock: Clock) -> N
     before = cli("product", "availability", TOUR, *CLI_DAY, "--as-of", "2020-01-01")
     assert f"no such slot was known then from {MONDAY} to {MONDAY}" in before.stderr
     assert "no product is called 'NOSUCH'" in cli("product", "show", "NOSUCH").error
+    none = cli("product", "availability", TOUR, *CLI_DAY, "--pax", "99", "--sellable", "--currency", "EUR")
+    assert "there may be slots, and none that 99 can book with a price in EUR" in none.stderr
+    far = cli("product", "availability", TOUR, "--from", "2032-01-01", "--to", "2032-01-02")
+    assert "nothing is known of 2 of 2 days, and no data type asks for them" in far.stderr
+    assert cli("product", "availability", TOUR, "--as-of", "2030-11-20", "--json").json["days"][0]["day"] == (
+        "2030-11-20"
+    )
 
 
 def test_d6_reads_of_prices_say_what_reads_slots(cli: CommandLine, caller: Caller) -> None:

@@ -23,7 +23,7 @@ SELECT pricing.confirm_pairs(:data_type, CAST(:symbols AS text[]), :provider, :c
 
 -- name: known
 -- What a request for some products needs to know of each: its currency, if a person has set one, its zone and its day.
-SELECT u.symbol, pricing.zone_of(p) AS time_zone, pricing.product_day(u.symbol) AS today,
+SELECT u.symbol, pricing.zone_of(p) AS time_zone, p.set_time_zone IS NOT NULL AS is_zone_set, pricing.product_day(u.symbol) AS today,
        (SELECT i.currency FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
         WHERE r.data_type = :data_type AND i.symbol = u.symbol) AS currency
 FROM unnest(CAST(:symbols AS text[])) AS u (symbol) LEFT JOIN pricing.products p USING (symbol);
@@ -68,8 +68,8 @@ FROM pricing.slots_to_read(:symbol, CAST(:first_day AS date), CAST(:last_day AS 
 LIMIT :at_most;
 
 -- name: days
--- When the slots of each local day were last confirmed, with age in seconds and freshness.
-SELECT d.day, d.fetched_at, extract(epoch FROM pricing.clock() - d.fetched_at)::float8 AS age_seconds, d.fresh
+-- When the slots of each local day were last confirmed, with age in seconds and freshness, and which data type asks for it.
+SELECT d.day, d.fetched_at, extract(epoch FROM pricing.clock() - d.fetched_at)::float8 AS age_seconds, d.fresh, d.data_type
 FROM pricing.slot_days(:symbol, CAST(:first_day AS date), CAST(:last_day AS date)) d ORDER BY 1;
 
 -- name: request
