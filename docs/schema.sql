@@ -1967,7 +1967,7 @@ CREATE TABLE pricing.slot_windows (
     CONSTRAINT slot_windows_symbol_fkey FOREIGN KEY (symbol) REFERENCES pricing.products(symbol)
     CONSTRAINT slot_window_is_upright CHECK ((last_day >= first_day))
 ) WITH (fillfactor=70);
-GRANT INSERT, SELECT, UPDATE ON TABLE pricing.slot_windows TO pricing_worker;
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.slot_windows TO pricing_worker;
 GRANT SELECT ON TABLE pricing.slot_windows TO pricing_reader;
 
 -- A time at which an option of a product takes place: current belief.
@@ -2657,6 +2657,10 @@ GRANT EXECUTE ON FUNCTION pricing.document(text,text,timestamp with time zone) T
 CREATE FUNCTION pricing.documents_as_of(wanted_type text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(period date, body jsonb, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.documents_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- Has the slots of a product asked for again, but for what one provider has confirmed: they are those of another provider, or of the days of another zone.
+CREATE FUNCTION pricing.doubt_slots(wanted_symbol text, except_of text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.doubt_slots(text,text) TO pricing_worker;
+
 -- Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them, or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.
 CREATE FUNCTION pricing.doubted_dividends(wanted_type text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, cash numeric, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.doubted_dividends(text,jsonb) TO pricing_reader, pricing_worker;
@@ -3132,7 +3136,7 @@ TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SE
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
 
--- What products had of another provider that was answered last: its coming slots have vanished, and its options and categories are no longer listed.
+-- What products had of another provider that was answered last: its coming slots have vanished, its options and categories are no longer listed, and its days are asked for again.
 CREATE FUNCTION pricing.leave_previous_provider(answered text[], from_provider text, from_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.leave_previous_provider(text[],text,bigint,timestamp with time zone) TO pricing_worker;
 
@@ -3423,7 +3427,7 @@ GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp 
 CREATE FUNCTION pricing.moved_spans(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone, adjust text) RETURNS TABLE(first_day date, last_day date) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.moved_spans(text,text,date,date,timestamp with time zone,text) TO pricing_reader, pricing_worker;
 
--- Makes options and categories known that only slots have named so far, and renames such categories.
+-- Makes options and categories known that only slots have named so far, renames such categories, and lists options again that have slots.
 CREATE FUNCTION pricing.name_by_slots(from_provider text, from_call bigint, now_ timestamp with time zone, slots jsonb, offers jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.name_by_slots(text,bigint,timestamp with time zone,jsonb,jsonb) TO pricing_worker;
 
@@ -4307,7 +4311,7 @@ GRANT EXECUTE ON FUNCTION pricing.units_within_reach(pricing.collector_call_log,
 CREATE FUNCTION pricing.units_written(wanted pricing.provider_limits, key text) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.units_written(pricing.provider_limits,text) TO pricing_reader, pricing_worker;
 
--- Notes which products their provider no longer has, as one call has said; the answer to a later call knows better. Products of other providers stay.
+-- Notes which products their provider does not have, or no longer, as one call has said; the answer to a later call knows better. Products of other providers stay.
 CREATE FUNCTION pricing.unlist_products(refused text[], from_provider text, from_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.unlist_products(text[],text,bigint) TO pricing_worker;
 

@@ -85,7 +85,7 @@ BEGIN
             ('(collector_call_log|past_calls|api_data_usage|limit_counts|shown_limits|shown_batches|watched_calendars|size_estimates|ttl_stretches|provider_state|provider_keys|duties)', 'SELECT'),
             -- What is fetched, which no refresh deletes.
             ('(latest_prices|price_history(_.*)?|instruments|documents|confirmed_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
-            ('(products|product_options|pax_categories|slots|slot_prices|pax_availability|slot_windows)', 'SELECT, INSERT, UPDATE'),
+            ('(products|product_options|pax_categories|slots|slot_prices|pax_availability)', 'SELECT, INSERT, UPDATE'),
             ('(game_versions|terminals|commodities|commodity_prices)', 'SELECT, INSERT, UPDATE'),
             ('(price|document|corporate_action|product|product_option|pax_category|slot|slot_price|pax_availability|commodity_price)_revisions', 'SELECT, INSERT')),
         -- Encrypted secrets are nothing for a reader, and neither are messages to others and what they ask for, nor how far this database has been upgraded.

@@ -23,7 +23,7 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | S
 
     What is the same writes nothing; of what changes, the old belief is kept as a revision. A local day is stored
     whole: slots that an answer no longer lists have vanished. A product whose slots nothing can place is a failure,
-    and nothing of it is stored. A product in `empty` has no slots on the call's days. One that its provider does not
+    and no slot of it is stored. A product in `empty` has no slots on the call's days. One that its provider does not
     know is no longer listed: its slots stay, and cannot be booked.
     """
     _unlist(connection, call, answer.failures)
@@ -47,7 +47,7 @@ def prepare(connection: Connection, call: Call) -> Preparation:
     rows = connection.execute(query("inventory.known"), parameters)
     rows_by_symbol = {row.symbol: row for row in rows}
     known = {
-        symbol: {"currency": row.currency, "time_zone": row.time_zone}
+        symbol: {"currency": row.currency, "time_zone": row.time_zone, "is_zone_set": row.is_zone_set}
         for symbol, row in rows_by_symbol.items()
     }
     if call.fetcher is Fetcher.PRODUCT:

@@ -355,7 +355,8 @@ def _groups(groups: Sequence[_Group], currency: str) -> list[PaxOffer]:
     for group in sorted(groups, key=lambda group: group.size):
         if group.size < least:
             raise Implausible(f"a group of {group.size} comes twice, or is of nobody")
-        name = f"Group of {least} to {group.size}" if least < group.size else f"Group of {group.size}"
+        # By its size alone: the next smaller group may be another one on each slot.
+        name = f"Group of up to {group.size}"
         amounts = _amounts(group, currency, f"price of a group of {group.size}")
         offers.append(PaxOffer(f"GROUP_{group.size}", name, *amounts, 1, 1, pax_count=group.size))
         least = group.size + 1

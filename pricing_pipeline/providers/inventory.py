@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
@@ -28,7 +28,9 @@ MAX_SLOTS = 20_000
 """The most slots of a product in one answer."""
 
 Facts = Mapping[str, object]
-"""What is stored of a product: the `currency` of its instrument, and its `time_zone` once it was fetched."""
+"""What is stored of a product: the `currency` of its instrument, its `time_zone`, and whether a person has set that
+(`is_zone_set`).
+"""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
 _LOCAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?")
@@ -66,10 +68,11 @@ def check_ask(provider: Provider, fetcher: Fetcher, symbols: Sequence[str], wind
 
 
 def days_where(product: Product, facts: Facts, window: Window, now: datetime) -> Window:
-    """The days to ask for once the product is known: those of a zone that was not known before were days in UTC."""
-    if product.time_zone is None or facts.get("time_zone") is not None:
+    """The days to ask for once the product is known: they were reckoned in the zone that was known, or else in UTC."""
+    if product.time_zone is None or facts.get("is_zone_set"):
         return window
-    ahead = now.astimezone(ZoneInfo(product.time_zone)).date() - now.astimezone(UTC).date()
+    known = ZoneInfo(str(facts.get("time_zone") or "UTC"))
+    ahead = now.astimezone(ZoneInfo(product.time_zone)).date() - now.astimezone(known).date()
     return Window(window.start + ahead, window.end + ahead)
 
 

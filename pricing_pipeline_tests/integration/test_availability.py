@@ -160,6 +160,7 @@ def requested(core: Core, last: date = MONDAY) -> set[str]:
 
 def test_d6_a_read_asks_for_the_widest_stale_type_that_it_needs(core: Core, clock: Clock) -> None:
     assert requested(core) == {PRODUCT, TODAY}
+    assert requested(core, core.clock().date() - timedelta(days=1)) == {PRODUCT}, "no slots of the past"
     assert requested(core, MONDAY + timedelta(days=5)) == {PRODUCT, WEEK}
     assert requested(core, MONDAY + timedelta(days=90)) == {PRODUCT, MONTH}
     store(core, Product(TOUR, "Tour", None), data_type=PRODUCT)

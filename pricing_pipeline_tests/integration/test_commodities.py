@@ -135,10 +135,13 @@ class Model:
             if version is None:
                 same = known is not None and (*known[:4], known[5]) == (*values, price.modified_at)
                 version = known[4] if same and known is not None else live
-            if known is not None and known[5] is not None:
-                is_older = price.modified_at is not None and price.modified_at < known[5]
-                begins_anew = price.game_version is not None and live == price.game_version != known[4]
-                if is_older and not (begins_anew and known[4] is not None):
+            if known is not None:
+                versions = {price.game_version, known[4]}
+                if None not in versions and len(versions) == 2 and live in versions:
+                    is_older = known[4] == live
+                else:
+                    is_older = None not in (price.modified_at, known[5]) and price.modified_at < known[5]
+                if is_older:
                     older += 1
                     continue
             self.prices[said.symbol, price.commodity_id] = (*values, version, price.modified_at)

@@ -222,6 +222,16 @@ def test_d4_a_description_lists_a_product_again(core: Core) -> None:
         assert products.product(connection, TOUR).is_listed
 
 
+def test_d4_a_product_that_its_provider_never_had_is_not_listed(core: Core) -> None:
+    refuse(core)
+    with core.engine.begin() as connection:
+        found = products.product(connection, TOUR)
+    assert (found.is_listed, found.provider) == (False, None)
+    assert describe(core, tour()) == Stored(TOUR, 0, 1)
+    with core.engine.begin() as connection:
+        assert products.product(connection, TOUR).is_listed
+
+
 @pytest.mark.parametrize(
     "kind", [kind for kind in FailureKind if kind is not FailureKind.UNKNOWN_SYMBOL], ids=str
 )
@@ -233,9 +243,17 @@ def test_d4_only_an_unknown_product_is_no_longer_listed(core: Core, kind: Failur
 
 def test_d4_who_has_never_sold_a_product_cannot_unlist_it(core: Core) -> None:
     store(core, days(slot()))
-    core.rows("UPDATE pricing.products SET provider = 'another'")
+    for table in ("products", "slot_windows"):
+        core.rows(f"UPDATE pricing.{table} SET provider = 'another'")
     refuse(core)
     assert sellable(core) == [True]
+
+
+def test_d4_who_sells_the_slots_unlists_a_product_that_another_provider_describes(core: Core) -> None:
+    store(core, days(slot()))
+    core.rows("UPDATE pricing.products SET provider = 'another'")
+    refuse(core)
+    assert sellable(core) == [False]
 
 
 def test_d4_what_an_earlier_call_said_of_a_product_changes_nothing(core: Core) -> None:
@@ -249,6 +267,29 @@ def test_d4_what_an_earlier_call_said_of_a_product_changes_nothing(core: Core) -
 
 
 # Where it takes place
+
+
+def test_d1_a_product_that_moves_west_has_its_real_today_asked_for(core: Core, clock: Clock) -> None:
+    clock.set(datetime(2031, 3, 3, 20, 0, tzinfo=UTC))
+    describe(core, tour("Asia/Tokyo"))
+    tuesday = MONDAY + timedelta(days=1)
+    store(core, days(naive(slot(tuesday, 9)), first=tuesday), data_type=TODAY)
+    stale = f"SELECT pricing.is_pair_stale('{TODAY}', '{TOUR}')"
+    assert not core.one(stale)
+    store(core, tour("America/New_York"), days(naive(slot(tuesday, 9)), first=tuesday), data_type=TODAY)
+    assert core.one(stale), "there it is Monday"
+    store(core, days(naive(slot(MONDAY, 18))), data_type=TODAY)
+    assert not core.one(stale)
+    with core.engine.begin() as connection:
+        products.set_zone(connection, TOUR, "Asia/Tokyo")
+    assert core.one(stale)
+
+
+def test_d4_a_category_named_by_its_id_alone_keeps_for_how_many_it_is(core: Core) -> None:
+    describe(core, tour(categories=(PaxCategory("FAMILY", "Family", pax_count=4),)))
+    describe(core, tour())
+    store(core, days(slot(MONDAY, 9, replace(offer("FAMILY", name="FAMILY"), maximum=1))))
+    assert [read(core, pax=pax)[0].slots[0].sellable for pax in (4, 5)] == [True, False]
 
 
 def test_d4_local_times_are_placed_as_rfc_5545_says(core: Core) -> None:
@@ -361,14 +402,14 @@ def test_d1_a_request_begins_today_where_the_product_is(core: Core, clock: Clock
         first = storage.prepare(connection, call_of(MONTH, TOUR))
     assert (first.window, first.known) == (
         Window(MONDAY, MONDAY + timedelta(days=29)),
-        {TOUR: {"currency": None, "time_zone": None}},
+        {TOUR: {"currency": None, "time_zone": None, "is_zone_set": False}},
     )
     describe(core, tour("Asia/Tokyo"))
     with core.engine.begin() as connection:
         then = storage.prepare(connection, call_of(TODAY, TOUR))
         about = storage.prepare(connection, call_of(PRODUCT, TOUR))
     tuesday = MONDAY + timedelta(days=1)
-    known = {"currency": None, "time_zone": "Asia/Tokyo"}
+    known = {"currency": None, "time_zone": "Asia/Tokyo", "is_zone_set": False}
     assert (then.window, then.known) == (Window(tuesday, tuesday), {TOUR: known})
     assert (about.window, about.known) == (None, {TOUR: known})
 

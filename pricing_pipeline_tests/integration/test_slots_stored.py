@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import pytest
@@ -181,6 +181,7 @@ def test_d4_an_older_answer_does_not_undo_a_newer_one(core: Core) -> None:
 
 
 def test_d1_an_answer_confirms_every_type_that_asks_for_no_more_days(core: Core, clock: Clock) -> None:
+    clock.set(datetime.combine(MONDAY, time(6), UTC))
     store(core, days(slot(), length=30), data_type=MONTH)
     confirmed = "SELECT data_type, fetched_at FROM pricing.confirmed_pairs ORDER BY 1"
     assert dict(map(tuple, core.rows(confirmed))) == dict.fromkeys(DAYS, clock.now())
@@ -286,6 +287,27 @@ def test_d4_slots_of_the_provider_before_vanish_with_its_answer(core: Core) -> N
     with core.engine.begin() as connection:
         storage.store(connection, earlier, Answer(records=(days(slot(MONDAY, 9)),)))
     assert sorted((one.provider, one.status) for one in read(core)[0].slots)[0] == ("other", "available")
+
+
+def test_d4_after_a_failover_and_back_all_days_are_asked_for_again(core: Core, clock: Clock) -> None:
+    """The old window of the first provider made days fresh whose slots had vanished, and nobody asked for a day."""
+    clock.set(datetime.combine(MONDAY, time(6), UTC))
+    month = days(*(slot(MONDAY + timedelta(days=n), 18) for n in range(30)), length=30)
+    store(core, month, data_type=MONTH)
+    core.heartbeat("ann", (MONTH, TOUR))
+    stale = f"SELECT pricing.is_pair_stale('{MONTH}', '{TOUR}')"
+    for provider in ("other", PARTNER):
+        clock.advance(1200)
+        call = replace(call_of(TODAY, TOUR), provider=provider)
+        with core.engine.begin() as connection:
+            storage.store(connection, call, Answer(records=(days(slot(MONDAY, 18)),)))
+        today, *others = read(core, length=30)
+        assert (today.fresh, {(day.fetched_at, day.fresh) for day in others}) == (True, {(None, False)})
+        assert core.one(stale)
+        assert core.one("SELECT min(due_at) <= pricing.clock() FROM pricing.demand")
+    store(core, month, data_type=MONTH)
+    assert {(day.fresh, day.slots[0].sellable) for day in read(core, length=30)} == {(True, True)}
+    assert not core.one(stale)
 
 
 def test_d2_a_day_that_begins_during_a_sync_is_asked_for_at_once(core: Core, clock: Clock) -> None:

@@ -130,7 +130,8 @@ def _headout_slot(tour: Tour, slot: Slot, place: int) -> StoredSlot:
     for n, price in enumerate(slot.prices):
         unit = units[price.unit_id]
         amounts = [converted(one, tour.place.currency, CURRENCY) for one in (price.retail, price.original)]
-        named = (f"GROUP_{unit.pax}", unit.name) if tour.is_by_group else (unit.kind, unit.name)
+        group = (f"GROUP_{unit.pax}", f"Group of up to {unit.pax}")
+        named = group if tour.is_by_group else (unit.kind, unit.name)
         if tour.is_by_group:
             offers.append(PaxOffer(*named, *amounts, 1, 1, pax_count=unit.pax))
         else:

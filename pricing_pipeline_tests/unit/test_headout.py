@@ -136,8 +136,8 @@ def test_d4_groups_are_sold_as_one_from_the_next_smaller_size_on() -> None:
     assert [
         (one.category_id, one.name, one.final, one.original, one.minimum, one.maximum) for one in slot.offers
     ] == [
-        ("GROUP_4", "Group of 1 to 4", 9950, None, 1, 1),
-        ("GROUP_7", "Group of 5 to 7", 12000, 12000, 1, 1),
+        ("GROUP_4", "Group of up to 4", 9950, None, 1, 1),
+        ("GROUP_7", "Group of up to 7", 12000, 12000, 1, 1),
     ]
     assert [(one.is_primary, one.pax_count) for one in slot.offers] == [(False, 4), (False, 7)]
 

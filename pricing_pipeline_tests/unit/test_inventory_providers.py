@@ -18,6 +18,7 @@ from pricing_pipeline.domain.inventory import Product, ProductDays
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.base import Request
 from pricing_pipeline.providers.headout import Headout
+from pricing_pipeline.providers.inventory import days_where
 from pricing_pipeline.providers.octo import Octo
 from pricing_pipeline.sandbox.slots import SlotChange
 from pricing_pipeline.sandbox.tours import MOST_TOURS
@@ -95,6 +96,21 @@ def where_it_is(product: Record, window: Window) -> Window:
     zone = ZoneInfo(product.time_zone or "UTC")
     ahead = NOW.astimezone(zone).date() - NOW.astimezone(UTC).date()
     return Window(window.start + ahead, window.end + ahead)
+
+
+def test_d1_the_days_are_those_of_where_the_product_is() -> None:
+    """Reckoned in the zone that was known, which may be another one by now; what a person has set stays."""
+    evening = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
+    known, today = (
+        Window(date(2026, 11, 21), date(2026, 11, 27)),
+        Window(date(2026, 11, 20), date(2026, 11, 26)),
+    )
+    product = Product("OCT-7", "A walk", "America/New_York")
+    facts = {"time_zone": "Asia/Tokyo", "is_zone_set": False}
+    assert days_where(product, facts, known, evening) == today
+    assert days_where(product, facts | {"is_zone_set": True}, known, evening) == known
+    assert days_where(replace(product, time_zone=None), facts, known, evening) == known
+    assert days_where(replace(product, time_zone="Asia/Tokyo"), {}, today, evening) == known
 
 
 @both

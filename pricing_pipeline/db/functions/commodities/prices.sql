@@ -63,9 +63,9 @@ LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part 
                                      AND (s.buy, s.sell, s.stock, s.demand) IS NOT DISTINCT FROM (p.buy, p.sell, p.stock, p.demand)
                                     THEN p.game_version ELSE live END),
            s.modified_at,
-           coalesce(s.modified_at < p.modified_at, false)
-               -- A patch begins anew: prices of the version that people play now are newer, whenever they are from.
-               AND NOT coalesce(s.version = live AND s.version <> p.game_version, false)
+           -- A patch begins anew: prices of the version that people play now are newer, whenever they are from.
+           CASE WHEN s.version <> p.game_version AND live IN (s.version, p.game_version) THEN p.game_version = live
+                ELSE coalesce(s.modified_at < p.modified_at, false) END
     FROM unnest(symbols, commodity_ids, buys, sells, stocks, demands, versions, stamps)
         AS s (symbol, commodity_id, buy, sell, stock, demand, version, modified_at)
     LEFT JOIN pricing.commodity_prices p USING (symbol, commodity_id)

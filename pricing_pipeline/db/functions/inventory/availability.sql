@@ -44,7 +44,9 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH known AS (
         SELECT r.data_type, r.fetcher, r.days_ahead, pricing.is_pair_stale(r.data_type, i.symbol) AS is_stale
         FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
-        WHERE i.symbol = wanted_symbol AND r.contents = 'inventory' AND r.is_active),
+        WHERE i.symbol = wanted_symbol AND r.contents = 'inventory' AND r.is_active
+          -- Nobody asks for slots of the past.
+          AND (r.fetcher = 'product' OR last_day >= pricing.product_day(wanted_symbol))),
     reach AS (
         SELECT min(k.days_ahead) AS days FROM known k WHERE pricing.product_day(wanted_symbol) + k.days_ahead > last_day)
     SELECT coalesce(array_agg(w.data_type), '{}') FROM (

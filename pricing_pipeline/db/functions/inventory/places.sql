@@ -17,6 +17,26 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT coalesce((product).set_time_zo
 COMMENT ON FUNCTION pricing.zone_of(pricing.products) IS 'The time zone that counts for a product; NULL = none is known.';
 
 
+CREATE OR REPLACE FUNCTION pricing.doubt_slots(wanted_symbol text, except_of text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    doubted text;
+BEGIN
+    FOR doubted IN
+        UPDATE pricing.confirmed_pairs c
+        -- Too old for every reader, also while TTLs are stretched; and no age that looks like a fault.
+        SET fetched_at = least(c.fetched_at, pricing.clock() - 10 * make_interval(mins => coalesce(c.cache_ttl_minutes, r.default_ttl_minutes)))
+        FROM pricing.data_type_registry r
+        WHERE (c.data_type, c.symbol) = (r.data_type, wanted_symbol) AND r.fetcher = 'slots' AND c.provider IS DISTINCT FROM except_of
+        RETURNING c.data_type
+    LOOP
+        PERFORM pricing.look_again(doubted, wanted_symbol);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.doubt_slots(text, text) IS
+    'Has the slots of a product asked for again, but for what one provider has confirmed: they are those of another provider, or of the days of another zone.';
+
+
 CREATE OR REPLACE FUNCTION pricing.place_slots(wanted_symbol text, from_call bigint, now_ timestamptz) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
@@ -30,6 +50,8 @@ BEGIN
         call_id = coalesce(from_call, s.call_id), recorded_at = now_
     WHERE s.symbol = wanted_symbol AND s.local_day >= (now_ AT TIME ZONE zone)::date AND s.time_zone <> zone;
     GET DIAGNOSTICS placed = ROW_COUNT;
+    -- Its days are others now.
+    PERFORM pricing.doubt_slots(wanted_symbol);
     RETURN placed;
 END $$;
 COMMENT ON FUNCTION pricing.place_slots(text, bigint, timestamptz) IS

@@ -83,9 +83,12 @@ BEGIN
     WHERE o.symbol = ANY (moved) AND o.provider <> from_provider AND o.is_listed;
     UPDATE pricing.pax_categories c SET is_listed = false, call_id = from_call, recorded_at = now_
     WHERE c.symbol = ANY (moved) AND c.provider <> from_provider AND c.is_listed;
+    -- Else its days would count as fresh again as soon as it is asked for some of them.
+    DELETE FROM pricing.slot_windows w WHERE w.symbol = ANY (moved) AND w.provider <> from_provider;
+    PERFORM pricing.doubt_slots(m.symbol, from_provider) FROM unnest(moved) AS m (symbol) ORDER BY m.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.leave_previous_provider(text[], text, bigint, timestamptz) IS
-    'What products had of another provider that was answered last: its coming slots have vanished, and its options and categories are no longer listed.';
+    'What products had of another provider that was answered last: its coming slots have vanished, its options and categories are no longer listed, and its days are asked for again.';
 
 
 CREATE OR REPLACE FUNCTION pricing.write_slots(
@@ -182,12 +185,16 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pricing.product_options o
                       WHERE (o.symbol, o.provider, o.option_id) = (s.symbol, from_provider, s.option_id) OFFSET 0)
     ORDER BY 1, 3;
+    UPDATE pricing.product_options o SET is_listed = true, call_id = from_call, recorded_at = now_
+    FROM (SELECT DISTINCT s.symbol, s.option_id FROM pricing.said_slots(slots) s) n
+    WHERE (o.symbol, o.provider, o.option_id) = (n.symbol, from_provider, n.option_id) AND NOT o.is_listed AND o.call_id < from_call;
     WITH said AS MATERIALIZED (
         SELECT s.symbol, u.category_id, min(u.name) AS name, max(u.pax_count) AS pax_count
         FROM jsonb_to_recordset(offers) AS u (n integer, category_id text, name text, pax_count integer) JOIN pricing.said_slots(slots) s USING (n) GROUP BY 1, 2),
     found AS MATERIALIZED (
         -- Where slots name a category by its id alone, an earlier name says more.
-        SELECT s.symbol, s.category_id, coalesce(nullif(s.name, s.category_id), x.name, s.name) AS name, s.pax_count,
+        SELECT s.symbol, s.category_id, coalesce(nullif(s.name, s.category_id), x.name, s.name) AS name,
+               CASE WHEN s.name = s.category_id THEN coalesce(x.pax_count, s.pax_count) ELSE s.pax_count END AS pax_count,
                x.ctid AS place, x.is_described, x.name AS old_name, x.pax_count AS old_pax_count FROM said s
         LEFT JOIN LATERAL (SELECT c.ctid, c.is_described, c.name, c.pax_count FROM pricing.pax_categories c
                            WHERE (c.symbol, c.provider, c.category_id) = (s.symbol, from_provider, s.category_id) OFFSET 0) x ON true),
@@ -198,7 +205,7 @@ BEGIN
     SELECT f.symbol, from_provider, f.category_id, f.name, f.pax_count, false, from_call, now_ FROM found f WHERE f.place IS NULL ORDER BY 1, 3;
 END $$;
 COMMENT ON FUNCTION pricing.name_by_slots(text, bigint, timestamptz, jsonb, jsonb) IS
-    'Makes options and categories known that only slots have named so far, and renames such categories.';
+    'Makes options and categories known that only slots have named so far, renames such categories, and lists options again that have slots.';
 
 
 CREATE OR REPLACE FUNCTION pricing.said_offers(from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb)
@@ -301,9 +308,9 @@ BEGIN
         SELECT r.data_type, array_agg(d.symbol ORDER BY d.symbol) AS symbols
         FROM pricing.data_type_registry own
         JOIN pricing.data_type_registry r ON r.fetcher = own.fetcher AND r.asset_class = own.asset_class
-        -- A day that has begun since it was asked for is not in the answer: the pair is asked for again. OFFSET: looked up once.
+        -- A day that has begun since it was asked for, or by another zone, is not in the answer: the pair is asked for again. OFFSET: looked up once.
         CROSS JOIN (SELECT u.* FROM jsonb_to_recordset(days) AS u (symbol text, first_day date, last_day date)
-                    WHERE u.first_day >= pricing.product_day(u.symbol) OFFSET 0) d
+                    WHERE u.first_day = pricing.product_day(u.symbol) OFFSET 0) d
         WHERE own.data_type = wanted_type AND (r.data_type = wanted_type OR (r.is_active AND r.days_ahead <= d.last_day - d.first_day + 1))
         GROUP BY 1 ORDER BY 1
     LOOP
