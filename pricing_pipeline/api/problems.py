@@ -232,7 +232,7 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
         return answer(request, 422, "invalid-request", "the body is not JSON in UTF-8")
     kinds = {
         404: ("no-such-path", "There is nothing at this path. /openapi.json lists the paths."),
-        405: ("wrong-method", "This path takes another method. The header Allow names those that it takes."),
+        405: ("wrong-method", f"This path takes {', '.join(_methods_of(request))} only."),
     }
     kind, detail = kinds.get(error.status_code, ("refused", str(error.detail)))
     headers = {"Allow": ", ".join(_methods_of(request))} if error.status_code == 405 else error.headers
