@@ -36,13 +36,21 @@ def moment(given: str, option: str) -> datetime:
     """A time: ISO 8601, UTC unless it says otherwise; of a day (YYYY-MM-DD) its end in UTC. Else a usage error."""
     try:
         if _DAY.fullmatch(given):
-            return datetime.combine(date.fromisoformat(given), time.max, UTC)
+            return datetime.combine(date.fromisoformat(given) + timedelta(days=1), time(), UTC)
         parsed = datetime.fromisoformat(given)
     except (ValueError, OverflowError):
         raise typer.BadParameter(
             f"{option} {given!r} is not a time. Write it like 2026-11-20, or 2026-11-20T15:00"
         ) from None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def as_of_time(given: str | None) -> datetime | None:
+    """The time of --as-of: of a day its last microsecond in UTC, so that it is of that day. Else as `moment`."""
+    if given is None:
+        return None
+    at = moment(given, "--as-of")
+    return at - timedelta(microseconds=1) if _DAY.fullmatch(given) else at
 
 
 def byte_count(given: str, option: str) -> int:

@@ -157,9 +157,9 @@ def test_b27_the_same_alert_is_had_once_by_each_user(shop: Caller) -> None:
 
 def test_b27_what_makes_no_sense_is_refused_and_leaves_nothing(shop: Caller, core: Core) -> None:
     for changes, detail in (
-        ({"threshold": None}, "below, moved have a threshold"),
-        ({"lasts_seconds": 60}, "below, moved have a threshold"),
-        ({"condition": "each"}, "below, moved have a threshold"),
+        ({"threshold": None}, "below and moved have a threshold"),
+        ({"lasts_seconds": 60}, "below and moved have a threshold"),
+        ({"condition": "each"}, "below and moved have a threshold"),
         ({"condition": "each", "threshold": None, "pace_seconds": 59}, "pace_seconds"),
         ({"condition": "stale", "threshold": None, "lasts_seconds": 59}, "lasts_seconds"),
         ({"threshold": "0"}, "threshold"),

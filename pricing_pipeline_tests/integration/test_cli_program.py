@@ -71,7 +71,7 @@ def test_every_promised_command_is_there() -> None:
         "price": "show why history gaps",
         "document": "show",
         "product": "list show availability set-zone",
-        "commodity": "sync list show routes",
+        "commodity": "sync list show terminal routes",
         "backfill": "start list show cancel",
         "instrument": "list show find add change spell pause resume remove",
         "type": "list show add change set-ttl refresh retire revive",

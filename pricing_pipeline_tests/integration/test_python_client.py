@@ -297,7 +297,7 @@ def test_f4_slips_in_a_call_are_told_in_words() -> None:
 
 @pytest.mark.usefixtures("still")
 def test_f4_a_day_may_be_a_text(client: PricingClient) -> None:
-    with pytest.raises(RequestRefused, match="date"):
+    with pytest.raises(RequestRefused, match="write a day"):
         client.history(QUOTE, "AAPL", "2026-13-01")
     with pytest.raises(NotFound):
         client.history(QUOTE, "NOSUCH", "2026-01-01", date(2026, 1, 2))

@@ -36,9 +36,9 @@ def list_(symbol: Symbol, asset_class: Class = None, as_of: AsOf = None, as_json
     Example: pricing-pipeline action list AAPL
     """
     from pricing_pipeline.cli import action
-    from pricing_pipeline.cli.arguments import moment
+    from pricing_pipeline.cli.arguments import as_of_time
 
-    when = None if as_of is None else moment(as_of, "--as-of")
+    when = as_of_time(as_of)
     action.list_(symbol, asset_class, when, as_json=as_json)
 
 

@@ -52,9 +52,9 @@ def show(name: Commodity, as_of: AsOf = None, as_json: Json = False) -> None:
     Example: pricing-pipeline commodity show gold --as-of 2026-11-20
     """
     from pricing_pipeline.cli import commodity
-    from pricing_pipeline.cli.arguments import moment
+    from pricing_pipeline.cli.arguments import as_of_time
 
-    commodity.show(name, None if as_of is None else moment(as_of, "--as-of"), as_json=as_json)
+    commodity.show(name, as_of_time(as_of), as_json=as_json)
 
 
 @noun.command()
@@ -72,9 +72,9 @@ def terminal(
     Example: pricing-pipeline commodity terminal UEX:6
     """
     from pricing_pipeline.cli import commodity
-    from pricing_pipeline.cli.arguments import moment
+    from pricing_pipeline.cli.arguments import as_of_time
 
-    commodity.terminal(name, None if as_of is None else moment(as_of, "--as-of"), as_json=as_json)
+    commodity.terminal(name, as_of_time(as_of), as_json=as_json)
 
 
 @noun.command()

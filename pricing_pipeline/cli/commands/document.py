@@ -26,7 +26,7 @@ def show(symbol: Symbol, data_type: Type, as_of: AsOf = None, as_json: Json = Fa
     Example: pricing-pipeline document show AAPL --type company_profile --as-of 2026-11-20
     """
     from pricing_pipeline.cli import document
-    from pricing_pipeline.cli.arguments import moment
+    from pricing_pipeline.cli.arguments import as_of_time
 
-    at = None if as_of is None else moment(as_of, "--as-of")
+    at = as_of_time(as_of)
     document.show(symbol, data_type, at, as_json=as_json)

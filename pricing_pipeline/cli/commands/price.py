@@ -86,14 +86,14 @@ def history(
     """
     one_output(plot, as_json, csv, parquet)
     from pricing_pipeline.cli import price_history
-    from pricing_pipeline.cli.arguments import basis, day, moment
+    from pricing_pipeline.cli.arguments import as_of_time, basis, day
 
     price_history.history(
         symbol,
         data_type,
         None if first is None else day(first, "--from"),
         None if last is None else day(last, "--to", last=True),
-        as_of=None if as_of is None else moment(as_of, "--as-of"),
+        as_of=as_of_time(as_of),
         adjust=None if adjust is None else basis(adjust, "--adjust"),
         plot=plot,
         csv=csv,

@@ -70,7 +70,7 @@ def availability(
     Example: pricing-pipeline product availability OCT-1001 --from 2026-12-24 --pax 2 --sellable
     """
     from pricing_pipeline.cli import product
-    from pricing_pipeline.cli.arguments import day, moment
+    from pricing_pipeline.cli.arguments import as_of_time, day
 
     product.availability(
         symbol,
@@ -79,7 +79,7 @@ def availability(
         pax,
         currency,
         sellable=sellable,
-        as_of=None if as_of is None else moment(as_of, "--as-of"),
+        as_of=as_of_time(as_of),
         as_json=as_json,
     )
 
