@@ -55,6 +55,7 @@ COMMANDS = {
     "provider declare": [FRANKFURTER],
     "commodity routes": [],
     "commodity show": ["gold"],
+    "commodity terminal": ["UEX:12"],
     "commodity list": [],
     "commodity sync": [],
     "product set-zone": ["TOUR-1", "Europe/London"],
