@@ -152,7 +152,7 @@ def list_commodities(database: Database, caller: Reader) -> Commodities:
     )
 
 
-@router.get("/commodities/{slug}/prices")
+@router.get("/commodities/{slug:path}/prices")
 def read_commodity_prices(
     database: Database,
     caller: Reader,
@@ -172,7 +172,7 @@ def read_commodity_prices(
     )
 
 
-@router.get("/terminals/{terminal}/prices")
+@router.get("/terminals/{terminal:path}/prices")
 def read_terminal_prices(
     database: Database,
     caller: Reader,

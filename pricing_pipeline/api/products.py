@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from pricing_pipeline.api.parameters import Currency, Day, Moment, SymbolName
 from pricing_pipeline.api.prices import PairReason
 from pricing_pipeline.api.tags import TaggedRoute
 from pricing_pipeline.demand import freshness, instruments
+from pricing_pipeline.demand.freshness import Why
 from pricing_pipeline.domain.inventory import MAX_PLACES
 from pricing_pipeline.inventory import availability, products
 from pricing_pipeline.inventory.availability import MOST_DAYS, Question
@@ -215,7 +217,7 @@ def read_availability(
         if as_of is None:
             availability.request(connection, symbol, window.end, caller.user_or_none)
         stale = sorted({day.data_type for day in days if day.data_type is not None and not day.fresh})
-        reasons = [reason for data_type in stale for reason in freshness.why(connection, symbol, data_type)]
+        reasons = [_of_days(why) for type_ in stale for why in freshness.why(connection, symbol, type_)]
     return Availability.model_validate(
         {
             "symbol": symbol,
@@ -229,6 +231,14 @@ def read_availability(
             "reasons": [PairReason.model_validate(reason, from_attributes=True) for reason in reasons],
         }
     )
+
+
+def _of_days(why: Why) -> Why:
+    """Why days are not fresh: their pair may be, if it was fetched before they came within reach."""
+    if why.state != "fresh":
+        return why
+    came = "the days came within reach after the last fetch, and come with the next one"
+    return replace(why, sentence=f"{came}: {why.sentence}")
 
 
 @router.get("/{symbol:path}")

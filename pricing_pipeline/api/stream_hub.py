@@ -335,9 +335,11 @@ class StreamHub:
     def _send_beats(self, named: dict[str, set[Pair]], followed: dict[str, set[Pair]]) -> dict[Pair, int]:
         for user in sorted(named.keys() | followed.keys()):
             try:
-                with self._engine.begin() as connection:
-                    if user in followed:
+                if user in followed:
+                    # Alone: whoever leaves must not wait for what else is locked.
+                    with self._engine.begin() as connection:
                         stream_log.renew(connection, user)
+                with self._engine.begin() as connection:
                     _beat_all(connection, user, named.get(user, set()))
             except (DBAPIError, PricingError) as error:
                 _LOG.warning("the subscriptions of %r are not kept alive by its streams: %s", user, error)

@@ -197,10 +197,11 @@ class PricingClient:
             except Unavailable as error:
                 retry_after, refused_since = error.retry_after, None
             except TooMuch as error:
-                retry_after = error.retry_after
                 refused_since = refused_since or time.monotonic()
-                if not self._transport.has_time(refused_since, retry_after or 0.0):
+                left = refused_since + self._transport.patience - time.monotonic()
+                if left <= 0:
                     raise
+                retry_after = min(wait_seconds(error.retry_after, failures), left)
             self._pause(wait_seconds(retry_after, failures))
             failures += 1
 

@@ -44,7 +44,7 @@ class Transport:
             timeout=timeout,
             follow_redirects=False,
         )
-        self._patience, self._pause = patience, pause
+        self.patience, self._pause = patience, pause
 
     def ask(self, method: str, path: str, params: Mapping[str, Any], content: object = None) -> Any:
         """The JSON of the answer. Raises ApiError."""
@@ -54,14 +54,10 @@ class Transport:
                 return self._ask_once(method, path, params, content)
             except (TooMuch, Unavailable) as error:
                 seconds = wait_seconds(error.retry_after, attempt)
-                if not self.has_time(began, seconds):
+                if time.monotonic() + seconds > began + self.patience:
                     raise
                 self._pause(seconds)
         raise AssertionError("patience ends before")
-
-    def has_time(self, began: float, seconds: float) -> bool:
-        """Whether a request that began at this time of the monotonic clock may be sent again after a pause."""
-        return time.monotonic() + seconds <= began + self._patience
 
     def _ask_once(self, method: str, path: str, params: Mapping[str, Any], content: object) -> Any:
         try:

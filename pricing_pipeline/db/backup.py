@@ -41,7 +41,7 @@ DROP SCHEMA IF EXISTS pricing CASCADE;
 """Nobody may use the replaced schema: the restore waits a while for other sessions, and then fails with a message."""
 _TRIES = 5
 """Of a restore that PostgreSQL ends because another session waits for it in turn."""
-_DEADLOCK = b"ERROR:  40P01: "
+_DEADLOCK = b":  40P01: "
 _TOO_NEW = b"SET transaction_timeout = 0;\n"
 """Programs since 17 write it, and servers since 17 understand it."""
 

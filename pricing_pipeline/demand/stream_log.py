@@ -94,7 +94,8 @@ def watched(connection: Connection, users: Sequence[str]) -> dict[str, set[Pair]
 
 
 def renew(connection: Connection, user: str) -> None:
-    """Note that a user looks at all that `watched` shows. What the user leaves at the same time stays left."""
+    """Note that a user looks at all that `watched` shows. What the user leaves at the same time is left."""
+    connection.execute(query("stream.take_turn"), {"user": user})
     connection.execute(query("stream.renew"), {"user": user})
 
 

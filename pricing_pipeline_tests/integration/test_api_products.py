@@ -147,6 +147,19 @@ def test_d6_what_is_missing_is_asked_for(api: RunningApi, core: Core, user: str 
     assert found == {(PRODUCT, "TOUR-2"), (WEEK, "TOUR-2")}
 
 
+def test_d6_days_that_came_within_reach_are_told_to_come(caller: Caller, core: Core, clock: Clock) -> None:
+    """Their pair is fresh: it was fetched the evening before."""
+    clock.set(datetime.combine(MONDAY, datetime.min.time(), UTC))
+    store(core, days(first=MONDAY, length=7), data_type=WEEK)
+    core.rows("UPDATE pricing.slot_windows SET last_day = last_day - 1 WHERE data_type = :type", type=WEEK)
+    sunday = str(MONDAY + timedelta(days=6))
+    answer = caller.get(f"products/{TOUR}/availability", **{"from": sunday, "to": sunday})
+    assert [day["fresh"] for day in answer["days"]] == [False]
+    (reason,) = answer["reasons"]
+    assert (reason["data_type"], reason["state"]) == (WEEK, "fresh")
+    assert reason["sentence"].startswith("the days came within reach after the last fetch")
+
+
 def test_d6_what_availability_refuses(caller: Caller) -> None:
     for params, status, words in (
         ({"from": "2031-03-04", "to": "2031-03-03"}, 422, "upside down"),

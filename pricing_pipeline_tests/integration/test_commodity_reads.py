@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 from psycopg import errors
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import ProgrammingError
 
 from pricing_pipeline.client import NotFound, PricingClient
@@ -124,6 +124,18 @@ def test_c4_http_tells_the_same_in_exact_numbers(api: RunningApi, core: Core, tr
     assert "Did you mean Terminal 1 or Terminal 2?" in refused["detail"]
     assert caller.refusal("GET", "commodities/nothing/prices")["type"].endswith("unknown-commodity")
     assert caller.refusal("GET", "trade-routes?from=nowhere")["type"].endswith("unknown-terminal")
+
+
+def test_c4_a_name_may_have_a_slash(api: RunningApi, owner_engine: Engine, traded: str) -> None:
+    with owner_engine.begin() as owner:
+        owner.exec_driver_sql(
+            "UPDATE pricing.terminals SET name = 'Pyro/Stanton Gateway' WHERE symbol = 'UEX:1'"
+        )
+        owner.exec_driver_sql("UPDATE pricing.commodities SET name = 'Gold/Raw'")
+    with PricingClient(api.url, api.caller(Scope.READ).token or "", patience=0) as client:
+        (price,) = client.terminal_prices("Pyro/Stanton Gateway")
+        assert price.commodity == "Gold/Raw"
+        assert len(client.commodity_prices("gold/raw")) == 2
 
 
 @pytest.mark.parametrize("role", ["client", "reader"])

@@ -192,18 +192,27 @@ def test_a9_an_adjusted_history_warns_of_what_looks_like_a_split() -> None:
     assert caught[0].filename == __file__
 
 
-def test_b27_watching_ends_while_too_many_streams_are_open() -> None:
+def test_b27_watching_ends_while_too_many_streams_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's other streams hold the places, and nobody would know why nothing comes."""
     pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if seconds > 1:
+            monkeypatch.setattr(client._transport, "patience", 0.0)  # as if it were over
+
     with (
-        scripted(body(READY), refusal(429, "3"), refusal(429, "31")) as (url, _),
-        PricingClient(url, "t", patience=30, pause=pauses.append) as client,
+        scripted(body(READY), refusal(429, "0"), refusal(429, "30"), refusal(429, "30")) as (url, _),
+        PricingClient(url, "t", patience=20, pause=pauses.append) as client,
     ):
         updates = client.watch(("q", "A"))
         assert next(updates).kind == "ready"
+        client._transport._pause = client._pause = pause
         with pytest.raises(TooMuch, match="It is busy"):
             next(updates)
-    assert pauses[1:] == [3]
+    assert pauses[1] == 0
+    assert 19 < pauses[2] <= 20, "the whole patience, and one more try"
+    assert len(pauses) == 3
 
 
 def test_what_is_wrong_is_not_sent_again() -> None:

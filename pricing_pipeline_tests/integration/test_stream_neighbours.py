@@ -7,15 +7,18 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from pricing_pipeline.api import stream_hub
 from pricing_pipeline.api.stream_hub import StreamHub
+from pricing_pipeline.demand import stream_log
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
 from pricing_pipeline_tests.support.loopback import NO_TLS
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.sessions import wait_for_locks
 from pricing_pipeline_tests.support.streams import streaming, tell
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -120,3 +123,18 @@ def test_b5_b27_a_beat_begins_nothing_that_its_user_has_left(api: RunningApi, co
     assert core.rows(watched) == [("AAPL",)]
     hub._send_beats({"ann": {(QUOTE, "IBM")}}, {"ann": both})
     assert core.rows(f"{watched} ORDER BY 1") == [("AAPL",), ("IBM",)]
+
+
+def test_b5_b27_who_leaves_during_a_beat_has_left(core: Core) -> None:
+    """The beat had the pair locked, and leaving skipped it: the stream alone went on watching it."""
+    core.heartbeat("bob", (QUOTE, "AAPL"), (QUOTE, "MSFT"))
+    wait_for_locks(core)
+    with ThreadPoolExecutor(1) as pool:
+        with core.engine.begin() as beat:
+            mine = beat.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            stream_log.renew(beat, "bob")
+            leaving = pool.submit(core.unsubscribe, "bob", (QUOTE, "AAPL"))
+            waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND :mine = ANY (pg_blocking_pids(pid))"
+            wait_until(lambda: core.one(waits, mine=mine) or leaving.done())
+        assert leaving.result() == 1
+    assert [symbol for (symbol,) in core.rows("SELECT symbol FROM pricing.active_subscriptions")] == ["MSFT"]

@@ -31,6 +31,10 @@ JOIN pricing.streamed_pairs s USING (data_type, symbol) ORDER BY s.data_type, s.
 SELECT a.user_id, a.data_type, a.symbol FROM pricing.active_subscriptions a JOIN pricing.data_type_registry r USING (data_type)
 WHERE a.user_id = ANY (CAST(:users AS text[])) AND r.is_active AND r.contents = 'prices';
 
+-- name: take_turn
+-- Who leaves at the same time takes turns with this transaction.
+SELECT pricing.lock_allowance(:user);
+
 -- name: renew
 -- A user looks at all that is watched. What another session has locked is being renewed or left there.
 UPDATE pricing.active_subscriptions a SET last_seen_at = pricing.clock()
