@@ -62,13 +62,12 @@ class Stream:
         `wanted` are its pairs when the look began: pairs that came later wait for the next look.
         """
         self.fingerprint = fingerprint(look.log, wanted)
+        gone = self.pairs - wanted
         if self.is_overrun:
             self._tell_missed(self.dropped or None, "this stream was read too slowly, or the log had a gap")
             self.is_overrun, self.dropped, to_tell = False, 0, wanted
         elif self.pairs:
             to_tell = wanted - self.pairs
-            for data_type, symbol in sorted(self.pairs - wanted):
-                self._put(None, spell("left", Left(data_type=data_type, symbol=symbol)))
         elif self._can_go_on(look, wanted):
             to_tell = frozenset()
             self._catch_up(look, wanted)
@@ -76,6 +75,8 @@ class Stream:
             to_tell = wanted
         self.last = None
         self.pairs = wanted
+        for data_type, symbol in sorted(gone):
+            self._put(None, spell("left", Left(data_type=data_type, symbol=symbol)))
         for pair in sorted(to_tell & look.states.keys()):
             self._put(None, spell_pair_event(look.states[pair]))
         self._put(look.position, spell("ready", Ready(pairs=len(self.pairs))))

@@ -26,7 +26,7 @@ from pricing_pipeline.db.engine import KeptSession
 from pricing_pipeline.demand import stream_log, viewers
 from pricing_pipeline.demand.stream_log import Look, Pair, PairEvent
 from pricing_pipeline.domain.scopes import Scope
-from pricing_pipeline.errors import PricingError
+from pricing_pipeline.errors import CapExceeded, PricingError
 
 _LOG = logging.getLogger(__name__)
 
@@ -339,14 +339,24 @@ class StreamHub:
                     # Alone: whoever leaves must not wait for what else is locked.
                     with self._engine.begin() as connection:
                         stream_log.renew(connection, user)
-                with self._engine.begin() as connection:
-                    _beat_all(connection, user, named.get(user, set()))
+                self._beat_named(user, named.get(user, set()))
             except (DBAPIError, PricingError) as error:
                 _LOG.warning("the subscriptions of %r are not kept alive by its streams: %s", user, error)
         with self._engine.begin() as connection:
             everything = set[Pair]().union(*named.values(), *followed.values())
             look = stream_log.look(connection, None, everything)
         return {pair: state.position for pair, state in look.states.items()}
+
+    def _beat_named(self, user: str, pairs: set[Pair]) -> None:
+        """Keep the pairs alive that streams name. Raises CapExceeded if some would be new, and too many."""
+        try:
+            with self._engine.begin() as connection:
+                _beat_all(connection, user, pairs)
+        except CapExceeded:
+            # A pair that the user has left for others does not end those that are watched.
+            with self._engine.begin() as connection:
+                _beat_all(connection, user, pairs & stream_log.watched(connection, [user])[user])
+            raise
 
     async def _require_tokens(self) -> None:
         """End the streams of tokens that have been removed."""

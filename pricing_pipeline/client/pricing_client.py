@@ -37,6 +37,9 @@ Pair = tuple[str, str]
 Day = date | str
 """A date, or its text, such as 2026-11-27."""
 
+Adjust = Literal["raw", "splits", "total"]
+"""The basis of prices of history."""
+
 _SILENCE_SECONDS = 45.0
 """A stream in which nothing comes for so long, not even a comment, is lost."""
 
@@ -91,7 +94,7 @@ class PricingClient:
         last: Day | None = None,
         *,
         as_of: datetime | None = None,
-        adjust: Literal["raw", "splits", "total"] | None = None,
+        adjust: Adjust | None = None,
     ) -> list[Bar]:
         """Values of a symbol between two UTC days, both included, oldest first; without days, from thirty days ago.
 
@@ -99,19 +102,22 @@ class PricingClient:
         Without `adjust` each is as it is stored. With it, a HistoryWarning names each step of the price that looks like
         a split that is not known.
         """
-        params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust}
-        content = self._get(f"/history/{quote(data_type)}/{quote(symbol)}", **params)
-        for warning in content.get("warnings", ()):
-            warnings.warn(warning, HistoryWarning, stacklevel=2)
-        return [shaped(Bar, row) for row in content["rows"]]
+        return self._bars(data_type, symbol, first, last, as_of, adjust)
 
     def history_frame(
-        self, data_type: str, symbol: str, first: Day | None = None, last: Day | None = None, **more: Any
+        self,
+        data_type: str,
+        symbol: str,
+        first: Day | None = None,
+        last: Day | None = None,
+        *,
+        as_of: datetime | None = None,
+        adjust: Adjust | None = None,
     ) -> DataFrame:
         """The history as a pandas frame with the index `observed_at` and exact Decimals. It needs pandas."""
         from pandas import DataFrame  # optional: only this method needs it
 
-        bars = self.history(data_type, symbol, first, last, **more)
+        bars = self._bars(data_type, symbol, first, last, as_of, adjust)
         names = [field.name for field in fields(Bar)]
         rows = [[getattr(bar, name) for name in names] for bar in bars]
         return DataFrame(rows, columns=names).set_index("observed_at")
@@ -170,8 +176,8 @@ class PricingClient:
     def watch(self, *pairs: Pair) -> Iterator[Update | Notice]:
         """New prices and changes of freshness, as they come; without pairs, of what the user watches.
 
-        The state of each pair comes first. After a lost connection the stream resumes where it was: no update is lost
-        or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
+        The state of each pair comes first, and then a Notice `ready`. From then on, also after a lost connection, no
+        update is lost or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
         Close the iterator to end it. Raises ApiError when the API refuses the stream; TooMuch, while too many streams
         are open, after `patience` seconds. While the API is away, it waits and tries again.
         """
@@ -220,6 +226,21 @@ class PricingClient:
                     yield event.id, as_update(event)
         except httpx.TransportError as error:
             raise lost(error, str(client.base_url)) from error
+
+    def _bars(
+        self,
+        data_type: str,
+        symbol: str,
+        first: Day | None,
+        last: Day | None,
+        as_of: datetime | None,
+        adjust: Adjust | None,
+    ) -> list[Bar]:
+        params = {**_days(first, last), "as_of": _time(as_of), "adjust": adjust}
+        content = self._get(f"/history/{quote(data_type)}/{quote(symbol)}", **params)
+        for warning in content.get("warnings", ()):
+            warnings.warn(warning, HistoryWarning, stacklevel=3)
+        return [shaped(Bar, row) for row in content["rows"]]
 
     def _get(self, path: str, **params: Any) -> Any:
         return self._transport.ask("GET", path, {**params, "user": self._user})

@@ -209,7 +209,8 @@ class Notice:
     """An event about the stream itself.
 
     `ready`: the state of `pairs` pairs is sent, and only changes follow. `missed`: `events` events (None: an unknown
-    number) are left out, for the reason in `detail`; the state of each pair follows.
+    number) are left out, for the reason in `detail`; the state of each pair follows. Pairs that are not told of before
+    the next `ready` are watched no more.
     """
 
     kind: Literal["ready", "missed"]

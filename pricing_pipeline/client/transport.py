@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from pricing_pipeline.client.problems import TooMuch, Unavailable, problem_of
+from pricing_pipeline.client.problems import ApiError, TooMuch, Unavailable, problem_of
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -66,7 +66,11 @@ class Transport:
             raise lost(error, str(self._client.base_url)) from error
         if not response.is_success:
             raise problem_of(response)
-        return response.json()
+        try:
+            return response.json()
+        except ValueError:
+            words = f"{response.url} answered no JSON. Is that the address of the API?"
+            raise ApiError(words, response.status_code, "no-json") from None
 
     @property
     def client(self) -> httpx.Client:

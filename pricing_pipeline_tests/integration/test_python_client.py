@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.api import stream_hub
 from pricing_pipeline.client import (
+    ApiError,
     HistoryWarning,
     NotAllowed,
     NotFound,
@@ -190,6 +191,22 @@ def test_a9_an_adjusted_history_warns_of_what_looks_like_a_split() -> None:
     ):
         assert client.history(QUOTE, "A", adjust="splits") == []
     assert caught[0].filename == __file__
+    with (
+        scripted(answer) as (url, _),
+        PricingClient(url, "t") as client,
+        pytest.warns(HistoryWarning) as caught,
+    ):
+        assert client.history_frame(QUOTE, "A", adjust="splits").empty
+    assert caught[0].filename == __file__
+
+
+def test_f4_an_answer_that_is_no_json_is_told_in_words() -> None:
+    with (
+        scripted(body(b"<html>Sign in</html>")) as (url, _),
+        PricingClient(url, "t", patience=0) as client,
+        pytest.raises(ApiError, match="answered no JSON"),
+    ):
+        client.why("AAPL")
 
 
 def test_b27_watching_ends_while_too_many_streams_are_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 
@@ -10,8 +11,10 @@ import pytest
 from sqlalchemy import text
 
 from pricing_pipeline.api import stream_hub
+from pricing_pipeline.api.live_stream import Stream
 from pricing_pipeline.api.stream_hub import StreamHub
 from pricing_pipeline.demand import stream_log
+from pricing_pipeline.demand.stream_log import Look
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -123,6 +126,42 @@ def test_b5_b27_a_beat_begins_nothing_that_its_user_has_left(api: RunningApi, co
     assert core.rows(watched) == [("AAPL",)]
     hub._send_beats({"ann": {(QUOTE, "IBM")}}, {"ann": both})
     assert core.rows(f"{watched} ORDER BY 1") == [("AAPL",), ("IBM",)]
+
+
+def test_b5_b27_a_pair_beyond_the_cap_ends_no_other_subscription(
+    api: RunningApi, core: Core, clock: Clock
+) -> None:
+    """Its user has left it for another one, while a stream still names it."""
+    core.heartbeat("ann", (QUOTE, "MSFT"), (QUOTE, "IBM"))
+    core.cap(2, 1000)
+    hub: StreamHub = api.app.state.streams
+    nobody: dict[str, set[tuple[str, str]]] = {}
+    for followed in (nobody, {"ann": {(QUOTE, "MSFT"), (QUOTE, "IBM")}}):
+        for _ in range(3):
+            clock.advance(121)
+            core.heartbeat("ann", *([] if followed else [(QUOTE, "IBM")]))
+            hub._send_beats({"ann": {(QUOTE, "AAPL"), (QUOTE, "MSFT")}}, followed)
+            assert core.clean() == 0
+    assert core.one("SELECT count(*) FROM pricing.active_subscriptions WHERE user_id = 'ann'") == 2
+
+
+def test_b27_what_was_left_while_a_stream_was_read_too_slowly_is_told() -> None:
+    """Else a program shows its last price for ever."""
+    first, second = (QUOTE, "AAPL"), (QUOTE, "MSFT")
+    look = Look("log", 1, 0, [], {}, [])
+
+    async def told() -> str:
+        stream = Stream("token", "ann", "ann", True, None)
+        stream.begin(look, frozenset({first, second}))
+        stream.take()
+        stream.overrun(0)
+        stream.begin(look, frozenset({first}))
+        return stream.take().decode()
+
+    kinds = [line for line in asyncio.run(told()).splitlines() if line.startswith(("event", "data"))]
+    assert kinds[0] == "event: missed"
+    assert kinds[2] == "event: left"
+    assert '"MSFT"' in kinds[3]
 
 
 def test_b5_b27_who_leaves_during_a_beat_has_left(core: Core) -> None:
