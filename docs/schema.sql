@@ -2657,7 +2657,7 @@ GRANT EXECUTE ON FUNCTION pricing.document(text,text,timestamp with time zone) T
 CREATE FUNCTION pricing.documents_as_of(wanted_type text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(period date, body jsonb, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.documents_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Has the slots of a product asked for again, but for what one provider has confirmed: they are those of another provider, or of the days of another zone.
+-- Makes the confirmed slots of a product stale, except those that one provider confirmed: their provider was left, or their days are of another zone.
 CREATE FUNCTION pricing.doubt_slots(wanted_symbol text, except_of text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.doubt_slots(text,text) TO pricing_worker;
 
@@ -3136,7 +3136,7 @@ TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SE
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
 
--- What products had of another provider that was answered last: its coming slots have vanished, its options and categories are no longer listed, and its days are asked for again.
+-- Leaves the provider that answered last for products: its coming slots have vanished, its options and categories are no longer listed, and its days are asked for again.
 CREATE FUNCTION pricing.leave_previous_provider(answered text[], from_provider text, from_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.leave_previous_provider(text[],text,bigint,timestamp with time zone) TO pricing_worker;
 
@@ -3519,7 +3519,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_events(pricing.price_history[],text
 CREATE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 
--- Notes which days an answer listed, and confirms its pairs and those of every type of slots that asks for no more days.
+-- Notes which days an answer listed, and, if they begin today where the product is, confirms its pairs and those of every type of slots that asks for no more days.
 CREATE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_slot_windows(text,text,bigint,timestamp with time zone,jsonb) TO pricing_worker;
 
@@ -4106,7 +4106,7 @@ GRANT EXECUTE ON FUNCTION pricing.silent_notifier(timestamp with time zone) TO p
 CREATE FUNCTION pricing.slot_days(wanted_symbol text, first_day date, last_day date) RETURNS TABLE(day date, fetched_at timestamp with time zone, fresh boolean, data_type text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.slot_days(text,date,date) TO pricing_reader, pricing_worker;
 
--- The data types that a reader of a product's slots up to a day is to ask for: what is stale of those that reach so far.
+-- The data types that a reader of a product's slots up to a day is to ask for: that of the product, and the widest one of slots that is stale and no wider than needed.
 CREATE FUNCTION pricing.slot_types_to_request(wanted_symbol text, last_day date) RETURNS text[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.slot_types_to_request(text,date) TO pricing_reader, pricing_worker;
 
@@ -4249,7 +4249,7 @@ GRANT EXECUTE ON FUNCTION pricing.task_time_bounds() TO pricing_reader, pricing_
 CREATE FUNCTION pricing.tend_outages() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.tend_outages() TO pricing_worker;
 
--- What a terminal (its symbol, code or name) trades, by name: as pricing.commodity tells it.
+-- What a terminal (its symbol, code or name) trades, as pricing.commodity tells it: the version that people play first, then by name.
 CREATE FUNCTION pricing.terminal(wanted text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(commodity text, slug text, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.terminal(text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
 
@@ -4265,7 +4265,7 @@ GRANT EXECUTE ON FUNCTION pricing.thin_history(integer) TO pricing_worker;
 CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
 
--- What is traded, of one commodity or at one terminal (NULL = of all), as it is believed now (NULL) or was at a time: the version that people play, or played then, first; of one commodity then the cheapest and the dearest. Terminals and commodities are named as now.
+-- What is traded, of one commodity or at one terminal (NULL = of all), as it is believed now (NULL) or was at a time: the version that people play, or played then, first; of one commodity then the cheapest and the dearest. Terminals and commodities are named as now, and a terminal is open or closed as now.
 CREATE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamp with time zone) RETURNS TABLE(commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.traded_prices(bigint,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 

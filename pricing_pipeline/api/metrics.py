@@ -26,7 +26,7 @@ from pricing_pipeline.operations.figures import COUNTER, HISTOGRAM, Figures, Met
 
 _CACHED_SECONDS = 5.0
 _SPELLED_SECONDS = 1.0
-"""To write the text takes milliseconds in which nobody else is answered, however often somebody asks."""
+"""Writing the text blocks all requests for milliseconds, so it is written once a second at most."""
 _PATIENCE_SECONDS = 8.0
 """Prometheus gives up after ten seconds."""
 _KNOWN_SECONDS = 300.0

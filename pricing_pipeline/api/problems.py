@@ -134,7 +134,7 @@ def answer(
         type=f"urn:pricing-pipeline:{kind}",
         title=kind.replace("-", " ").capitalize(),
         status=status,
-        # What is no plain word is a name, which has no capital letter.
+        # A first word that is a name keeps its case.
         detail=detail[:1].upper() + detail[1:] if first.isalpha() else detail,
         request_id=request_id(request),
     )

@@ -136,7 +136,7 @@ class StreamHub:
         self._forget_pairs(stream)
 
     async def end(self) -> None:
-        """End all streams at once, and let none begin; return when nothing of theirs uses the database any more."""
+        """End all streams at once, and let none begin; return when they use no database, or after two seconds."""
         self._ending.set()
         self._nudge.set()
         self._end_streams(_ends())
@@ -359,7 +359,7 @@ class StreamHub:
             raise
 
     async def _require_tokens(self) -> None:
-        """End the streams of tokens that have been removed."""
+        """End the streams of tokens that have been removed, or no longer allow them."""
         for token in {stream.token for stream in self._streams}:
             found = await self._tokens.find(token)
             if found is None or not (found.allows(Scope.READ) and found.allows(Scope.WATCH)):

@@ -151,7 +151,7 @@ def _priced(line: reads.PriceLine) -> tuple[str, ...]:
         _number(line.stock),
         _number(line.sell),
         _number(line.demand),
-        f"{line.game_version} (older)" if line.is_of_other_version else line.game_version or "",
+        f"{line.game_version or ''} (older)".strip() if line.is_of_other_version else line.game_version or "",
         duration(line.age_seconds),
     )
 

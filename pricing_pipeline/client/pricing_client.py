@@ -178,8 +178,8 @@ class PricingClient:
 
         The state of each pair comes first, and then a Notice `ready`. From then on, also after a lost connection, no
         update is lost or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
-        Close the iterator to end it. Raises ApiError when the API refuses the stream; TooMuch, while too many streams
-        are open, after `patience` seconds. While the API is away, it waits and tries again.
+        Close the iterator to end it. Raises ApiError when the API refuses the stream; TooMuch, while the user or the
+        token has too many streams open, after `patience` seconds. While the API is away, it waits and tries again.
         """
         params = without_none(
             {

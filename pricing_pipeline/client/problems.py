@@ -31,7 +31,7 @@ class NotAllowed(ApiError):
 
 
 class NotFound(ApiError):
-    """There is no such symbol, data type or path (404)."""
+    """What the request names is not there: a symbol, a data type, a commodity, a path (404)."""
 
 
 class RequestRefused(ApiError):

@@ -112,7 +112,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A time at which an option of a product takes place; local times are naive. `sellable`: so many can book it."""
+    """A time at which an option of a product takes place. Local times are naive. `sellable`: `pax` people can book."""
 
     slot_id: str
     option_id: str

@@ -20,7 +20,8 @@ _TOKEN = re.compile("[!-~]+")
 
 
 class Transport:
-    """Sends each request again for up to `patience` seconds. Every request of the client may be sent twice.
+    """Sends a request again, for up to `patience` seconds, after 429, 5xx and a lost connection. Every request of the
+    client may be sent more than once.
 
     Raises ValueError for a URL without http:// or https://, and for a token that no header can have.
     """

@@ -137,7 +137,7 @@ def prices(connection: Connection, commodity_id: int, as_of: datetime | None = N
 
 
 def prices_at(connection: Connection, terminal: str, as_of: datetime | None = None) -> list[PriceLine]:
-    """What the terminal of a symbol trades, by name, as it is believed now or was believed at a moment (aware)."""
+    """What the terminal of a symbol trades, by version and name, as believed now or at a moment (aware)."""
     return _prices(connection, {"commodity_id": None, "terminal": terminal, "as_of": as_of})
 
 

@@ -31,7 +31,7 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | S
     if call.fetcher is Fetcher.PRODUCT:
         answered = {product.symbol for product in products} | answer.empty
         return [*_store_products(connection, call, products, answered)]
-    # A provider may ask for the product first, and tell of it, too; the pair is one of slots all the same.
+    # A provider may ask for the product first, and tell of it, too. Only the pair of the slots is confirmed.
     _store_products(connection, call, products, ())
     return _store_slots(connection, call, answer)
 

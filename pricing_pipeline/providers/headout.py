@@ -347,9 +347,7 @@ def _persons(persons: Sequence[_Person], currency: str) -> list[tuple[PaxOffer, 
 
 
 def _groups(groups: Sequence[_Group], currency: str) -> list[PaxOffer]:
-    """A group of a size is sold as one. It is for more people than the next smaller one. None comes along with others,
-    so none is primary.
-    """
+    """A group of a size is sold as one unit, to that many people or fewer. None is primary."""
     offers: list[PaxOffer] = []
     least = 1
     for group in sorted(groups, key=lambda group: group.size):

@@ -279,7 +279,7 @@ def _category(unit: _Unit) -> PaxCategory:
         unit.type,
         limits.minAge,
         limits.maxAge,
-        # A baby on a lap is of nobody; a unit is for one person at least here.
+        # 0 is a baby on a lap. Here a unit counts one person at least.
         max(1 if limits.paxCount is None else limits.paxCount, 1),
     )
 

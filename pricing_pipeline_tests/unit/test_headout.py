@@ -130,7 +130,7 @@ def test_d4_states(availability: str, remaining: int | None, status: SlotStatus,
     assert (slot.status, slot.remaining) == (status, left)
 
 
-def test_d4_groups_are_sold_as_one_from_the_next_smaller_size_on() -> None:
+def test_d4_a_group_is_sold_as_one_unit() -> None:
     groups = [{"size": 7, "price": 120, "originalPrice": 120}, {"size": 4, "price": literal("99.5")}]
     slot = one_slot(pricing={"persons": [], "groups": groups})
     assert [

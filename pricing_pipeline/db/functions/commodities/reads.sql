@@ -40,7 +40,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     ORDER BY is_of_other_version, CASE WHEN only_commodity IS NULL THEN lower(c.name) END, p.buy NULLS LAST, p.sell DESC NULLS LAST, p.symbol
 $$;
 COMMENT ON FUNCTION pricing.traded_prices(bigint, text, timestamptz) IS
-    'What is traded, of one commodity or at one terminal (NULL = of all), as it is believed now (NULL) or was at a time: the version that people play, or played then, first; of one commodity then the cheapest and the dearest. Terminals and commodities are named as now.';
+    'What is traded, of one commodity or at one terminal (NULL = of all), as it is believed now (NULL) or was at a time: the version that people play, or played then, first; of one commodity then the cheapest and the dearest. Terminals and commodities are named as now, and a terminal is open or closed as now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.commodity(wanted text, as_of timestamptz DEFAULT NULL)
@@ -65,7 +65,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s
     WHERE w.symbol IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.terminal(text, timestamptz) IS
-    'What a terminal (its symbol, code or name) trades, by name: as pricing.commodity tells it.';
+    'What a terminal (its symbol, code or name) trades, as pricing.commodity tells it: the version that people play first, then by name.';
 
 
 CREATE OR REPLACE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL, at_most integer DEFAULT 20)

@@ -57,7 +57,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
          ORDER BY k.days_ahead DESC, k.data_type LIMIT 1)) w
 $$;
 COMMENT ON FUNCTION pricing.slot_types_to_request(text, date) IS
-    'The data types that a reader of a product''s slots up to a day is to ask for: what is stale of those that reach so far.';
+    'The data types that a reader of a product''s slots up to a day is to ask for: that of the product, and the widest one of slots that is stale and no wider than needed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.slots_as_of(wanted_symbol text, first_day date, last_day date, as_of timestamptz)

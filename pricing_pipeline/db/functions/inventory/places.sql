@@ -34,7 +34,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.doubt_slots(text, text) IS
-    'Has the slots of a product asked for again, but for what one provider has confirmed: they are those of another provider, or of the days of another zone.';
+    'Makes the confirmed slots of a product stale, except those that one provider confirmed: their provider was left, or their days are of another zone.';
 
 
 CREATE OR REPLACE FUNCTION pricing.place_slots(wanted_symbol text, from_call bigint, now_ timestamptz) RETURNS integer
@@ -81,6 +81,9 @@ BEGIN
     now_ := pricing.clock();
     UPDATE pricing.products p SET set_time_zone = zone, call_id = NULL, recorded_at = now_
     WHERE p.symbol = wanted_symbol AND p.set_time_zone IS DISTINCT FROM zone;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
     RETURN pricing.place_slots(wanted_symbol, NULL, now_);
 END $$;
 COMMENT ON FUNCTION pricing.set_product_zone(text, text) IS

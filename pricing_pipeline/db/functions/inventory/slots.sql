@@ -88,7 +88,7 @@ BEGIN
     PERFORM pricing.doubt_slots(m.symbol, from_provider) FROM unnest(moved) AS m (symbol) ORDER BY m.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.leave_previous_provider(text[], text, bigint, timestamptz) IS
-    'What products had of another provider that was answered last: its coming slots have vanished, its options and categories are no longer listed, and its days are asked for again.';
+    'Leaves the provider that answered last for products: its coming slots have vanished, its options and categories are no longer listed, and its days are asked for again.';
 
 
 CREATE OR REPLACE FUNCTION pricing.write_slots(
@@ -318,4 +318,4 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.note_slot_windows(text, text, bigint, timestamptz, jsonb) IS
-    'Notes which days an answer listed, and confirms its pairs and those of every type of slots that asks for no more days.';
+    'Notes which days an answer listed, and, if they begin today where the product is, confirms its pairs and those of every type of slots that asks for no more days.';
