@@ -1,5 +1,3 @@
--- Renamed to lock_products: the name stood for a turn at work, too.
+-- Renamed to lock_products: the name stood for a turn at work, too. Only functions call it.
+-- `prices_of_commodity` stays until a later version: processes of the version before call it during an upgrade.
 DROP FUNCTION IF EXISTS pricing.take_turn(text[], text, bigint);
-
--- Replaced by traded_prices, which reads terminals, too.
-DROP FUNCTION IF EXISTS pricing.prices_of_commodity(bigint, timestamptz);
