@@ -46,12 +46,14 @@ Entry = tuple[datetime, int]
 
 @dataclass
 class Viewer:
-    """A client: what it shows, what it has read, and which of the prices of each symbol it has got to."""
+    """A client: what it shows, what it has read, and which of the prices of each symbol it can have got to.
+
+    These are several places if a correction was corrected back, so that two prices of one moment are the same."""
 
     symbols: frozenset[str]
     stream: Stream | None = None
     last_id: str | None = None
-    known: dict[str, int] = field(default_factory=dict)
+    known: dict[str, set[int]] = field(default_factory=dict)
     freshness: dict[str, tuple[bool, str | None]] = field(default_factory=dict)
 
 
@@ -90,24 +92,21 @@ class Model:
         if event.data is None or event.kind in ("ready", "missed"):
             return
         symbol, prices = event.data["symbol"], self.prices[event.data["symbol"]]
-        known, is_truth = viewer.known.get(symbol), event.id is None
+        known, is_truth = viewer.known.get(symbol, set()), event.id is None
         freshness = event.data.get("fresh", False), (event.data["why"] or {}).get("state")
         if event.kind == "missing":
-            assert known in (None, -1)
-            viewer.known[symbol] = -1
+            assert known in (set(), {-1})
+            viewer.known[symbol] = {-1}
         else:
             entry = datetime.fromisoformat(event.data["observed_at"]), round(float(event.data["price"]) * 100)
-            if is_truth or known == -1:  # the first price that is told is the newest
-                found = max(place for place, stored in enumerate(prices) if stored == entry)
-                assert found >= (known if known is not None else -1)
-                viewer.known[symbol] = found
+            same = {place for place, stored in enumerate(prices) if stored == entry}
+            if is_truth or known == {-1}:  # the first price that is told is the newest
+                viewer.known[symbol] = {place for place in same if place >= min(known, default=-1)}
             elif event.kind == "price":
-                assert known is not None
-                assert prices[known + 1] == entry, "each price once, in order"
-                viewer.known[symbol] = known + 1
+                viewer.known[symbol] = same & {place + 1 for place in known}
             else:
-                assert known is not None
-                assert prices[known] == entry
+                viewer.known[symbol] = same & known
+            assert viewer.known[symbol], "each price once, in order"
         if not is_truth and event.kind != "price":
             assert viewer.freshness[symbol] != freshness, "a change is told once"
         viewer.freshness[symbol] = freshness
@@ -162,7 +161,7 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
             for symbol in viewer.symbols:
                 price = core.latest(symbol)
                 last = len(self.model.prices[symbol]) - 1
-                assert viewer.known[symbol] == last, symbol
+                assert last in viewer.known[symbol], symbol
                 if price is not None:
                     assert round(float(price.price) * 100) == self.model.prices[symbol][last][1]
                     assert viewer.freshness[symbol][0] == (price.fresh or price.age_seconds < TTL + GRACE)
