@@ -137,6 +137,16 @@ def decode_json(provider: str, response: Response) -> object:
         ) from None
 
 
+def decode_if_json(provider: str, response: Response) -> object:
+    """The JSON body like `decode_json`; None for a refusal by its status whose body is no JSON."""
+    try:
+        return decode_json(provider, response)
+    except SchemaDrift:
+        if 200 <= response.status < 300:
+            raise
+        return None
+
+
 def _read_json(provider: str, body: bytes) -> object:
     _check_amount(provider, body)
     return json.loads(body, parse_float=json_number, parse_int=json_number, parse_constant=json_number)

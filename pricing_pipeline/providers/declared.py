@@ -16,12 +16,12 @@ from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import InvalidRange, ProviderError, SchemaDrift
+from pricing_pipeline.errors import InvalidRange, SchemaDrift
 from pricing_pipeline.providers.base import (
     Dialogue,
     Known,
     Request,
-    decode_json,
+    decode_if_json,
     refusal,
     require_fetcher,
 )
@@ -166,7 +166,7 @@ class DeclaredProvider:
     def _read(self, asked: Asked, response: Response) -> tuple[object, Answer | None]:
         """The decoded body, and what the rules for errors say of it. Raises ProviderError for a refusal."""
         failed = refusal(self.name, response, now=asked.now)
-        body = self._body(response, failed)
+        body = decode_if_json(self.name, response)
         answer = self._refusals.meaning(asked, response, body, failed)
         if answer is None and failed is not None:
             words = self._refusals.words(asked, body)
@@ -180,15 +180,6 @@ class DeclaredProvider:
                 f"page {at.page + 1} contradicts those before it: {answer.failures[0].message} Nothing was stored."
             )
         return answer
-
-    def _body(self, response: Response, failed: ProviderError | None) -> object:
-        """The decoded body; None for a refusal that is no JSON. Raises SchemaDrift for other answers."""
-        try:
-            return decode_json(self.name, response)
-        except SchemaDrift:
-            if failed is None:
-                raise
-            return None
 
     def _ways_of(self, fetcher: Fetcher) -> dict[str, Way]:
         asked = self._about.fetchers.named[fetcher]

@@ -22,7 +22,7 @@ from pricing_pipeline.providers.base import (
     Known,
     Request,
     Schema,
-    decode_json,
+    decode_if_json,
     refusal,
     safe_words,
     validate,
@@ -30,10 +30,9 @@ from pricing_pipeline.providers.base import (
 from pricing_pipeline.providers.currencies import CURRENCIES, digits_of
 from pricing_pipeline.providers.headout_cities import zone_of
 from pricing_pipeline.providers.inventory import (
-    FETCHERS,
-    MAX_DAYS,
     MAX_SLOTS,
     Facts,
+    InventoryProvider,
     ProductFailed,
     check_ask,
     days_where,
@@ -115,29 +114,15 @@ class _Gone(Exception):
     """What was asked for is not sold, in the provider's words."""
 
 
-class Headout:
+class Headout(InventoryProvider):
     """Provider `headout`. Symbols are the numbers of its products; their options are its variants."""
 
     name = "headout"
     base_url = "https://www.headout.com/api/public/v1"
-    needs_key = True
-    fetchers = FETCHERS
 
     def accepts(self, symbol: str) -> bool:
         """Numbers of products."""
         return symbol.isascii() and symbol.isdecimal() and len(symbol) <= 18
-
-    def spell(self, symbol: str, asset_class: str) -> str:
-        """Numbers are its own."""
-        return symbol
-
-    def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
-        """One product."""
-        return 1
-
-    def max_window_days(self, fetcher: Fetcher) -> int | None:
-        """A year of slots."""
-        return MAX_DAYS if fetcher is Fetcher.SLOTS else None
 
     def authorize(self, key: str) -> Mapping[str, str]:
         """The documented header."""
@@ -235,13 +220,7 @@ class Headout:
 
     def _body(self, response: Response, now: datetime) -> object:
         """The body of an answer without an error. Raises ProviderError, and _Gone for what is not sold."""
-        is_refusal = not 200 <= response.status < 300
-        try:
-            body = decode_json(self.name, response)
-        except SchemaDrift:
-            if not is_refusal:
-                raise
-            body = None
+        body = decode_if_json(self.name, response)
         is_error = isinstance(body, dict) and isinstance(body.get("error"), dict)
         error = validate(_Error, body, "headout's error").error if is_error else None
         words = safe_words(f"{error.code}: {error.message or ''}") if error else ""

@@ -23,7 +23,6 @@ from pricing_pipeline.providers.values import Implausible, decimal_of, spelling
 
 MAX_DAYS = 366
 """Days of one call: a year. Partners bound it, and none of those that were read says at how many."""
-FETCHERS = frozenset({Fetcher.PRODUCT, Fetcher.SLOTS})
 MAX_SLOTS = 20_000
 """The most slots of a product in one answer."""
 
@@ -43,6 +42,25 @@ class ProductFailed(Exception):
     def __init__(self, symbol: str, kind: FailureKind, message: str) -> None:
         super().__init__(message)
         self.answer = Answer(failures=(SymbolFailure(symbol, kind, message),))
+
+
+class InventoryProvider:
+    """What the providers of products and slots have in common: a key, and one product in a call."""
+
+    needs_key = True
+    fetchers = frozenset({Fetcher.PRODUCT, Fetcher.SLOTS})
+
+    def spell(self, symbol: str, asset_class: str) -> str:
+        """Products have the provider's own ids."""
+        return symbol
+
+    def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
+        """One product."""
+        return 1
+
+    def max_window_days(self, fetcher: Fetcher) -> int | None:
+        """A year of slots."""
+        return MAX_DAYS if fetcher is Fetcher.SLOTS else None
 
 
 def is_id(symbol: str) -> bool:

@@ -23,6 +23,7 @@ from pricing_pipeline.errors import InvalidRange, SchemaDrift
 from pricing_pipeline.providers.base import (
     Request,
     Schema,
+    decode_if_json,
     decode_json,
     refusal,
     require_fetcher,
@@ -179,10 +180,7 @@ class MfApi:
         return merge(answers)
 
     def _refused(self, codes: Sequence[str], response: Response, now: datetime) -> Answer:
-        try:
-            body = decode_json(self.name, response)
-        except SchemaDrift:
-            body = None
+        body = decode_if_json(self.name, response)
         words = ""
         if isinstance(body, dict):
             words = safe_words(str(body.get("error") or body.get("message") or ""))

@@ -31,15 +31,14 @@ from pricing_pipeline.providers.base import (
     Request,
     Schema,
     check_key,
-    decode_json,
+    decode_if_json,
     refusal,
     safe_words,
     validate,
 )
 from pricing_pipeline.providers.inventory import (
-    FETCHERS,
-    MAX_DAYS,
     MAX_SLOTS,
+    InventoryProvider,
     ProductFailed,
     check_ask,
     days_where,
@@ -128,29 +127,15 @@ class _Error(Schema):
     errorMessage: str | None = None
 
 
-class Octo:
+class Octo(InventoryProvider):
     """Provider `octo`: one partner that follows the standard. Symbols are the ids of its products."""
 
     name = "octo"
     base_url = "https://api.ventrata.com/octo"
-    needs_key = True
-    fetchers = FETCHERS
 
     def accepts(self, symbol: str) -> bool:
         """Ids as in URLs: letters, digits, `_`, `.`, `:` and `-`."""
         return is_id(symbol)
-
-    def spell(self, symbol: str, asset_class: str) -> str:
-        """Ids are the partner's own."""
-        return symbol
-
-    def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
-        """One product."""
-        return 1
-
-    def max_window_days(self, fetcher: Fetcher) -> int | None:
-        """A year of slots."""
-        return MAX_DAYS if fetcher is Fetcher.SLOTS else None
 
     def authorize(self, key: str) -> Mapping[str, str]:
         """The header that the standard names."""
@@ -215,14 +200,7 @@ class Octo:
 
     def _body(self, symbol: str, response: Response, now: datetime) -> object:
         """The body of an answer without an error. Raises ProviderError and ProductFailed."""
-        is_refusal = not 200 <= response.status < 300
-        try:
-            body = decode_json(self.name, response)
-        except SchemaDrift:
-            if is_refusal:
-                body = None
-            else:
-                raise
+        body = decode_if_json(self.name, response)
         is_error = isinstance(body, dict) and isinstance(body.get("error"), str)
         error = validate(_Error, body, "octo's error") if is_error else None
         words = safe_words(f"{error.error}: {error.errorMessage or ''}") if error else ""
