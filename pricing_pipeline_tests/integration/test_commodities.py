@@ -148,7 +148,7 @@ class Model:
         is_late = said.prices and older == len(said.prices)
         if said.is_whole and not is_late:
             named = [price.game_version for price in said.prices if price.game_version]
-            reach = max(named) if named else live
+            reach = live if live in named or not named else max(named)
             listed = {price.commodity_id for price in said.prices}
             for (symbol, number), row in self.prices.items():
                 is_traded = row[0] is not None or row[1] is not None
