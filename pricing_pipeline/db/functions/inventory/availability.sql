@@ -167,7 +167,8 @@ BEGIN
                pricing.takes(pax, coalesce(c.pax_count, 1), o.minimum, o.maximum, o.remaining) AS does_take
         FROM pricing.slots_as_of(wanted_symbol, first_day, last_day, as_of) s
         LEFT JOIN LATERAL (SELECT x.* FROM pricing.offers_as_of(s.slot_key, as_of) x
-                           WHERE only_currency IS NULL OR x.currency = only_currency) o ON true
+                           WHERE only_currency IS NULL
+                              OR (x.currency = only_currency AND coalesce(x.final_price, x.original_price) IS NOT NULL)) o ON true
         LEFT JOIN categories c ON c.category_key = o.category_key
         LEFT JOIN options v ON (v.provider, v.option_id) = (s.provider, s.option_id)
         WHERE only_currency IS NULL OR o.category_key IS NOT NULL
