@@ -111,8 +111,8 @@ class PaxOffer:
     """What a slot costs for one category, and how many of it can be booked.
 
     `final` and `original` are in minor units of the slot's currency, None if the provider names no price. `minimum` and
-    `maximum` are units of one booking, `remaining` is how many units are left; None = the provider sets no bound. A
-    unit is for `pax_count` people, unless the product says something else.
+    `maximum` are units of one booking, `remaining` is how many units are left; None = the provider sets no bound.
+    `name`, `pax_count` and the ages describe the category, unless the product itself does: see PaxCategory.
     """
 
     category_id: str
@@ -124,11 +124,14 @@ class PaxOffer:
     remaining: int | None = None
     is_primary: bool = False
     pax_count: int = 1
+    age_from: int | None = None
+    age_to: int | None = None
 
     def __post_init__(self) -> None:
         _check_id("category", self.category_id)
         _check_name("category", self.name)
         of = f"category {self.category_id}"
+        _check_order(of, "age_from", self.age_from, "age_to", self.age_to)
         for name, amount in (("final", self.final), ("original", self.original)):
             if amount is not None and not 0 <= amount < 10**MAX_DIGITS:
                 raise ValueError(

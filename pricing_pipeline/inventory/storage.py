@@ -23,8 +23,8 @@ def store(connection: Connection, call: Call, answer: Answer) -> list[Stored | S
 
     What is the same writes nothing; of what changes, the old belief is kept as a revision. A local day is stored
     whole: slots that an answer no longer lists have vanished. A product whose slots nothing can place is a failure,
-    and no slot of it is stored. A product in `empty` has no slots on the call's days. One that its provider does not
-    know is no longer listed: its slots stay, and cannot be booked.
+    and no slot of it is stored. A product that its provider does not know is no longer listed: its slots stay, and
+    cannot be booked.
     """
     _unlist(connection, call, answer.failures)
     products = [record for record in answer.records if isinstance(record, Product)]
@@ -104,15 +104,13 @@ def _store_products(
 
 def _store_slots(connection: Connection, call: Call, answer: Answer) -> list[Stored | SymbolFailure]:
     answers = [record for record in answer.records if isinstance(record, ProductDays)]
-    if call.window is not None:
-        answers += [ProductDays(symbol, call.window, ()) for symbol in sorted(answer.empty)]
-    elif answer.empty:
+    if answer.empty:
         # Which days are empty is not known, so none of their slots has vanished.
         _confirm(connection, call, answer.empty)
     failures = _placeless(connection, answers)
     lost = {failure.symbol for failure in failures}
     answers = [days for days in answers if days.symbol not in lost]
-    confirmed = [Stored(symbol, 0, 0) for symbol in sorted(answer.empty) if call.window is None]
+    confirmed = [Stored(symbol, 0, 0) for symbol in sorted(answer.empty)]
     if not answers:
         return [*confirmed, *failures]
     slots = [(days.symbol, slot) for days in answers for slot in days.slots]
@@ -193,6 +191,8 @@ def _offer(number: int, offer: PaxOffer) -> _Row:
         "remaining": offer.remaining,
         "is_primary": offer.is_primary,
         "pax_count": offer.pax_count,
+        "age_from": offer.age_from,
+        "age_to": offer.age_to,
         "final_price": offer.final,
         "original_price": offer.original,
     }

@@ -1,8 +1,8 @@
 """Headout's API for partners, version 1: products, and their inventory by variant, in pages.
 
-Answers name no currency, so one is asked for: that of the instrument, or else CURRENCY. Local times have no offset: the
-product's zone decides, which is that of its city (headout_cities.py). The pages of a variant must add up to its total;
-otherwise slots were added or taken between two requests, or one is lost, and nothing is believed.
+Answers name no currency, so one is asked for: that of the instrument, or else DEFAULT_CURRENCY. Local times have no
+offset: the product's zone decides, which is that of its city (headout_cities.py). The pages of a variant must add up to
+its total; otherwise slots were added or taken between two requests, or one is lost, and nothing is believed.
 """
 
 from __future__ import annotations
@@ -44,11 +44,10 @@ from pricing_pipeline.providers.inventory import (
 )
 from pricing_pipeline.providers.values import Implausible, Number
 
-CURRENCY = "USD"
+DEFAULT_CURRENCY = "USD"
 """In which prices are asked for if the instrument has no currency: an answer does not say what its prices are in."""
 PAGE = 100
 """Slots of a page; fewer may come, the totals tell."""
-_TOO_LARGE = 1_000_000
 
 
 class _City(Schema):
@@ -75,6 +74,8 @@ class _Price(Schema):
 class _Person(_Price):
     type: str
     name: str
+    ageFrom: int | None = None
+    ageTo: int | None = None
 
 
 class _Group(_Price):
@@ -143,7 +144,7 @@ class Headout(InventoryProvider):
 
     def _asked(self, symbol: str, window: Window | None, known: Known, now: datetime) -> Dialogue:
         facts = known.get(symbol, {})
-        currency = CURRENCY if window is None else _currency_of(symbol, facts)
+        currency = DEFAULT_CURRENCY if window is None else _currency_of(symbol, facts)
         try:
             product = yield from self._product(symbol, now)
             if window is None:
@@ -256,11 +257,11 @@ def _torn(what: str, why: str) -> SchemaDrift:
 
 def _currency_of(symbol: str, facts: Facts) -> str:
     """In which prices of a product are asked for. Raises Misconfigured."""
-    currency = str(facts.get("currency") or CURRENCY)
+    currency = str(facts.get("currency") or DEFAULT_CURRENCY)
     if currency not in CURRENCIES:
         raise Misconfigured(
             f"headout cannot be asked for prices of {symbol} in {safe_words(currency)}, which is no code of ISO 4217. "
-            f"Change it: pricing-pipeline instrument change {symbol} --currency {CURRENCY}."
+            f"Change it: pricing-pipeline instrument change {symbol} --currency {DEFAULT_CURRENCY}."
         )
     return currency
 
@@ -316,13 +317,14 @@ def _status(item: _Item) -> SlotStatus:
 
 
 def _persons(persons: Sequence[_Person], currency: str) -> list[tuple[PaxOffer, str | None]]:
-    return [
-        (
-            PaxOffer(person.type, person.name, *_amounts(person, currency, f"price of {person.type}")),
-            person.type,
+    offers: list[tuple[PaxOffer, str | None]] = []
+    for person in persons:
+        final, original = _amounts(person, currency, f"price of {person.type}")
+        offer = PaxOffer(
+            person.type, person.name, final, original, age_from=person.ageFrom, age_to=person.ageTo
         )
-        for person in persons
-    ]
+        offers.append((offer, person.type))
+    return offers
 
 
 def _groups(groups: Sequence[_Group], currency: str) -> list[PaxOffer]:

@@ -15,7 +15,6 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.answers import Answer, FailureKind, Stored, SymbolFailure
 from pricing_pipeline.domain.inventory import SlotStatus
-from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.inventory import products, storage
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.refresh import settling
@@ -246,6 +245,30 @@ def test_d4_a_category_that_slots_rename_keeps_its_id_and_its_past(core: Core, c
     assert (name(), name(as_of=then)) == (("A", "Grown-up"), ("A", "Adult"))
 
 
+def test_d4_ages_that_only_slots_tell_describe_a_category(core: Core, clock: Clock) -> None:
+    def ages_after(
+        *told: tuple[int | None, int | None], name: str = "Child"
+    ) -> tuple[int | None, int | None]:
+        clock.advance(60)
+        of_ages = [
+            replace(offer("C", name=name), age_from=age_from, age_to=age_to) for age_from, age_to in told
+        ]
+        store(core, days(*(slot(MONDAY, 9 + n, of_age) for n, of_age in enumerate(of_ages))))
+        with core.engine.begin() as connection:
+            (found,) = products.categories(connection, TOUR)
+        return found.age_from, found.age_to
+
+    assert ages_after((4, 12)) == (4, 12)
+    then = versions(core)["pax_categories"]
+    assert ages_after((4, 12)) == (4, 12)
+    assert versions(core)["pax_categories"] == then
+    assert ages_after((4, 10), (5, 15)) == (4, 15)
+    assert ages_after((65, None), (70, 99)) == (65, None)
+    assert ages_after((None, None), name="C") == (65, None), "named by its id alone, it is what it was"
+    assert ages_after((None, 12), name="C") == (None, 12)
+    assert ages_after((None, None)) == (None, None)
+
+
 def test_d4_a_category_and_a_price_that_are_no_longer_offered_are_kept_in_the_past(
     core: Core, clock: Clock
 ) -> None:
@@ -259,6 +282,7 @@ def test_d4_a_category_and_a_price_that_are_no_longer_offered_are_kept_in_the_pa
     def offers(**question: Any) -> dict[str, str]:
         return {one.category_id: str(one.final) for one in read(core, **question)[0].slots[0].offers}
 
+    assert read(core, currency="EUR")[0].slots == (), "it had a price in euros, and has none"
     assert offers() == {"ADULT": "None"}
     assert offers(as_of=then) == {"ADULT": "25.00", "CHILD": "10.00"}
     clock.advance(60)
@@ -328,16 +352,12 @@ def test_d2_a_day_that_begins_during_a_sync_is_asked_for_at_once(core: Core, clo
 # Answers without slots, and slots without a place
 
 
-def test_d4_an_empty_answer_lists_no_slot_on_its_days(core: Core) -> None:
-    store(core, days(slot(MONDAY), slot(TUESDAY), length=2))
-    empty = Answer(empty=frozenset({TOUR}))
+def test_d4_an_answer_without_days_confirms_and_changes_no_slot(core: Core) -> None:
+    store(core, days(slot(MONDAY)))
     with core.engine.begin() as connection:
-        done = storage.store(connection, call_of(TODAY, TOUR, window=Window(MONDAY, MONDAY)), empty)
-    assert done == [Stored(TOUR, 0, 1)]
-    assert statuses(core, 2) == {(3, 9): "vanished", (4, 9): "available"}
-    with core.engine.begin() as connection:
-        assert storage.store(connection, call_of(WEEK, TOUR), empty) == [Stored(TOUR, 0, 0)]
-    assert statuses(core, 2) == {(3, 9): "vanished", (4, 9): "available"}, "it does not say of which days"
+        done = storage.store(connection, call_of(WEEK, TOUR), Answer(empty=frozenset({TOUR})))
+    assert done == [Stored(TOUR, 0, 0)]
+    assert statuses(core, 2) == {(3, 9): "available"}, "it does not say of which days"
 
 
 def test_d4_slots_that_nothing_can_place_are_misconfigured_and_cost_others_nothing(core: Core) -> None:

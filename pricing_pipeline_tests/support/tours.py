@@ -13,7 +13,7 @@ from pricing_pipeline.domain.inventory import PaxOffer, ProductDays, SlotStatus
 from pricing_pipeline.domain.inventory import Slot as StoredSlot
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.base import Dialogue, Request
-from pricing_pipeline.providers.headout import CURRENCY, Headout
+from pricing_pipeline.providers.headout import DEFAULT_CURRENCY, Headout
 from pricing_pipeline.providers.octo import Octo
 from pricing_pipeline.sandbox.headout import converted, headout_id, variant_id
 from pricing_pipeline.sandbox.instruments import pick
@@ -129,7 +129,9 @@ def _headout_slot(tour: Tour, slot: Slot, place: int) -> StoredSlot:
     offers = []
     for n, price in enumerate(slot.prices):
         unit = units[price.unit_id]
-        amounts = [converted(one, tour.place.currency, CURRENCY) for one in (price.retail, price.original)]
+        amounts = [
+            converted(one, tour.place.currency, DEFAULT_CURRENCY) for one in (price.retail, price.original)
+        ]
         group = (f"GROUP_{unit.pax}", f"Group of up to {unit.pax}")
         named = group if tour.is_by_group else (unit.kind, unit.name)
         if tour.is_by_group:
@@ -151,7 +153,7 @@ def _headout_slot(tour: Tour, slot: Slot, place: int) -> StoredSlot:
         status=status,
         remaining=None if slot.left is None and not slot.is_closed else slot.left or 0,
         capacity=None,
-        currency=CURRENCY,
+        currency=DEFAULT_CURRENCY,
         currency_scale=2,
         offers=tuple(offers),
     )

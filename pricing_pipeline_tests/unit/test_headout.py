@@ -113,6 +113,7 @@ def test_d4_a_slot_is_read_as_the_partner_has_it() -> None:
         ("CHILD", "Child", 5000, 6000, False),
         ("ADULT", "Adult", 10000, 11000, True),
     ]
+    assert [(one.age_from, one.age_to) for one in slot.offers] == [(4, 12), (13, None)]
 
 
 @pytest.mark.parametrize(
@@ -375,7 +376,7 @@ def test_d2_recorded_refusals(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("of_instrument", "asked", "scale", "final"),
-    [(None, headout.CURRENCY, 2, 10000), ("EUR", "EUR", 2, 10000), ("JPY", "JPY", 0, 100)],
+    [(None, headout.DEFAULT_CURRENCY, 2, 10000), ("EUR", "EUR", 2, 10000), ("JPY", "JPY", 0, 100)],
 )
 def test_d4_prices_are_in_the_currency_of_the_instrument(
     of_instrument: str | None, asked: str, scale: int, final: int

@@ -189,23 +189,32 @@ BEGIN
     FROM (SELECT DISTINCT s.symbol, s.option_id FROM pricing.said_slots(slots) s) n
     WHERE (o.symbol, o.provider, o.option_id) = (n.symbol, from_provider, n.option_id) AND NOT o.is_listed AND o.call_id < from_call;
     WITH said AS MATERIALIZED (
-        SELECT s.symbol, u.category_id, min(u.name) AS name, max(u.pax_count) AS pax_count
-        FROM jsonb_to_recordset(offers) AS u (n integer, category_id text, name text, pax_count integer) JOIN pricing.said_slots(slots) s USING (n) GROUP BY 1, 2),
+        -- The widest of its ages; NULL = without a bound.
+        SELECT s.symbol, u.category_id, min(u.name) AS name, max(u.pax_count) AS pax_count,
+               CASE WHEN bool_and(u.age_from IS NOT NULL) THEN min(u.age_from) END AS age_from,
+               CASE WHEN bool_and(u.age_to IS NOT NULL) THEN max(u.age_to) END AS age_to
+        FROM jsonb_to_recordset(offers) AS u (n integer, category_id text, name text, pax_count integer, age_from integer, age_to integer)
+        JOIN pricing.said_slots(slots) s USING (n) GROUP BY 1, 2),
     found AS MATERIALIZED (
-        -- Where slots name a category by its id alone, an earlier name says more.
+        -- Where slots name a category by its id alone, what was known of it says more.
         SELECT s.symbol, s.category_id, coalesce(nullif(s.name, s.category_id), x.name, s.name) AS name,
                CASE WHEN s.name = s.category_id THEN coalesce(x.pax_count, s.pax_count) ELSE s.pax_count END AS pax_count,
-               x.ctid AS place, x.is_described, x.name AS old_name, x.pax_count AS old_pax_count FROM said s
-        LEFT JOIN LATERAL (SELECT c.ctid, c.is_described, c.name, c.pax_count FROM pricing.pax_categories c
+               CASE WHEN s.name = s.category_id AND num_nonnulls(s.age_from, s.age_to) = 0 THEN x.age_from ELSE s.age_from END AS age_from,
+               CASE WHEN s.name = s.category_id AND num_nonnulls(s.age_from, s.age_to) = 0 THEN x.age_to ELSE s.age_to END AS age_to,
+               x.place, x.is_described FROM said s
+        LEFT JOIN LATERAL (SELECT c.ctid AS place, c.* FROM pricing.pax_categories c
                            WHERE (c.symbol, c.provider, c.category_id) = (s.symbol, from_provider, s.category_id) OFFSET 0) x ON true),
     renamed AS (
-        UPDATE pricing.pax_categories c SET name = f.name, pax_count = f.pax_count, call_id = from_call, recorded_at = now_
-        FROM found f WHERE c.ctid = f.place AND NOT f.is_described AND (f.old_name, f.old_pax_count) <> (f.name, f.pax_count))
-    INSERT INTO pricing.pax_categories (symbol, provider, category_id, name, pax_count, is_described, call_id, recorded_at)
-    SELECT f.symbol, from_provider, f.category_id, f.name, f.pax_count, false, from_call, now_ FROM found f WHERE f.place IS NULL ORDER BY 1, 3;
+        UPDATE pricing.pax_categories c
+        SET name = f.name, pax_count = f.pax_count, age_from = f.age_from, age_to = f.age_to, call_id = from_call, recorded_at = now_
+        FROM found f WHERE c.ctid = f.place AND NOT f.is_described
+          AND (c.name, c.pax_count, c.age_from, c.age_to) IS DISTINCT FROM (f.name, f.pax_count, f.age_from, f.age_to))
+    INSERT INTO pricing.pax_categories (symbol, provider, category_id, name, pax_count, age_from, age_to, is_described, call_id, recorded_at)
+    SELECT f.symbol, from_provider, f.category_id, f.name, f.pax_count, f.age_from, f.age_to, false, from_call, now_
+    FROM found f WHERE f.place IS NULL ORDER BY 1, 3;
 END $$;
 COMMENT ON FUNCTION pricing.name_by_slots(text, bigint, timestamptz, jsonb, jsonb) IS
-    'Makes options and categories known that only slots have named so far, renames such categories, and lists options again that have slots.';
+    'Makes options and categories known that only slots have named so far, corrects names and ages of such categories, and lists options again that have slots.';
 
 
 CREATE OR REPLACE FUNCTION pricing.said_offers(from_provider text, from_call bigint, days jsonb, slots jsonb, offers jsonb)
