@@ -3427,7 +3427,7 @@ GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp 
 CREATE FUNCTION pricing.moved_spans(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone, adjust text) RETURNS TABLE(first_day date, last_day date) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.moved_spans(text,text,date,date,timestamp with time zone,text) TO pricing_reader, pricing_worker;
 
--- Makes options and categories known that only slots have named so far, renames such categories, and lists options again that have slots.
+-- Makes options and categories known that only slots have named so far, corrects names and ages of such categories, and lists options again that have slots.
 CREATE FUNCTION pricing.name_by_slots(from_provider text, from_call bigint, now_ timestamp with time zone, slots jsonb, offers jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.name_by_slots(text,bigint,timestamp with time zone,jsonb,jsonb) TO pricing_worker;
 
