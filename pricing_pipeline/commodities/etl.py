@@ -151,9 +151,7 @@ def _attempt(run: _Run, name: str, step: Callable[[_Run], tuple[ListStored, Sequ
 
 
 def _in_words(step: Callable[[], T]) -> T:
-    """Do a step. Raises _Locked if another session is in the way, and _NotStorable if the database refuses what came; a
-    call that is open then is settled as lost.
-    """
+    """Do a step. Raises _Locked if a session is in the way, and _NotStorable if the database refuses what came."""
     try:
         return step()
     except DBAPIError as error:
@@ -172,9 +170,7 @@ def _kind_of(error: PricingError) -> str:
     if isinstance(error, _NotStorable):
         return str(FailureKind.NOT_STORABLE)
     kind = limits.kind_of(error)
-    if kind is not None:
-        return str(kind)
-    return str(FailureKind.REQUEST_REFUSED) if isinstance(error, ProviderError) else "refused"
+    return "refused" if kind is None else str(kind)
 
 
 def _versions(run: _Run) -> tuple[ListStored, Sequence[str]]:
@@ -233,17 +229,18 @@ def _read(run: _Run, wanted: List[RowT]) -> tuple[RowT, int]:
     After a refusal the key pauses in the database, for every worker, as long as the provider says or for 5, 10, 20 s:
     the next claim waits for that.
     """
-    for retry in range(MAX_RETRIES + 1):
+    retries = 0
+    while True:
         claimed = _claim(run)
         try:
             return _call(run, wanted, claimed), claimed.call_id
         except (Throttled, ProviderDown) as error:
-            if retry == MAX_RETRIES:
+            if retries == MAX_RETRIES:
                 raise
             _LOG.warning("%s of %s: %s", wanted.name, run.client.provider.name, error)
             if isinstance(error, ProviderDown):
-                _pause(run, FIRST_BACKOFF * 2**retry)
-    raise AssertionError("unreachable")
+                _pause(run, FIRST_BACKOFF * 2**retries)
+            retries += 1
 
 
 def _claim(run: _Run) -> Any:

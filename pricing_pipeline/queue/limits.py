@@ -13,22 +13,37 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.errors import (
+    ClientFault,
     KeyRefused,
+    Misconfigured,
+    PlanRestricted,
     PricingError,
     ProviderDown,
     ProviderError,
+    RequestRefused,
     SchemaDrift,
     Throttled,
+    Unfinished,
+    WorkerStopped,
 )
 
 _KEY_REFUSED_PAUSE = 60.0
 _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
     (Throttled, FailureKind.THROTTLED),
+    (WorkerStopped, FailureKind.WORKER_STOPPED),
+    (Unfinished, FailureKind.UNFINISHED),
     (KeyRefused, FailureKind.KEY_REFUSED),
+    (PlanRestricted, FailureKind.PLAN_RESTRICTED),
+    (RequestRefused, FailureKind.REQUEST_REFUSED),
     (SchemaDrift, FailureKind.SCHEMA_DRIFT),
     (ProviderDown, FailureKind.PROVIDER_DOWN),
+    (Misconfigured, FailureKind.MISCONFIGURED),
+    (ClientFault, FailureKind.CLIENT_FAULT),
 )
-"""Errors that are the fault of the provider or its key, and so count for its breaker and pauses."""
+_OF_PROVIDER = frozenset(
+    {FailureKind.THROTTLED, FailureKind.KEY_REFUSED, FailureKind.SCHEMA_DRIFT, FailureKind.PROVIDER_DOWN}
+)
+"""The faults of the provider or its key. Of a call without a task, only these say something about the provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +302,7 @@ def settle_failed(
 ) -> None:
     """Close a failed call that has no task, as `settle` does, and pause the key if it was refused."""
     kind = kind_of(error)
+    kind = kind if kind in _OF_PROVIDER else None
     status, wire_bytes = getattr(error, "http_status", None), getattr(error, "wire_bytes", 0)
     shown = error.shown if isinstance(error, Throttled) else None
     receipt = Receipt(status, wire_bytes, kind=kind, error=message, shown=shown)
@@ -297,7 +313,7 @@ def settle_failed(
 
 
 def kind_of(error: PricingError) -> FailureKind | None:
-    """The kind of an error that is the fault of the provider or of its key; None for all others."""
+    """The kind of a failed call; None if it is no error of a provider."""
     return next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
 
 

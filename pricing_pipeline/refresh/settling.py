@@ -24,15 +24,9 @@ from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
 from pricing_pipeline.domain.calls import Call, Receipt
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import (
-    ClientFault,
-    KeyRefused,
-    Misconfigured,
     NotMade,
     PlanRestricted,
-    ProviderDown,
     ProviderError,
-    RequestRefused,
-    SchemaDrift,
     Throttled,
     Unfinished,
     WorkerStopped,
@@ -51,19 +45,6 @@ _LOCKED_PAUSE = 10.0
 _ANY_TIME: AbstractContextManager[object] = nullcontext()
 _LOCKED_SECONDS = 2.0
 """How long to search for the part of an answer that another session has locked."""
-
-_KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
-    (Throttled, FailureKind.THROTTLED),
-    (WorkerStopped, FailureKind.WORKER_STOPPED),
-    (Unfinished, FailureKind.UNFINISHED),
-    (KeyRefused, FailureKind.KEY_REFUSED),
-    (PlanRestricted, FailureKind.PLAN_RESTRICTED),
-    (RequestRefused, FailureKind.REQUEST_REFUSED),
-    (SchemaDrift, FailureKind.SCHEMA_DRIFT),
-    (ProviderDown, FailureKind.PROVIDER_DOWN),
-    (Misconfigured, FailureKind.MISCONFIGURED),
-    (ClientFault, FailureKind.CLIENT_FAULT),
-)
 
 
 def settle_answer(
@@ -346,7 +327,7 @@ def _kind_of_error(call: Call, error: ProviderError) -> FailureKind | None:
     # A provider that refuses one symbol says so in its answer; here it refuses the endpoint to the key.
     if isinstance(error, PlanRestricted) and (len(call.tasks) == 1 or error.is_whole_endpoint):
         return FailureKind.ENDPOINT_RESTRICTED
-    return next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
+    return limits.kind_of(error)
 
 
 def _receipt_of_failure(call: Call, error: ProviderError) -> Receipt:
