@@ -17,7 +17,7 @@ from pricing_pipeline.api.access import Database, Operator
 from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.ids import FailedIds, Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
-from pricing_pipeline.api.parameters import LONGEST_NAME
+from pricing_pipeline.api.parameters import LONGEST_NAME, ByCommas
 from pricing_pipeline.domain.states import LIVE_AND_FAILED_OPERATIONS, OperationStatus
 from pricing_pipeline.errors import UnknownOperation
 from pricing_pipeline.operations import operation_queue
@@ -121,7 +121,9 @@ def list_operations(
     _: Operator,
     page: Annotated[Page, Depends(_OPERATIONS)],
     status: Annotated[
-        list[OperationStatus], Query(description="Only these states; may be repeated.")
+        list[OperationStatus],
+        ByCommas,
+        Query(min_length=1, description="Only these states, separated by commas; may be repeated."),
     ] = LIVE_AND_FAILED_OPERATIONS,
     operation_type: Annotated[
         str | None, Query(max_length=LONGEST_NAME, description="Only this type.")

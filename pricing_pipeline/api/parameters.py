@@ -102,6 +102,10 @@ def separated(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(entry for entry in entries if entry))
 
 
+ByCommas = BeforeValidator(separated)
+"""For a list of words in a URL: with commas between them, or repeated."""
+
+
 def each_of(symbols: Iterable[str]) -> list[str]:
     """The symbols of a request, each once. Raises Refused."""
     each = separated(symbols)

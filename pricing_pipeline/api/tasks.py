@@ -16,7 +16,7 @@ from pricing_pipeline.api.access import Database, Operator, Reader
 from pricing_pipeline.api.bodies import Shape
 from pricing_pipeline.api.ids import FailedIds, Id, Ids
 from pricing_pipeline.api.paging import Keyset, Page
-from pricing_pipeline.api.parameters import LONGEST_NAME
+from pricing_pipeline.api.parameters import LONGEST_NAME, ByCommas
 from pricing_pipeline.domain.states import LIVE_AND_FAILED_TASKS, TaskStatus
 from pricing_pipeline.errors import PricingError, UnknownTask
 from pricing_pipeline.keys import credentials
@@ -106,7 +106,7 @@ class TaskOutcome(Shape):
 
     task_id: int
     outcome: str = Field(examples=["retried"])
-    """retried, live_already, not_dead; or cancelled, finished."""
+    """retried, live_already, not_dead; of all_failed also retired, removed, misconfigured; or cancelled, finished."""
     live_id: int | None
     sentence: str
 
@@ -131,7 +131,9 @@ def list_tasks(
     _: Reader,
     page: Annotated[Page, Depends(_TASKS)],
     status: Annotated[
-        list[TaskStatus], Query(description="Only these states; may be repeated.")
+        list[TaskStatus],
+        ByCommas,
+        Query(min_length=1, description="Only these states, separated by commas; may be repeated."),
     ] = LIVE_AND_FAILED_TASKS,
 ) -> Tasks:
     """Tasks: live ones in the order they are taken, then the newest finished ones.
@@ -155,7 +157,8 @@ def show_task(database: Database, _: Reader, task_id: Id) -> WholeTask:
 def retry_tasks(database: Database, _: Operator, body: Retry) -> TaskOutcomes:
     """Make dead tasks pending again, with all their attempts, and end their pairs' back-off.
 
-    A task whose work is queued already is left as it is. If a task cannot be retried, none is.
+    A task whose work is queued already is left as it is. If one of `ids` cannot be retried, none is; of `all_failed`
+    those are left out.
     """
     with database.begin() as connection:
         if body.data_type is not None:

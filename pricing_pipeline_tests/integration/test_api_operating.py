@@ -75,7 +75,8 @@ def test_e4_tasks_are_listed_by_state_shown_cancelled_and_retried(operator: Call
     )
     again = operator.post("tasks/retry", {"ids": [first["id"]]})["tasks"][0]
     assert (again["outcome"], again["sentence"]) == ("retried", "pending again, with all its attempts.")
-    assert operator.get("tasks", status=["pending", "failed"])["tasks"][0]["symbol"] == "AAPL"
+    for statuses in (["pending", "failed"], "pending,failed", ["pending,failed", "cancelled"]):
+        assert operator.get("tasks", status=statuses)["tasks"][0]["symbol"] == "AAPL"
 
 
 def test_e4_all_failed_tasks_of_a_type_are_retried_together(operator: Caller, core: Core) -> None:
