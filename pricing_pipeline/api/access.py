@@ -60,8 +60,10 @@ class Tokens:
         self._thread = CapacityLimiter(2)
 
     async def find(self, token: str) -> ApiToken | None:
-        """What a token allows; None if it is none of ours, or has expired. Raises DatabaseError and DBAPIError when
-        nobody can tell."""
+        """What a token allows; None if it is none of ours, or has expired.
+
+        Raises Refused, DatabaseError and DBAPIError when nobody can tell.
+        """
         secret_hash = api_tokens.hash_of(token)
         if secret_hash is None:
             return None

@@ -1,6 +1,6 @@
 """`/openapi.json`: the description of this API, spelled and compressed once.
 
-It has half a megabyte. Spelled anew for each request it would keep all others waiting, and nobody needs a token for it.
+It is long. Spelled anew for each request it would keep all others waiting, and nobody needs a token for it.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class History(Shape):
     as_of: datetime | None
     adjust: Adjust | None
     warnings: list[str]
-    """Of adjusted values: where the price steps like a split that is not known."""
+    """Of daily bars with `splits` or `total`, without `as_of`: where the price steps like a split that is not known."""
     rows: list[Value]
 
 
@@ -242,7 +242,11 @@ def _write(database: Engine, selection: _Selection) -> _Written:
         with database.execution_options(isolation_level="REPEATABLE READ").connect() as connection:
             about = _about(connection, selection)
             parts = price_reader.history_parts(
-                *(connection, about.symbol, about.data_type, about.from_, about.to),
+                connection,
+                about.symbol,
+                about.data_type,
+                about.from_,
+                about.to,
                 as_of=selection.as_of,
                 adjust=selection.adjust,
                 in_digits=selection.format in (Format.JSON, Format.CSV),
@@ -259,6 +263,7 @@ def _write(database: Engine, selection: _Selection) -> _Written:
             "no-room",
             f"this history cannot be kept in {tempfile.gettempdir()} until it is sent: {error.strerror or error}. Make "
             "room there, or read fewer years",
+            {"Retry-After": "60"},
         ) from error
     except BaseException:
         file.close()

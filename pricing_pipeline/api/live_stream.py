@@ -59,9 +59,10 @@ class Stream:
     def begin(self, look: Look, wanted: frozenset[Pair]) -> None:
         """Send the states of its pairs; or, if the stream resumes, the events since its client's last one.
 
-        `wanted` are its pairs when the look began: pairs that came later wait for the next look.
+        A stream that has begun before is told of the pairs that it has gained and lost, or, if it has dropped events,
+        `missed` and all states. `wanted` are its pairs when the look began: pairs that came later wait for the next.
         """
-        self.fingerprint = fingerprint(look.log, wanted)
+        self.fingerprint = fingerprint(look.log_id, wanted)
         gone = self.pairs - wanted
         if self.is_overrun:
             self._tell_missed(self.dropped or None, "this stream was read too slowly, or the log had a gap")
@@ -117,9 +118,9 @@ class Stream:
     def take(self) -> bytes:
         """The waiting events as text, each with its id. Of the first events only `ready` has one."""
         parts = []
-        for position, name, event in self._waiting:
+        for position, of_pairs, event in self._waiting:
             if position is not None:
-                parts.append(b"id: %d-%s\n" % (position, name.encode()))
+                parts.append(f"id: {EventId(position, of_pairs)}\n".encode())
             parts.append(event)
         self._waiting.clear()
         self._room = MOST_PENDING

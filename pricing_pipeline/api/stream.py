@@ -101,13 +101,13 @@ class EventStream(Response):
             if waiting.cancelled_caught:
                 return
             if self._stream.is_overrun:
-                self._hub.begin(self._stream)
+                self._hub.request_states(self._stream)
             text = self._stream.take()
             while not text:
                 with anyio.move_on_after(_COMMENT_SECONDS) as silence:
                     await self._stream.changes()
                 if self._stream.is_overrun:
-                    self._hub.begin(self._stream)
+                    self._hub.request_states(self._stream)
                 text = self._stream.take()
                 if not text and silence.cancelled_caught:
                     text = self._comment()

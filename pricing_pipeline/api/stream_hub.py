@@ -63,7 +63,7 @@ class StreamHub:
         self._since: dict[Pair, int] = {}
         self._beginning: list[Stream] = []
         self._position: int | None = None
-        self._log = ""
+        self._log_id = ""
         self._nudge, self._ending = asyncio.Event(), asyncio.Event()
         # Threads of the hub alone: those who wait for one kind of work keep no other waiting.
         self._looking, self._keeping = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
@@ -90,7 +90,7 @@ class StreamHub:
             if waiting.cancelled_caught:
                 raise _no_answer()
             stream.wanted = frozenset(wanted)
-            self.begin(stream)
+            self.request_states(stream)
             self._keep_working()
             await stream.opened
         except BaseException:
@@ -150,8 +150,8 @@ class StreamHub:
             return None
         return EventId(self._position, stream.fingerprint)
 
-    def begin(self, stream: Stream) -> None:
-        """Send the states to a stream's client, after `missed` if it has begun before."""
+    def request_states(self, stream: Stream) -> None:
+        """Have the next look tell a stream the states of its pairs, as Stream.begin says."""
         if stream not in self._beginning:
             self._beginning.append(stream)
         self._nudge.set()
@@ -206,11 +206,13 @@ class StreamHub:
         except BaseException:
             self._beginning = list(dict.fromkeys([*beginning, *self._beginning]))
             raise
-        if after is not None and (look.log != self._log or not look.kept_from <= after <= look.position):
+        if after is not None and (
+            look.log_id != self._log_id or not look.kept_from <= after <= look.position
+        ):
             self._overrun(stream for stream in self._streams if stream.opened.done())
         for event in look.events:
             self._hand_out(event)
-        self._position, self._log = look.position, look.log
+        self._position, self._log_id = look.position, look.log_id
         since = {pair: state.position for pair, state in look.states.items()}
         self._note_since(since)
         for stream, wanted in beginning.items():
@@ -315,7 +317,7 @@ class StreamHub:
             wanted = frozenset(found[stream.user])
             if wanted != stream.wanted:
                 stream.wanted = wanted
-                self.begin(stream)
+                self.request_states(stream)
 
     def _watched(self, users: list[str]) -> dict[str, set[Pair]]:
         with self._engine.connect() as connection:

@@ -99,8 +99,8 @@ class PricingClient:
         """Values of a symbol between two UTC days, both included, oldest first; without days, from thirty days ago.
 
         A day is a date or its text, such as 2026-11-27. With `as_of` (an aware time) as they were believed then.
-        Without `adjust` each is as it is stored. With it, a HistoryWarning names each step of the price that looks like
-        a split that is not known.
+        Without `adjust` each is as it is stored. With `splits` or `total`, and without `as_of`, a HistoryWarning names
+        each step of daily bars that looks like a split that is not known.
         """
         return self._bars(data_type, symbol, first, last, as_of, adjust)
 
@@ -149,7 +149,7 @@ class PricingClient:
 
     def terminal_prices(self, name: str, *, as_of: datetime | None = None) -> list[CommodityPrice]:
         """What a terminal (its symbol, code or name) trades. Nothing is queued: watch the terminal."""
-        content = self._get(f"/terminals/{quote(name, safe='')}/prices", as_of=_time(as_of))
+        content = self._get(f"/terminals/{quote(name)}/prices", as_of=_time(as_of))
         return [shaped(CommodityPrice, price) for price in content["prices"]]
 
     def trade_routes(self, from_terminal: str | None = None, *, limit: int = 20) -> list[TradeRoute]:

@@ -6,7 +6,6 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from itertools import count
 from typing import Any
 
 import httpx
@@ -50,7 +49,8 @@ class Transport:
     def ask(self, method: str, path: str, params: Mapping[str, Any], content: object = None) -> Any:
         """The JSON of the answer. Raises ApiError."""
         began = time.monotonic()
-        for attempt in count():
+        attempt = 0
+        while True:
             try:
                 return self._ask_once(method, path, params, content)
             except (TooMuch, Unavailable) as error:
@@ -58,7 +58,7 @@ class Transport:
                 if time.monotonic() + seconds > began + self.patience:
                     raise
                 self._pause(seconds)
-        raise AssertionError("patience ends before")
+            attempt += 1
 
     def _ask_once(self, method: str, path: str, params: Mapping[str, Any], content: object) -> Any:
         try:

@@ -24,8 +24,8 @@ class PairEvent:
     """An event of a pair: its price and freshness as they became at a position of the log. Times are UTC.
 
     `price` and its fields are None if the pair has no price. `state` and the fields after it say why the pair is not
-    fresh, as pricing.why_old does; they are None if it is fresh. Of a state (the
-    newest event of a pair), `position` is the one since which the log has all events of the pair.
+    fresh, as pricing.why_old does; they are None if it is fresh. Of a state (the newest event of a pair), `position` is
+    the one since which the log has all events of the pair.
     """
 
     position: int
@@ -47,13 +47,13 @@ class PairEvent:
 class Look:
     """The result of one look at the log.
 
-    `log` tells this log from that of another database, or from before a restore. `position` is how far it goes, and
+    `log_id` tells this log from that of another database, or from before a restore. `position` is how far it goes, and
     events up to `kept_from` are deleted. `events` are those after the position that was asked for, `states` are those
-    of the opened pairs at `position`, and `caught_up` the events of the opened
-    pairs since the earliest position from which a stream goes on, among those that are not deleted.
+    of the opened pairs at `position`, and `caught_up` the events of the opened pairs since the earliest position from
+    which a stream goes on, among those that are not deleted.
     """
 
-    log: str
+    log_id: str
     position: int
     kept_from: int
     events: list[PairEvent]
@@ -70,19 +70,19 @@ def look(
     The opened pairs are streamed from now on.
     """
     pairs = _columns(opened)
-    position, kept_from, log = connection.execute(query("stream.look"), pairs).one()
+    position, kept_from, log_id = connection.execute(query("stream.look"), pairs).one()
     events = []
     if after is not None and kept_from <= after < position:
         events = _events(connection, "stream.events", {"after": after, "until": position})
     if not pairs["symbols"]:
-        return Look(log, position, kept_from, events, {}, [])
+        return Look(log_id, position, kept_from, events, {}, [])
     states = {state.pair: state for state in _events(connection, "stream.states", pairs)}
     earliest = min((at for at in resume_from if kept_from <= at), default=position)
     caught_up = []
     if earliest < position:
         parameters = {**pairs, "after": earliest, "until": position}
         caught_up = _events(connection, "stream.events_of_pairs", parameters)
-    return Look(log, position, kept_from, events, states, caught_up)
+    return Look(log_id, position, kept_from, events, states, caught_up)
 
 
 def watched(connection: Connection, users: Sequence[str]) -> dict[str, set[Pair]]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Contents(StrEnum):
-    """What a data type consists of. Each has its own storage (refresh/storing.py) and its own assets in Dagster."""
+    """What a data type consists of. Each has its own storage (refresh/storages.py) and its own assets in Dagster."""
 
     PRICES = "prices"
     DOCUMENTS = "documents"

@@ -153,9 +153,8 @@ def read(connection: Connection, question: Question) -> list[Day]:
 def request(connection: Connection, symbol: str, last: date, user_id: str | None = None) -> bool:
     """Queue what is missing or stale of a product's slots up to a local day. Says whether anything is.
 
-    It is for one viewer, or within the caps of a user, which may leave it out. It is part of the connection's
-    transaction, which the caller commits. Where it is not possible (on a read replica, by a role that only reads),
-    nothing is queued.
+    With `user_id`, what exceeds the caps of that user is not queued. It is part of the connection's transaction, which
+    the caller commits. Where it is not possible (on a read replica, by a role that only reads), nothing is queued.
     """
     name = "inventory.request" if user_id is None else "inventory.request_for"
     try:

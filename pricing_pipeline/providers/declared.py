@@ -196,7 +196,7 @@ class DeclaredProvider:
     def _way(
         self, fetcher: Fetcher, count: int, window: Window | None, now: datetime
     ) -> tuple[Way, Window | None]:
-        """The request for so many symbols, and the days that it asks for. Raises as `Provider.build`."""
+        """The request for so many symbols, and the days that it asks for. Raises as `OneRequest.build`."""
         ways, limit = self._ways[fetcher], self.batch_limit(fetcher, window)
         if not 0 < count <= limit:
             raise ValueError(f"{self.name} takes 1 to {limit} symbols in such a call, not {count}")

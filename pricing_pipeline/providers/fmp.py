@@ -191,7 +191,7 @@ class Fmp:
         *,
         now: datetime,
     ) -> Answer:
-        """See Provider.parse."""
+        """See OneRequest.parse."""
         require_fetcher(self, fetcher)
         try:
             body = decode_json(self.name, response)

@@ -137,7 +137,7 @@ class MfApi:
         *,
         now: datetime,
     ) -> Answer:
-        """Values at midnight UTC of their day, in INR. See Provider.parse."""
+        """Values at midnight UTC of their day, in INR. See OneRequest.parse."""
         require_fetcher(self, fetcher)
         if not 200 <= response.status < 300:
             return self._refused(symbols, response, now)

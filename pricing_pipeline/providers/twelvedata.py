@@ -205,7 +205,7 @@ class TwelveData:
         *,
         now: datetime,
     ) -> Answer:
-        """See Provider.parse. One symbol is answered bare, several as members of an object."""
+        """See OneRequest.parse. One symbol is answered bare, several as members of an object."""
         require_fetcher(self, fetcher)
         if fetcher is Fetcher.DAILY_BARS and window is not None and len(symbols) == 1:
             plain = _plain(symbols[0], window, response, now)

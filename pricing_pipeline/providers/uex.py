@@ -75,7 +75,7 @@ class Uex:
         *,
         now: datetime,
     ) -> Answer:
-        """A record for each terminal that trades. See Provider.parse."""
+        """A record for each terminal that trades. See OneRequest.parse."""
         require_fetcher(self, fetcher)
         grouped, nameless = by_terminal(rows_of(content_of(response, now), "list of prices"))
         if nameless and not grouped:

@@ -55,16 +55,11 @@ class _Envelope(Schema):
     message: str | None = None
 
 
-class _Names(Schema):
-    """The ids that identify a row of prices."""
+class PriceRow(Schema):
+    """One commodity at one terminal. The list of all prices lacks codes, slugs and the version of the game."""
 
     id_terminal: int
     id_commodity: int
-
-
-class PriceRow(_Names):
-    """One commodity at one terminal. The list of all prices lacks codes, slugs and the version of the game."""
-
     commodity_name: str
     price_buy: Number
     price_sell: Number
@@ -106,7 +101,6 @@ class _CommodityRow(Schema):
 
 class _Versions(Schema):
     live: str
-    ptu: str | None = None
 
 
 def content_of(response: Response, now: datetime) -> object:
@@ -154,7 +148,7 @@ def _error(status: str, message: str | None, response: Response, now: datetime) 
 
 def text_of(words: str | None) -> str | None:
     """A name as one printable line; None without one."""
-    return safe_words(words)[:_MOST_NAMED].strip() or None if words else None
+    return safe_words(words or "")[:_MOST_NAMED].strip() or None
 
 
 def time_of(seconds: int, now: datetime) -> datetime | None:

@@ -151,7 +151,7 @@ class Yahoo:
         *,
         now: datetime,
     ) -> Answer:
-        """Quotes at the source's second, bars at midnight UTC of their day. See Provider.parse."""
+        """Quotes at the source's second, bars at midnight UTC of their day. See OneRequest.parse."""
         require_fetcher(self, fetcher)
         try:
             body = decode_json(self.name, response)

@@ -178,7 +178,7 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
                 viewer.stream = Stream("token", "owner", "ann", False, last)
                 viewer.stream.wanted = frozenset(pairs)
                 self.hub._streams.add(viewer.stream)
-                self.hub.begin(viewer.stream)
+                self.hub.request_states(viewer.stream)
 
             if viewer.stream is None:
                 loop.run(begin())
@@ -250,7 +250,7 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
 
         def reads_all(self, viewer: Viewer) -> None:
             if viewer.stream is not None and viewer.stream.is_overrun:
-                self.hub.begin(viewer.stream)
+                self.hub.request_states(viewer.stream)
                 self.turn()
             self.read(viewer)
 
@@ -259,7 +259,7 @@ def machine(core: Core, clock: Clock, loop: asyncio.Runner) -> type[RuleBasedSta
             """A client reads a part of what waits and is cut off."""
             viewer = self.viewers[place % len(self.viewers)]
             if viewer.stream is not None and viewer.stream.is_overrun:
-                self.hub.begin(viewer.stream)
+                self.hub.request_states(viewer.stream)
                 self.turn()
             self.read(viewer, most)
             self.cut(viewer)
