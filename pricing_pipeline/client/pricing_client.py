@@ -178,8 +178,9 @@ class PricingClient:
 
         The state of each pair comes first, and then a Notice `ready`. From then on, also after a lost connection, no
         update is lost or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
-        Close the iterator to end it. Raises ApiError when the API refuses the stream; TooMuch, while the user or the
-        token has too many streams open, after `patience` seconds. While the API is away, it waits and tries again.
+        Close the iterator to end it. Raises ApiError when the API refuses the stream. If that is because too many
+        streams are open (TooMuch), or if nothing has ever answered (Unavailable), it tries again for `patience` seconds
+        first. Once it has begun, it waits as long as the API is away.
         """
         params = without_none(
             {
@@ -189,25 +190,27 @@ class PricingClient:
         )
         last: str | None = None
         failures = 0
-        refused_since: float | None = None
+        has_begun, refused_since = False, None
         while True:
             retry_after: float | None = None  # also if the server ends the stream without an error
             try:
                 for event_id, update in self._stream(params, last):
-                    failures = 0
+                    has_begun, failures = True, 0
                     if event_id is not None:
                         last = event_id or None
                     if update is not None:
                         yield update
                 refused_since = None
-            except Unavailable as error:
-                retry_after, refused_since = error.retry_after, None
-            except TooMuch as error:
-                refused_since = refused_since or time.monotonic()
-                left = refused_since + self._transport.patience - time.monotonic()
-                if left <= 0:
-                    raise
-                retry_after = min(wait_seconds(error.retry_after, failures), left)
+            except (TooMuch, Unavailable) as error:
+                retry_after = error.retry_after
+                if has_begun and isinstance(error, Unavailable):
+                    refused_since = None
+                else:
+                    refused_since = refused_since or time.monotonic()
+                    left = refused_since + self._transport.patience - time.monotonic()
+                    if left <= 0:
+                        raise
+                    retry_after = min(wait_seconds(retry_after, failures), left)
             self._pause(wait_seconds(retry_after, failures))
             failures += 1
 

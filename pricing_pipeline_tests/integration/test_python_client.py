@@ -232,6 +232,24 @@ def test_b27_watching_ends_while_too_many_streams_are_open(monkeypatch: pytest.M
     assert len(pauses) == 3
 
 
+def test_b27_watching_waits_for_an_api_that_has_gone_but_not_for_one_that_never_came() -> None:
+    """A wrong URL would wait for ever, and say nothing."""
+    with (
+        scripted(refusal(503, "31")) as (url, _),
+        PricingClient(url, "t", patience=0, pause=lambda _: None) as client,
+        pytest.raises(Unavailable, match="It is busy"),
+    ):
+        next(client.watch(("q", "A")))
+    away = [refusal(503, "31")] * 3
+    with (
+        scripted(body(READY), *away, body(READY)) as (url, _),
+        PricingClient(url, "t", patience=0, pause=lambda _: None) as client,
+    ):
+        updates = client.watch(("q", "A"))
+        assert [next(updates).kind for _ in range(2)] == ["ready", "ready"]
+        updates.close()  # type: ignore[attr-defined]
+
+
 def test_what_is_wrong_is_not_sent_again() -> None:
     with (
         scripted(refusal(422)) as (url, seen),

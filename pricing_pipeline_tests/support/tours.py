@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
@@ -137,7 +138,8 @@ def _headout_slot(tour: Tour, slot: Slot, place: int) -> StoredSlot:
         if tour.is_by_group:
             offers.append(PaxOffer(*named, *amounts, 1, 1, pax_count=unit.pax))
         else:
-            offers.append(PaxOffer(*named, *amounts, is_primary=n == 0))
+            ages = {"age_from": unit.ages[0], "age_to": unit.ages[1]}
+            offers.append(replace(PaxOffer(*named, *amounts, is_primary=n == 0), **ages))
     if slot.is_closed:
         status = SlotStatus.CLOSED
     elif slot.left is None:
