@@ -22,6 +22,7 @@ from pricing_pipeline.domain.calls import Response, ShownLimit
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
+    InvalidRange,
     KeyRefused,
     PlanRestricted,
     ProviderDown,
@@ -205,6 +206,17 @@ def _drift(error: ValidationError, data: object, what: str, place: str) -> Schem
         f"{what} has {len(faults)} field(s) unlike its schema ({safe_words('; '.join(faults[:3]))}). "
         "The provider may have changed its API; nothing was stored."
     )
+
+
+def check_window(provider: str, window: Window, most_days: int | None = None) -> None:
+    """Raise InvalidRange for days in the wrong order, or for more than one call answers completely."""
+    if window.start > window.end:
+        raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
+    if most_days is not None and (window.end - window.start).days >= most_days:
+        raise InvalidRange(
+            f"{window.start}..{window.end} has more than the {most_days} days that one call to {provider} answers "
+            "completely. Ask for it in parts."
+        )
 
 
 def check_count(count: int, what: str, most: int = MAX_DOCUMENTS) -> None:

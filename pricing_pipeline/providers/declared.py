@@ -21,6 +21,7 @@ from pricing_pipeline.providers.base import (
     Dialogue,
     Known,
     Request,
+    check_window,
     decode_if_json,
     refusal,
     require_fetcher,
@@ -213,13 +214,6 @@ class DeclaredProvider:
         return ways["span"], Window(today - timedelta(days=days), today + self.latest_day_ahead)
 
     def _check_window(self, fetcher: Fetcher, window: Window) -> None:
-        if window.start > window.end:
-            raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
-        most = self.max_window_days(fetcher)
-        if "span" not in self._ways[fetcher] or most is None:
+        if "span" not in self._ways[fetcher]:
             raise InvalidRange(f"{self.name} has no history of {fetcher!s}: its declaration has no `span`.")
-        if (window.end - window.start).days >= most:
-            raise InvalidRange(
-                f"{window.start}..{window.end} has more than the {most} days that one call to {self.name} answers "
-                "completely. Ask for it in parts."
-            )
+        check_window(self.name, window, self.max_window_days(fetcher))

@@ -20,11 +20,12 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Contents, Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import InvalidRange, KeyRefused, PlanRestricted, SchemaDrift
+from pricing_pipeline.errors import KeyRefused, PlanRestricted, SchemaDrift
 from pricing_pipeline.providers.base import (
     Request,
     Schema,
     check_key,
+    check_window,
     decode_json,
     refusal,
     require_fetcher,
@@ -277,13 +278,7 @@ def _days_asked(window: Window | None, now: datetime) -> Window:
     if window is None:
         # A day more than today, because Sydney's day begins before UTC's.
         return Window(today - timedelta(days=LATEST_DAYS), today + timedelta(days=1))
-    if window.start > window.end:
-        raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
-    if (window.end - window.start).days >= MAX_DAYS:
-        raise InvalidRange(
-            f"{window.start}..{window.end} has more than the {MAX_DAYS} days that one call to fmp answers "
-            "completely. Ask for it in parts."
-        )
+    check_window("fmp", window, MAX_DAYS)
     return window
 
 

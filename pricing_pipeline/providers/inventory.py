@@ -17,7 +17,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.inventory import PaxOffer, Product
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange
-from pricing_pipeline.providers.base import Provider, require_fetcher, safe_words
+from pricing_pipeline.providers.base import Provider, check_window, require_fetcher, safe_words
 from pricing_pipeline.providers.currencies import CURRENCIES, digits_of
 from pricing_pipeline.providers.values import Implausible, decimal_of, spelling
 
@@ -77,12 +77,7 @@ def check_ask(provider: Provider, fetcher: Fetcher, symbols: Sequence[str], wind
         return
     if window is None:
         raise InvalidRange(f"{provider.name} has slots of days only. Say which.")
-    if window.start > window.end:
-        raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
-    if (window.end - window.start).days >= MAX_DAYS:
-        raise InvalidRange(
-            f"{window.start}..{window.end} has more than the {MAX_DAYS} days of one call. Ask for it in parts."
-        )
+    check_window(provider.name, window, MAX_DAYS)
 
 
 def days_where(product: Product, facts: Facts, window: Window, now: datetime) -> Window:

@@ -19,10 +19,11 @@ from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import InvalidRange, SchemaDrift
+from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import (
     Request,
     Schema,
+    check_window,
     decode_if_json,
     decode_json,
     refusal,
@@ -118,8 +119,7 @@ class MfApi:
         (code,) = symbols
         if window is None:
             return Request(f"/mf/{code}/latest")
-        if window.start > window.end:
-            raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
+        check_window(self.name, window)
         return Request(
             f"/mf/{code}", (("startDate", window.start.isoformat()), ("endDate", window.end.isoformat()))
         )

@@ -20,10 +20,11 @@ from pricing_pipeline.domain.calls import Response, ShownLimit
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import InvalidRange, ProviderError, SchemaDrift, Throttled
+from pricing_pipeline.errors import ProviderError, SchemaDrift, Throttled
 from pricing_pipeline.providers.base import (
     Request,
     Schema,
+    check_window,
     decode_json,
     decode_rows,
     refusal,
@@ -182,13 +183,7 @@ class TwelveData:
         fixed = (joined, ("interval", "1day"), ("order", "ASC"), ("timezone", "UTC"), ("adjust", "none"))
         if window is None:
             return Request("/time_series", (*fixed, ("outputsize", str(LATEST_BARS))))
-        if window.start > window.end:
-            raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
-        if _days(window) > MAX_BARS:
-            raise InvalidRange(
-                f"{window.start}..{window.end} has more than the {MAX_BARS} days that one call to "
-                "twelvedata answers completely. Ask for it in parts."
-            )
+        check_window(self.name, window, MAX_BARS)
         span = (("start_date", window.start.isoformat()), ("end_date", window.end.isoformat()))
         return Request("/time_series", (*fixed, ("outputsize", str(MAX_BARS)), *span))
 

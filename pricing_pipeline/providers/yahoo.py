@@ -18,11 +18,12 @@ from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import InvalidRange, KeyRefused, PlanRestricted, ProviderError, SchemaDrift
+from pricing_pipeline.errors import KeyRefused, PlanRestricted, ProviderError, SchemaDrift
 from pricing_pipeline.providers.base import (
     Request,
     Schema,
     answered_at,
+    check_window,
     decode_json,
     refusal,
     require_fetcher,
@@ -130,8 +131,7 @@ class Yahoo:
             return Request(path, (("range", "1d"), daily))
         if window is None:
             return Request(path, (("range", _LATEST_RANGE), daily, _EVENTS))
-        if window.start > window.end:
-            raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
+        check_window(self.name, window)
         # Before the calendar's first day there is no day to step back to.
         begin = window.start - timedelta(days=window.start > date.min)
         since = int(datetime.combine(begin, time(), tzinfo=UTC).timestamp())
