@@ -65,8 +65,8 @@ class Price(Shape):
     """Of a price that is not fresh."""
 
 
-class MissingPrice(Shape):
-    """A pair without a price."""
+class Missing(Shape):
+    """A pair without a price, or a symbol to which no data type applies, or not the one that was asked for."""
 
     data_type: str | None
     symbol: str
@@ -77,7 +77,7 @@ class Prices(Shape):
     """The prices that are stored, and those that are not."""
 
     prices: list[Price]
-    missing: list[MissingPrice]
+    missing: list[Missing]
 
 
 class PairReason(Reason):
@@ -89,19 +89,11 @@ class PairReason(Reason):
     fetched_at: datetime | None
 
 
-class Stranger(Shape):
-    """A symbol that is no instrument, or to which the data type does not apply."""
-
-    data_type: str | None
-    symbol: str
-    why: Reason
-
-
 class Reasons(Shape):
     """Why prices are as old as they are, and the symbols that have none because they are no instruments."""
 
     reasons: list[PairReason]
-    missing: list[Stranger]
+    missing: list[Missing]
 
 
 @router.get("/prices", response_model=Prices)
@@ -125,18 +117,18 @@ def explain(database: Database, caller: Reader, symbols: Symbols, data_type: Dat
         if data_type is not None:
             data_type_registry.active_data_type(connection, data_type)
         wanted = dict.fromkeys(instruments.all_spelled_anywhere(connection, each_of(symbols)))
-        strangers = freshness.strangers(connection, list(wanted), data_type)
-        known = [symbol for symbol in wanted if symbol not in strangers]
+        unknown = freshness.unknown_symbols(connection, list(wanted), data_type)
+        known = [symbol for symbol in wanted if symbol not in unknown]
         reasons = freshness.why_symbols(connection, known, data_type)
     return Reasons(
         reasons=[PairReason.model_validate(reason, from_attributes=True) for reason in reasons],
         missing=[
-            Stranger(
+            Missing(
                 data_type=data_type,
                 symbol=symbol,
                 why=Reason(state="unknown_symbol", sentence=sentence, since=None, next_at=None),
             )
-            for symbol, sentence in strangers.items()
+            for symbol, sentence in unknown.items()
         ],
     )
 

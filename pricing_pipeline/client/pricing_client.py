@@ -81,10 +81,10 @@ class PricingClient:
     def why(self, *symbols: str, data_type: str | None = None) -> list[Why]:
         """Why the prices of symbols are as old as they are, and which symbols are no instruments."""
         content = self._get("/why", symbols=_joined(symbols), data_type=data_type)
-        strangers = [
+        unknown = [
             {**pair, **pair["why"], "observed_at": None, "fetched_at": None} for pair in content["missing"]
         ]
-        return [shaped(Why, reason) for reason in [*content["reasons"], *strangers]]
+        return [shaped(Why, reason) for reason in [*content["reasons"], *unknown]]
 
     def history(
         self,

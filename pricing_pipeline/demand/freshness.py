@@ -96,10 +96,14 @@ def why_symbols(connection: Connection, symbols: Sequence[str], data_type: str |
     return [Why(**row) for row in connection.execute(query("demand.why"), parameters).mappings()]
 
 
-def strangers(connection: Connection, symbols: Sequence[str], data_type: str | None = None) -> dict[str, str]:
+def unknown_symbols(
+    connection: Connection, symbols: Sequence[str], data_type: str | None = None
+) -> dict[str, str]:
     """Those of the symbols that are no instruments, or none that the data type applies to; each with a sentence."""
     parameters = {"symbols": list(symbols), "data_type": data_type}
-    return {row.symbol: row.sentence for row in connection.execute(query("demand.strangers"), parameters)}
+    return {
+        row.symbol: row.sentence for row in connection.execute(query("demand.unknown_symbols"), parameters)
+    }
 
 
 def why_late(connection: Connection, data_type: str, at_most: int) -> list[Why]:

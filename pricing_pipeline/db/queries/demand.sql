@@ -117,7 +117,7 @@ LEFT JOIN (SELECT x.data_type, x.symbol, x.owed_since FROM pricing.watched_pairs
            WHERE x.state = 'late' AND x.symbol = ANY (CAST(:symbols AS text[]))) late USING (data_type, symbol)
 ORDER BY r.place, 1;
 
--- name: strangers
+-- name: unknown_symbols
 -- Symbols that are no instruments, or none that the data type applies to, in words.
 SELECT u.symbol, pricing.describe_stranger(u.symbol, :data_type) AS sentence
 FROM unnest(CAST(:symbols AS text[])) WITH ORDINALITY AS u (symbol, place)
