@@ -897,6 +897,7 @@ CREATE TABLE pricing.game_versions (
     seen_at timestamp with time zone NOT NULL  -- When a provider first named it.
     live_since timestamp with time zone  -- Since when it is what people play; NULL = it never was, as far as we know.
     live_until timestamp with time zone  -- Until when it was; NULL while it is. One version is live at most.
+    earlier_live_times tstzmultirange NOT NULL DEFAULT '{}'::tstzmultirange  -- When it was what people play before live_since, if it has come again.
     CONSTRAINT game_versions_pkey PRIMARY KEY (version)
     CONSTRAINT game_version_is_short CHECK (((length(version) >= 1) AND (length(version) <= 40)))
     CONSTRAINT live_times_are_in_order CHECK (((live_until IS NULL) OR (live_until >= live_since)))

@@ -55,12 +55,20 @@ def test_c4_the_past_is_judged_by_the_version_that_was_played_then(
 ) -> None:
     clock.advance(60)
     live(core, "4.2")
+    in_between = core.clock().isoformat()
+    clock.advance(60)
     caller = api.caller(Scope.READ)
-    others = [
-        [price["is_of_other_version"] for price in caller.get("commodities/gold/prices", **when)["prices"]]
-        for when in ({}, {"as_of": traded})
-    ]
-    assert others == [[True, True], [False, False]]
+
+    def are_of_others(**when: str) -> list[bool]:
+        answer = caller.get("commodities/gold/prices", **when)
+        return [price["is_of_other_version"] for price in answer["prices"]]
+
+    moments: tuple[dict[str, str], ...] = ({}, {"as_of": in_between}, {"as_of": traded})
+    assert [are_of_others(**when) for when in moments] == [[True, True], [True, True], [False, False]]
+    for version in ("4.1", "4.2", "4.1"):  # taken back, and back again
+        live(core, version)
+        clock.advance(60)
+    assert [are_of_others(**when) for when in moments] == [[False, False], [True, True], [False, False]]
 
 
 def test_c4_the_command_line_tells_what_is_traded_and_what_it_earns(

@@ -10,7 +10,9 @@ BEGIN
     END IF;
     UPDATE pricing.game_versions v SET live_until = greatest(now_, v.live_since) WHERE v.live_since IS NOT NULL AND v.live_until IS NULL;
     INSERT INTO pricing.game_versions AS v (version, seen_at, live_since) VALUES (wanted_version, now_, now_)
-    ON CONFLICT (version) DO UPDATE SET live_since = excluded.live_since, live_until = NULL;
+    ON CONFLICT (version) DO UPDATE
+        SET live_since = excluded.live_since, live_until = NULL,
+            earlier_live_times = v.earlier_live_times + coalesce(tstzmultirange(tstzrange(v.live_since, v.live_until)), '{}');
     RETURN true;
 END $$;
 COMMENT ON FUNCTION pricing.go_live(text) IS

@@ -33,8 +33,9 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     LEFT JOIN LATERAL (
         SELECT x.version FROM pricing.game_version_in_play x WHERE as_of IS NULL
         UNION ALL
-        (SELECT x.version FROM pricing.game_versions x WHERE coalesce(x.live_since, x.seen_at) <= as_of
-         ORDER BY x.live_since IS NOT NULL AND coalesce(as_of < x.live_until, true) DESC, coalesce(x.live_since, x.seen_at) DESC, x.version DESC
+        (SELECT x.version FROM pricing.game_versions x WHERE coalesce(least(x.live_since, lower(x.earlier_live_times)), x.seen_at) <= as_of
+         ORDER BY x.earlier_live_times @> as_of OR coalesce(x.live_since <= as_of AND coalesce(as_of < x.live_until, true), false) DESC,
+                  coalesce(x.live_since, x.seen_at) DESC, x.version DESC
          LIMIT 1)) v ON true
     WHERE p.buy IS NOT NULL OR p.sell IS NOT NULL
     ORDER BY is_of_other_version, CASE WHEN only_commodity IS NULL THEN lower(c.name) END, p.buy NULLS LAST, p.sell DESC NULLS LAST, p.symbol
