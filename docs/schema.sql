@@ -2650,6 +2650,10 @@ GRANT EXECUTE ON FUNCTION pricing.describe_stranger(text,text) TO pricing_reader
 CREATE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.detour(bigint[],text,text) TO pricing_worker;
 
+-- Whether some symbol of a data type has providers of its own: by rules for it, or because one has refused it.
+CREATE FUNCTION pricing.differs_by_symbol(wanted_type text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.differs_by_symbol(text) TO pricing_reader, pricing_worker;
+
 -- The documents of a symbol in one data type, the newest period first: bodies with the provider's own names and digits, since when we believe each, when it was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed them then.
 CREATE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(period date, body jsonb, recorded_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.document(text,text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
@@ -3057,8 +3061,8 @@ GRANT EXECUTE ON FUNCTION pricing.is_unreadable(text,jsonb) TO pricing_reader, p
 CREATE FUNCTION pricing.judge_call(judged bigint, stated_left integer DEFAULT NULL::integer, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer,integer,integer) TO pricing_worker;
 
--- Has the next staleness check judge what is stretched of the data types that some providers serve. Returns how many pairs.
-CREATE FUNCTION pricing.judge_stretched(providers text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+-- Has the next staleness check judge what waits longer than its TTL is stretched by now, of the data types that some providers serve (NULL = of all): the quota was raised, another provider has joined the route, or a look at this came while the pair was locked. Returns how many pairs.
+CREATE FUNCTION pricing.judge_stretched(providers text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.judge_stretched(text[]) TO pricing_worker;
 
 -- Due pairs with the times and TTLs that a table of the user's own has of them, and what a function of the user's own says of those. Where that fails, all count as stale.
@@ -3822,7 +3826,7 @@ GRANT EXECUTE ON FUNCTION pricing.read_prices(text[],text,text) TO pricing_worke
 CREATE FUNCTION pricing.recent_warnings(back interval) RETURNS TABLE(source text, subject text, times bigint, last_at timestamp with time zone, sqlstate text, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.recent_warnings(interval) TO pricing_reader, pricing_worker;
 
--- Makes due what changed behind our back: rows of tables of one's own, TTLs of single pairs, tasks of paused instruments. Returns how many pairs are due earlier.
+-- Makes due what changed behind our back: rows of tables of one's own, TTLs of single pairs, stretches that have become less; and withdraws tasks of paused instruments. Returns how many pairs are due earlier.
 CREATE FUNCTION pricing.reconcile_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
 
@@ -4198,7 +4202,7 @@ GRANT EXECUTE ON FUNCTION pricing.streams_to_judge(timestamp with time zone,inte
 CREATE FUNCTION pricing.stretch_factors(watched double precision, background double precision, sustained double precision, OUT watched_factor double precision, OUT background_factor double precision) RETURNS record LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stretch_factors(double precision,double precision,double precision) TO pricing_reader, pricing_worker;
 
--- By how much the TTL of a pair is stretched now, first while it is watched, then while it is not: the least of the providers of its route that are not in trouble. Without a symbol, of one without rules of its own.
+-- By how much the TTL of a pair is stretched now, first while it is watched, then while it is not: the least of the providers of its route that are not in trouble and have not refused it. Without a symbol, of one without rules of its own.
 CREATE FUNCTION pricing.stretch_of(wanted_type text, wanted_symbol text, now_ timestamp with time zone) RETURNS double precision[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.stretch_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 

@@ -217,7 +217,7 @@ DECLARE
     factors float8[];
 BEGIN
     IF are_stretched THEN
-        are_alike := NOT EXISTS (SELECT FROM pricing.provider_routing r WHERE r.data_type = kind.data_type AND r.symbol IS NOT NULL);
+        are_alike := NOT pricing.differs_by_symbol(kind.data_type);
         factors := pricing.stretch_of(kind.data_type, NULL, now_);
     END IF;
     WITH timed AS (
@@ -384,6 +384,7 @@ DECLARE
     total integer := 0;
 BEGIN
     PERFORM pricing.stop_paused();
+    total := pricing.judge_stretched();
     FOR kind IN
         SELECT r.data_type, r.table_name, r.symbol_column, r.timestamp_column, r.default_ttl_minutes,
                r.staleness_function, r.table_name <> 'latest_price_' || r.data_type AS is_own
@@ -429,7 +430,7 @@ BEGIN
     RETURN total;
 END $$;
 COMMENT ON FUNCTION pricing.reconcile_demand() IS
-    'Makes due what changed behind our back: rows of tables of one''s own, TTLs of single pairs, tasks of paused instruments. Returns how many pairs are due earlier.';
+    'Makes due what changed behind our back: rows of tables of one''s own, TTLs of single pairs, stretches that have become less; and withdraws tasks of paused instruments. Returns how many pairs are due earlier.';
 
 
 CREATE OR REPLACE FUNCTION pricing.warn_ttls(wanted_type text, own_table text, symbol_column text) RETURNS void

@@ -84,6 +84,8 @@ BEGIN
         CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM pricing.active_subscriptions a
                                            WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) AS is_true) watched
         WHERE r.is_active AND coalesce(i.is_active AND i.update_mode = 'api', true)
+          -- A symbol that nobody knows is asked for once a day.
+          AND (d.failures = 0 OR d.owed_since IS NOT NULL)
           AND (watched.is_true OR EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))
         UNION ALL
         -- A schedule is written in Python's words. It is taken to come once in a TTL.
@@ -97,6 +99,7 @@ BEGIN
         FROM pricing.calendar_sessions s CROSS JOIN (SELECT now_ + interval '7 days' AS until) week
         WHERE s.closes_at > now_ AND s.opens_at < week.until GROUP BY 1),
     able AS MATERIALIZED (SELECT c.*, pricing.batch_of(c, '-infinity', 'infinity') AS size FROM pricing.provider_capabilities c),
+    broad AS MATERIALIZED (SELECT r.data_type, (pricing.route(r.data_type, NULL)).provider FROM pricing.data_type_registry r WHERE r.is_active),
     routed AS (
         SELECT p.provider, w.*, coalesce(s.bytes, r.estimated_data_size_bytes) AS size, s.bytes IS NOT NULL AS is_measured,
                c.units_per_symbol, c.units_per_call, c.size AS batch_size, c.batch_from,
@@ -106,9 +109,12 @@ BEGIN
                     WHEN r.fetcher IN ('daily_bars', 'nav') THEN t.sessions ELSE 60.0 / w.ttl END AS per_hour
         FROM wanted w JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN trading t USING (calendar)
-        LEFT JOIN pricing.chosen_routes broad ON broad.data_type = w.data_type AND broad.symbol IS NULL
-        LEFT JOIN pricing.chosen_routes own ON own.data_type = w.data_type AND own.symbol = w.symbol
-        JOIN pricing.data_collectors p ON p.provider = coalesce(own.provider, broad.provider) AND p.is_active
+        JOIN broad USING (data_type)
+        -- Who is asked now, which may be the second of a route: what the first is spared it does not need.
+        JOIN pricing.data_collectors p ON p.provider = CASE
+            WHEN EXISTS (SELECT FROM pricing.provider_routing x WHERE (x.data_type, x.symbol) = (w.data_type, w.symbol))
+                 OR EXISTS (SELECT FROM pricing.route_refusals f WHERE (f.data_type, f.symbol) = (w.data_type, w.symbol))
+            THEN (pricing.route(w.data_type, w.symbol)).provider ELSE broad.provider END
         JOIN able c ON c.provider = p.provider AND c.fetcher = r.fetcher
         LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, w.data_type, 'symbol'))
     SELECT r.provider, count(*) FILTER (WHERE NOT r.is_scheduled),
@@ -307,22 +313,45 @@ COMMENT ON FUNCTION pricing.next_factor(float8, float8, float8) IS
     'The factor that follows another after so many seconds: it grows twofold in an hour at most, shrinks at once, and stays where it changes by two percent or less.';
 
 
-CREATE OR REPLACE FUNCTION pricing.judge_stretched(providers text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+CREATE OR REPLACE FUNCTION pricing.judge_stretched(providers text[] DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
+    now_ timestamptz := pricing.clock();
     judged integer;
 BEGIN
-    UPDATE pricing.demand d SET due_at = pricing.clock()
-    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
-          WHERE x.stretched_from IS NOT NULL AND x.became_due_at IS NULL AND x.due_at > pricing.clock() AND coalesce(x.backoff_until <= pricing.clock(), true)
-            AND x.data_type IN (SELECT r.data_type FROM pricing.provider_routing r WHERE r.provider = ANY (providers))
-          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) pair
+    WITH kinds AS MATERIALIZED (
+        SELECT r.data_type, r.default_ttl_minutes, r.background_ttl_minutes, pricing.stretch_of(r.data_type, NULL, now_) AS factors,
+               NOT pricing.differs_by_symbol(r.data_type) AS are_alike
+        FROM pricing.data_type_registry r
+        WHERE EXISTS (SELECT FROM pricing.demand x WHERE x.data_type = r.data_type AND x.stretched_from IS NOT NULL)
+          AND (providers IS NULL OR r.data_type IN (SELECT y.data_type FROM pricing.provider_routing y WHERE y.provider = ANY (providers))))
+    UPDATE pricing.demand d SET due_at = now_
+    FROM (SELECT x.data_type, x.symbol FROM kinds k
+          JOIN pricing.demand x ON x.data_type = k.data_type AND x.stretched_from IS NOT NULL
+          LEFT JOIN pricing.latest_answers l ON (l.data_type, l.symbol) = (x.data_type, x.symbol)
+          CROSS JOIN LATERAL (
+              SELECT CASE WHEN x.is_background THEN k.background_ttl_minutes ELSE coalesce(l.cache_ttl_minutes, k.default_ttl_minutes) END AS minutes,
+                     (CASE WHEN k.are_alike THEN k.factors ELSE pricing.stretch_of(x.data_type, x.symbol, now_) END)
+                     [CASE WHEN x.is_background THEN 2 ELSE 1 END] AS factor) ttl
+          WHERE x.became_due_at IS NULL AND x.due_at > now_ AND coalesce(x.backoff_until <= now_, true)
+            AND x.due_at > x.stretched_from + make_interval(secs => ttl.minutes * 60 * (ttl.factor - 1) + 1)
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) pair
     WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol);
     GET DIAGNOSTICS judged = ROW_COUNT;
     RETURN judged;
 END $$;
 COMMENT ON FUNCTION pricing.judge_stretched(text[]) IS
-    'Has the next staleness check judge what is stretched of the data types that some providers serve. Returns how many pairs.';
+    'Has the next staleness check judge what waits longer than its TTL is stretched by now, of the data types that some providers serve (NULL = of all): the quota was raised, another provider has joined the route, or a look at this came while the pair was locked. Returns how many pairs.';
+
+
+CREATE OR REPLACE FUNCTION pricing.differs_by_symbol(wanted_type text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pricing.provider_routing r WHERE r.data_type = wanted_type AND r.symbol IS NOT NULL)
+        OR EXISTS (SELECT FROM pricing.route_refusals f WHERE f.data_type = wanted_type);
+END $$;
+COMMENT ON FUNCTION pricing.differs_by_symbol(text) IS
+    'Whether some symbol of a data type has providers of its own: by rules for it, or because one has refused it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.are_ttls_stretched() RETURNS boolean
@@ -345,16 +374,19 @@ LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off SET jit = 
 BEGIN
     RETURN (
         WITH able AS (
-            SELECT coalesce(s.watched_factor, 1) AS watched, coalesce(s.background_factor, 1) AS background, t.trouble IS NULL AS is_well
+            SELECT coalesce(s.watched_factor, 1) AS watched, coalesce(s.background_factor, 1) AS background,
+                   t.trouble IS NULL AND f.provider IS NULL AS is_well
             FROM pricing.provider_routing r JOIN pricing.data_type_registry k ON k.data_type = r.data_type
             JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
             JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
             JOIN pricing.provider_state t ON t.provider = r.provider
             LEFT JOIN pricing.stretches_in_force(now_) s ON s.provider = r.provider
+            LEFT JOIN pricing.route_refusals f ON (f.data_type, f.symbol, f.provider) = (r.data_type, wanted_symbol, r.provider)
+                AND f.refused_until > now_
             WHERE r.data_type = wanted_type AND r.is_active AND (r.symbol = wanted_symbol OR r.symbol IS NULL))
         -- Where a route names another provider with room, that one is asked as soon as the first has none: nothing has to wait.
         SELECT ARRAY[coalesce(min(a.watched) FILTER (WHERE a.is_well), min(a.watched), 1),
                      coalesce(min(a.background) FILTER (WHERE a.is_well), min(a.background), 1)] FROM able a);
 END $$;
 COMMENT ON FUNCTION pricing.stretch_of(text, text, timestamptz) IS
-    'By how much the TTL of a pair is stretched now, first while it is watched, then while it is not: the least of the providers of its route that are not in trouble. Without a symbol, of one without rules of its own.';
+    'By how much the TTL of a pair is stretched now, first while it is watched, then while it is not: the least of the providers of its route that are not in trouble and have not refused it. Without a symbol, of one without rules of its own.';
