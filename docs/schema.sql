@@ -898,6 +898,7 @@ CREATE TABLE pricing.game_versions (
     live_since timestamp with time zone  -- Since when it is what people play; NULL = it never was, as far as we know.
     live_until timestamp with time zone  -- Until when it was; NULL while it is. One version is live at most.
     earlier_live_times tstzmultirange NOT NULL DEFAULT '{}'::tstzmultirange  -- When it was what people play before live_since, if it has come again.
+    is_test boolean NOT NULL DEFAULT false  -- True = the provider says that it is for tests only, and most people do not play it.
     CONSTRAINT game_versions_pkey PRIMARY KEY (version)
     CONSTRAINT game_version_is_short CHECK (((length(version) >= 1) AND (length(version) <= 40)))
     CONSTRAINT live_times_are_in_order CHECK (((live_until IS NULL) OR (live_until >= live_since)))
@@ -2965,6 +2966,10 @@ TRIGGER FUNCTION pricing.instrument_paused() RETURNS trigger LANGUAGE plpgsql SE
 CREATE FUNCTION pricing.is_before_page(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_before_page(pricing.collector_call_log,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- Whether a version of the game is a patch that may be out, though the list of versions has not told so yet: it is higher than the live one, and not for tests.
+CREATE FUNCTION pricing.is_coming(other text, live text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_coming(text,text) TO pricing_reader, pricing_worker;
+
 -- Stale when the TTL has passed, when there is no time at all, or one more than a minute ahead. Refuses a TTL that is not positive.
 CREATE FUNCTION pricing.is_data_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
@@ -3296,7 +3301,7 @@ GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,tim
 CREATE FUNCTION pricing.merge_commodities(from_call bigint, is_whole boolean, ids bigint[], names text[], codes text[], slugs text[], kinds text[], available boolean[], OUT added bigint, OUT revised bigint, OUT vanished bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_commodities(bigint,boolean,bigint[],text[],text[],text[],text[],boolean[]) TO pricing_worker;
 
--- Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded, unless all that they list is older. Per terminal: prices added and revised, and whether all of them were older than the stored ones.
+-- Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded, unless all that they list is older, or a later call has brought it. Per terminal: prices added and revised, and whether all of them were older than the stored ones.
 CREATE FUNCTION pricing.merge_commodity_prices(from_provider text, from_call bigint, terminals text[], terminal_names text[], terminal_codes text[], whole boolean[], symbols text[], commodity_ids bigint[], names text[], codes text[], slugs text[], buys bigint[], sells bigint[], stocks bigint[], demands bigint[], versions text[], stamps timestamp with time zone[]) RETURNS TABLE(symbol text, added bigint, revised bigint, is_stale_source boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_commodity_prices(text,bigint,text[],text[],text[],boolean[],text[],bigint[],text[],text[],text[],bigint[],bigint[],bigint[],bigint[],text[],timestamp with time zone[]) TO pricing_worker;
 
@@ -3539,6 +3544,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_stream_events(bigint,timestamp with time 
 -- Notes by how much the TTLs of a provider are stretched now, by what is known from before and what is needed and can be sustained. Returns whether it is less than before.
 CREATE FUNCTION pricing.note_stretch(known pricing.ttl_stretches, wanted_provider text, watched double precision, background double precision, sustained double precision, projected_end timestamp with time zone, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_stretch(pricing.ttl_stretches,text,double precision,double precision,double precision,timestamp with time zone,timestamp with time zone) TO pricing_worker;
+
+-- Notes that a version of the game is for tests only, unless it is what people play.
+CREATE FUNCTION pricing.note_test_version(test_version text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_test_version(text) TO pricing_worker;
 
 -- Says that requests have just come with these tokens.
 CREATE FUNCTION pricing.note_token_uses(used bigint[]) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;

@@ -174,8 +174,8 @@ def _kind_of(error: PricingError) -> str:
 
 
 def _versions(run: _Run) -> tuple[ListStored, Sequence[str]]:
-    version, _ = _read(run, GAME_VERSIONS)
-    return _commit(run, partial(storage.store_live_version, version=version)), ()
+    versions, _ = _read(run, GAME_VERSIONS)
+    return _commit(run, partial(storage.store_versions, live=versions.live, test=versions.ptu)), ()
 
 
 def _terminals(run: _Run) -> tuple[ListStored, Sequence[str]]:
@@ -189,6 +189,10 @@ def _commodities(run: _Run) -> tuple[ListStored, Sequence[str]]:
 
 
 def _prices(run: _Run) -> tuple[ListStored, Sequence[str]]:
+    if any(step.failure for step in run.steps if step.name == GAME_VERSIONS.name):
+        raise _NotAllowed(
+            "the live version of the game could not be read, and the list of prices names none."
+        )
     listed, call_id = _read(run, ALL_PRICES)
     return _commit(run, partial(_store_all, run=run, call_id=call_id, listed=listed)), listed.faults
 

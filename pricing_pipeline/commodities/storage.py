@@ -92,9 +92,13 @@ def data_types(connection: Connection) -> list[str]:
     return list(connection.execute(query("commodities.types")).scalars())
 
 
-def store_live_version(connection: Connection, version: str) -> ListStored:
-    """Note which version of the game people play. Prices of others are of an older version from now on."""
-    is_new = connection.execute(query("commodities.go_live"), {"version": version}).scalar_one()
+def store_versions(connection: Connection, live: str, test: str | None = None) -> ListStored:
+    """Note which version of the game people play, and which is for tests. Prices of others are of an older version from
+    now on.
+    """
+    if test is not None:
+        connection.execute(query("commodities.note_test_version"), {"version": test})
+    is_new = connection.execute(query("commodities.go_live"), {"version": live}).scalar_one()
     return ListStored(int(is_new), 0)
 
 

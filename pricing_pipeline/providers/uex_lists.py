@@ -41,6 +41,7 @@ from pricing_pipeline.providers.values import Implausible, Number, decimal_of, i
 
 NAME = "uex"
 _LARGEST = 10**15
+_LONGEST_VERSION = 40
 _MOST_NAMED = 200
 _NOTHING = re.compile(r"(?:^|_)(?:not_found|nothing_found|no_[a-z_]*found|empty)$")
 """What a refusal says when there is only nothing to tell."""
@@ -99,8 +100,11 @@ class _CommodityRow(Schema):
     is_available: int = 1
 
 
-class _Versions(Schema):
+class GameVersions(Schema):
+    """The version that people play, and the one for tests (`ptu`), if there is one."""
+
     live: str
+    ptu: str | None = None
 
 
 def content_of(response: Response, now: datetime) -> object:
@@ -268,12 +272,12 @@ class List(Generic[RowT]):
     read: Callable[[Response, datetime], RowT]
 
 
-def _read_versions(response: Response, now: datetime) -> str:
-    versions = validate(_Versions, content_of(response, now), "uex's list of game versions", place="data")
-    live = text_of(versions.live)
-    if live is None or len(live) > 40:
+def _read_versions(response: Response, now: datetime) -> GameVersions:
+    read = validate(GameVersions, content_of(response, now), "uex's list of game versions", place="data")
+    live, ptu = text_of(read.live), text_of(read.ptu)
+    if live is None or len(live) > _LONGEST_VERSION:
         raise SchemaDrift("uex names no live version of the game. Nothing was stored.")
-    return live
+    return GameVersions(live=live, ptu=ptu if ptu and len(ptu) <= _LONGEST_VERSION else None)
 
 
 def _read_rows(

@@ -57,7 +57,7 @@ def store(core: Core, call: Call, record: TerminalPrices) -> list[Stored]:
 
 def live(core: Core, version: str) -> None:
     with core.engine.begin() as connection:
-        storage.store_live_version(connection, version)
+        storage.store_versions(connection, version)
 
 
 Row = tuple[int | None, int | None, int | None, int | None, str | None, datetime | None]
@@ -137,7 +137,9 @@ class Model:
                 version = known[4] if same and known is not None else live
             if known is not None:
                 versions = {price.game_version, known[4]}
-                if None not in versions and len(versions) == 2 and live in versions:
+                # Of a version above the live one that is not for tests, the time decides.
+                is_coming = any(one is not None and live is not None and one > live for one in versions)
+                if None not in versions and len(versions) == 2 and live in versions and not is_coming:
                     is_older = known[4] == live
                 else:
                     is_older = None not in (price.modified_at, known[5]) and price.modified_at < known[5]
@@ -205,6 +207,34 @@ def test_c4_the_store_is_what_a_plain_model_says_now_and_as_of_every_time(
 
 
 # --- single cases -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("test", [None, "4.2"])
+def test_c4_prices_of_a_patch_come_before_the_list_of_versions_and_those_for_tests_never(
+    core: Core, test: str | None
+) -> None:
+    with core.engine.begin() as connection:
+        storage.store_versions(connection, "4.1", test)
+    settle(core, terminal("UEX:12", GOLD))
+    later = replace(GOLD, sell=7000, game_version="4.2", modified_at=SOURCE + timedelta(hours=1))
+    tally = settle(core, terminal("UEX:12", later))
+    assert tally.failed == (0 if test is None else 1)
+    known = believed(core)["UEX:12", GOLD.commodity_id]
+    assert (known[1], known[4]) == ((7000, "4.2") if test is None else (GOLD.sell, "4.1"))
+    with core.engine.begin() as connection:
+        call = a_call(core.claimed("equity_quote", "AAPL"), provider=UEX, data_type=TYPE)
+        last = terminal("UEX:12", replace(GOLD, modified_at=SOURCE + timedelta(hours=2)))
+        storage.store(connection, call, Answer(records=(last,)))
+    assert believed(core)["UEX:12", GOLD.commodity_id][4] == "4.1", "the source has the last word"
+
+
+def test_c4_what_a_later_call_has_brought_is_not_withdrawn_by_an_earlier_list(core: Core) -> None:
+    first = a_call(core.claimed("equity_quote", "AAPL"), provider=UEX, data_type=TYPE)
+    store(core, replace(first, id=first.id + 1), terminal("UEX:12", GOLD, STEEL))
+    store(core, first, terminal("UEX:12", GOLD))
+    assert believed(core)["UEX:12", STEEL.commodity_id][0] == STEEL.buy
+    store(core, replace(first, id=first.id + 2), terminal("UEX:12", GOLD))
+    assert believed(core)["UEX:12", STEEL.commodity_id][:2] == (None, None)
 
 
 def test_c4_zero_is_not_traded_and_never_a_price(core: Core) -> None:

@@ -107,7 +107,7 @@ ALTER TABLE pricing.product_revisions DROP COLUMN is_listed;
 ALTER TABLE pricing.data_type_registry DROP COLUMN keep_months;
 ALTER TABLE pricing.registry_state DROP COLUMN prices_from;
 DROP TABLE pricing.exported_months, pricing.moved_days;
-ALTER TABLE pricing.game_versions DROP COLUMN earlier_live_times;
+ALTER TABLE pricing.game_versions DROP COLUMN earlier_live_times, DROP COLUMN is_test;
 UPDATE pricing.alembic_version SET version_num = '0073';
 """
 """Takes back what later migrations add."""

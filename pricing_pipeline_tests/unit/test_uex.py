@@ -207,7 +207,7 @@ def test_c4_recorded_prices_of_a_terminal() -> None:
 
 @with_recordings
 def test_c4_recorded_lists() -> None:
-    assert GAME_VERSIONS.read(recorded("game_versions"), NOW) == "4.1"
+    assert GAME_VERSIONS.read(recorded("game_versions"), NOW).live == "4.1"
     terminals = TERMINALS.read(recorded("terminals_list"), NOW)
     assert (len(terminals.rows), terminals.faults) == (10, [])
     first = terminals.rows[0]

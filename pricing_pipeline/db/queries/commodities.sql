@@ -19,6 +19,10 @@ SELECT data_type FROM pricing.data_type_registry WHERE is_active AND fetcher = '
 -- People now play this version of the game; whether that is new.
 SELECT pricing.go_live(:version);
 
+-- name: note_test_version
+-- The provider says that this version of the game is for tests.
+SELECT pricing.note_test_version(:version);
+
 -- name: merge_terminals
 -- Store the list of terminals.
 SELECT added, revised, vanished FROM pricing.merge_terminals(

@@ -11,12 +11,29 @@ BEGIN
     UPDATE pricing.game_versions v SET live_until = greatest(now_, v.live_since) WHERE v.live_since IS NOT NULL AND v.live_until IS NULL;
     INSERT INTO pricing.game_versions AS v (version, seen_at, live_since) VALUES (wanted_version, now_, now_)
     ON CONFLICT (version) DO UPDATE
-        SET live_since = excluded.live_since, live_until = NULL,
+        SET live_since = excluded.live_since, live_until = NULL, is_test = false,
             earlier_live_times = v.earlier_live_times + coalesce(tstzmultirange(tstzrange(v.live_since, v.live_until)), '{}');
     RETURN true;
 END $$;
 COMMENT ON FUNCTION pricing.go_live(text) IS
     'Notes that people now play this version of the game; false if they did before. Prices of other versions stay, and are of an older version from now on.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_test_version(test_version text) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    INSERT INTO pricing.game_versions AS v (version, seen_at, is_test) VALUES (test_version, pricing.clock(), true)
+    ON CONFLICT (version) DO UPDATE SET is_test = true WHERE NOT v.is_test AND (v.live_since IS NULL OR v.live_until IS NOT NULL)
+$$;
+COMMENT ON FUNCTION pricing.note_test_version(text) IS 'Notes that a version of the game is for tests only, unless it is what people play.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_coming(other text, live text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT pricing.version_numbers(other) > pricing.version_numbers(live)
+       AND NOT EXISTS (SELECT FROM pricing.game_versions v WHERE v.version = other AND v.is_test)
+$$;
+COMMENT ON FUNCTION pricing.is_coming(text, text) IS
+    'Whether a version of the game is a patch that may be out, though the list of versions has not told so yet: it is higher than the live one, and not for tests.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_traded(
@@ -65,8 +82,10 @@ LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part 
                                      AND (s.buy, s.sell, s.stock, s.demand) IS NOT DISTINCT FROM (p.buy, p.sell, p.stock, p.demand)
                                     THEN p.game_version ELSE live END),
            s.modified_at,
-           -- A patch begins anew: prices of the version that people play now are newer, whenever they are from.
-           CASE WHEN s.version <> p.game_version AND live IN (s.version, p.game_version) THEN p.game_version = live
+           -- A patch begins anew: prices of the version that people play now are newer, whenever they are from. Those of a
+           -- patch that is just out come before the list of versions tells of it: their time decides.
+           CASE WHEN s.version <> p.game_version AND live IN (s.version, p.game_version)
+                     AND NOT pricing.is_coming(CASE live WHEN s.version THEN p.game_version ELSE s.version END, live) THEN p.game_version = live
                 ELSE coalesce(s.modified_at < p.modified_at, false) END
     FROM unnest(symbols, commodity_ids, buys, sells, stocks, demands, versions, stamps)
         AS s (symbol, commodity_id, buy, sell, stock, demand, version, modified_at)
@@ -102,7 +121,7 @@ BEGIN
                                          ORDER BY s.said_version IS DISTINCT FROM live, pricing.version_numbers(s.said_version) DESC LIMIT 1), live) AS version
               FROM unnest(terminals, whole) AS t (symbol, is_whole) WHERE t.is_whole AND t.symbol NOT IN (SELECT l.symbol FROM stale l)) reach
         JOIN pricing.commodity_prices p ON p.symbol = reach.symbol AND p.game_version IS NOT DISTINCT FROM reach.version
-        WHERE (p.buy IS NOT NULL OR p.sell IS NOT NULL)
+        WHERE (p.buy IS NOT NULL OR p.sell IS NOT NULL) AND p.call_id <= from_call
           AND NOT EXISTS (SELECT FROM compared s WHERE (s.symbol, s.commodity_id) = (p.symbol, p.commodity_id))),
     news AS MATERIALIZED (
         SELECT c.symbol, c.commodity_id, c.buy, c.sell, c.stock, c.demand, c.version, c.modified_at FROM compared c WHERE NOT c.is_older
@@ -137,7 +156,7 @@ BEGIN
     FROM (SELECT DISTINCT u.symbol FROM unnest(terminals) AS u (symbol)) t ORDER BY t.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.merge_commodity_prices(text, bigint, text[], text[], text[], boolean[], text[], bigint[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], text[], timestamptz[]) IS
-    'Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded, unless all that they list is older. Per terminal: prices added and revised, and whether all of them were older than the stored ones.';
+    'Stores the prices of some terminals from one call. Old rows of what changed go to commodity_price_revisions, identical ones write nothing, and prices that the source dates before the stored ones are left out. Of whole lists, what is no longer listed counts as not traded, unless all that they list is older, or a later call has brought it. Per terminal: prices added and revised, and whether all of them were older than the stored ones.';
 
 
 CREATE OR REPLACE FUNCTION pricing.slug_of(name text) RETURNS text
