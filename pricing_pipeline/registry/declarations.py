@@ -20,7 +20,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import DeclarationRefused, UnknownProvider
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Provider
-from pricing_pipeline.providers.declaration import Declaration
+from pricing_pipeline.providers.declaration import AskingForDays, Declaration, texts_of
 from pricing_pipeline.providers.declaration_file import Declared, read_text
 from pricing_pipeline.providers.declaration_texts import host_of
 from pricing_pipeline.providers.declared import DeclaredProvider
@@ -189,10 +189,26 @@ def undeclare(connection: Connection, name: str) -> None:
     if row is None or not row.is_declared:
         declared = [row.provider for row in connection.execute(query("declarations.all"))]
         raise UnknownProvider(
-            f"no provider {name!r} is declared, only {', '.join(declared) or 'none at all'}."
+            f"no provider {name!r} is declared; "
+            + (f"declared are {', '.join(declared)}." if declared else "none is.")
         )
     _require_unused(connection, name)
     connection.execute(query("declarations.remove"), {"provider": name})
+
+
+def _dialect(about: Declaration) -> dict[str, object]:
+    """How a provider is asked and read, by places in its file: what has no column in the tables of providers."""
+    parts = about.model_dump(
+        mode="json",
+        by_alias=True,
+        exclude_none=True,
+        include={"key", "sandbox", "symbols", "errors", "fetchers"},
+    )
+    return {
+        ".".join(map(str, place)): value
+        for place, value in texts_of(parts)
+        if place[-1] not in AskingForDays.model_fields
+    }
 
 
 def _settings(connection: Connection, name: str) -> dict[str, object]:
@@ -201,6 +217,9 @@ def _settings(connection: Connection, name: str) -> dict[str, object]:
     if row is None:
         return {}
     settings = dict(row)
+    host, content = settings.pop("host"), settings.pop("content")
+    if content is not None and (provider := _provider(name, host, content)) is not None:
+        settings |= _dialect(provider.declared.declaration)
     for fetcher, facts in sorted(settings.pop("capabilities").items()):
         settings |= {f"{fact}_{fetcher}": value for fact, value in sorted(facts.items())}
     for limit in provider_rules.limits(connection, name):

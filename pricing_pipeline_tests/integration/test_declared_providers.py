@@ -106,6 +106,14 @@ def test_f11_declaring_again_changes_what_the_file_says_and_tells_it(core: Core)
     assert not core.one("SELECT is_active FROM pricing.data_collectors WHERE provider = 'shares'")
 
 
+def test_f11_a_changed_path_is_told_too(core: Core) -> None:
+    before, after = declare(core, FUNDS), declare(core, FUNDS, ("price: ", "price: other || "))
+    told = {name: value for name, value in after.after.items() if after.before.get(name) != value}
+    assert before.is_new
+    assert list(told) == ["fetchers.nav.answer.price"]
+    assert str(told["fetchers.nav.answer.price"]).startswith("other || ")
+
+
 REFUSED = [
     ((FUNDS, ("name: funds", "name: mfapi")), "mfapi is a provider already"),
     (

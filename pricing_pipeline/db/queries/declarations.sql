@@ -19,8 +19,9 @@ SELECT provider, base_url FROM pricing.data_collectors WHERE provider <> :provid
 -- What a declaration decides about its provider, as it is.
 SELECT p.description, p.base_url, p.max_in_flight, p.request_delay_ms, p.throttle_pause_seconds, p.quota_bytes,
        (SELECT coalesce(jsonb_object_agg(c.fetcher, to_jsonb(c) - '{provider,fetcher,routes_new_types,window_days_per_call}'::text[]), '{}')
-        FROM pricing.provider_capabilities c WHERE c.provider = p.provider) AS capabilities
-FROM pricing.data_collectors p WHERE p.provider = :provider;
+        FROM pricing.provider_capabilities c WHERE c.provider = p.provider) AS capabilities,
+       d.host, d.content
+FROM pricing.data_collectors p LEFT JOIN pricing.provider_declarations d USING (provider) WHERE p.provider = :provider;
 
 -- name: put_provider
 -- How a declared provider is called. One that was switched off stays so.

@@ -569,7 +569,8 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO market FROM pricing.market_at(thing.calendar, now_);
-    IF market.opens_at IS NOT NULL AND fetched_at IS NOT NULL THEN
+    -- Where the TTL alone decides, it is asked for whether its market is open or not.
+    IF kind.staleness_function = 'is_market_stale' AND market.opens_at IS NOT NULL AND fetched_at IS NOT NULL THEN
         next_at := pricing.next_value_at(kind.data_type, thing.symbol, fetched_at, ttl);
         IF next_at > now_ THEN
             state := 'market_closed';
