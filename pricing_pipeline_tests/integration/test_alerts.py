@@ -11,14 +11,16 @@ import pytest
 from sqlalchemy import Engine
 
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.operations import alerts, notifier
 from pricing_pipeline.operations.alert_rules import AWAKE_AFTER, RULES, AlertRule
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.alert_causes import (
     CAUSED_AND_ENDED,
     DAY,
+    begin_outage,
     close_breaker,
     fail_task,
     forget_pair,
@@ -298,6 +300,40 @@ def test_a8_a_fetch_that_failed_is_told_once_an_episode(core: Core, clock: Clock
     look(core)
     told = [body for _, body in messages(core) if "section price_fetch_failed" in body]
     assert len(told) == 2, "another episode is told anew"
+
+
+@pytest.mark.parametrize(
+    "kind", [FailureKind.REQUEST_REFUSED, FailureKind.NOT_STORABLE, FailureKind.PROVIDER_DOWN]
+)
+def test_a8_what_only_a_schedule_wants_is_told_when_it_fails(
+    core: Core, clock: Clock, kind: FailureKind
+) -> None:
+    """Nobody watches it, so nobody else would notice."""
+    core.lift_limits()
+    core.rows(
+        "UPDATE pricing.data_type_registry SET refresh_strategy = 'scheduled', refresh_schedule = '0 * * * *',"
+        " staleness_function = 'is_data_stale' WHERE data_type = 'mf_nav'"
+    )
+    core.rows("UPDATE pricing.schedule_walks SET served_slot = pricing.clock() - interval '1 day'")
+    assert core.enqueue_scheduled(NAV)
+    for _ in range(4):
+        core.rows("UPDATE pricing.api_call_queue_live SET run_after = NULL, status = 'pending'")
+        for call in core.claim(MFAPI, max_calls=10):
+            core.fail(call, kind)
+            core.settle(call, outcome="failed")
+    keep_looking(core, clock, 600)
+    assert open_alerts(core)["price_fetch_failed"] == MFAPI
+
+
+def test_b21_an_outage_is_told_with_its_reason(core: Core, clock: Clock) -> None:
+    begin_outage(core, clock)
+    call = core.claim_one()
+    core.fail(call, FailureKind.KEY_REFUSED, retry_after=1)
+    core.settle(call, outcome="failed", kind=FailureKind.KEY_REFUSED)
+    keep_looking(core, clock, 900)
+    says = core.one("SELECT says FROM pricing.alerts WHERE rule = 'provider_fails'")
+    assert says.startswith("twelvedata has answered no call for equity_quote since ")
+    assert says.endswith("its watched prices grow old: it was key_refused")
 
 
 def test_b21_a_fault_of_ours_in_looking_ends_the_process_to_be_started_again(

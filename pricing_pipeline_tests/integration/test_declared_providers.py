@@ -253,7 +253,7 @@ def test_f11_undeclare_is_refused_while_it_is_used_and_takes_everything_with_it(
     for name in ("funds", "mfapi"):
         with (
             core.owner.begin() as connection,
-            pytest.raises(UnknownProvider, match="is declared, only none at all"),
+            pytest.raises(UnknownProvider, match="is declared; none is"),
         ):
             declarations.undeclare(connection, name)
 

@@ -113,8 +113,13 @@ FROM pricing.provider_state s JOIN pricing.data_collectors p USING (provider) WH
 
 -- name: provider_fails
 -- A watched type's prices grow old because its provider does not answer.
-SELECT o.provider || ' ' || o.data_type AS subject, format('%s has not answered for %s since %s, and its watched prices grow old.', o.provider, o.data_type, pricing.format_time(o.since)) AS says
-FROM pricing.outages o WHERE o.answered_at IS NULL
+SELECT o.provider || ' ' || o.data_type AS subject, format('%s has answered no call for %s since %s, and its watched prices grow old%s', o.provider, o.data_type, pricing.format_time(o.since),
+              coalesce(': ' || last.error, '.')) AS says
+FROM pricing.outages o
+LEFT JOIN LATERAL (SELECT c.error FROM pricing.collector_call_log c
+                   WHERE c.provider = o.provider AND c.data_type = o.data_type AND c.failure_kind IS NOT NULL AND c.started_at >= o.since - interval '1 minute'
+                   ORDER BY c.started_at DESC LIMIT 1) last ON true
+WHERE o.answered_at IS NULL
   -- breaker_open tells it, unless this was told before the breaker opened: then it lasts.
   AND (NOT EXISTS (SELECT FROM pricing.provider_state s WHERE s.provider = o.provider AND s.breaker <> 'closed')
        OR EXISTS (SELECT FROM pricing.alerts a WHERE a.rule = 'provider_fails' AND a.subject = o.provider || ' ' || o.data_type
@@ -127,8 +132,11 @@ SELECT coalesce(d.provider, 'no provider') AS subject,
        format('Pairs that could not be fetched from %s: %s, such as %s: %s', coalesce(d.provider, 'any provider'), count(*),
               (array_agg(d.data_type || ' ' || d.symbol ORDER BY d.id DESC))[1], (array_agg(d.reason ORDER BY d.id DESC))[1]) AS says
 FROM (SELECT DISTINCT ON (x.data_type, x.symbol) x.id, x.provider, x.data_type, x.symbol, x.failure_kind, x.errors -> -1 ->> 'message' AS reason
-      FROM pricing.api_call_queue_dead x JOIN pricing.demand w USING (data_type, symbol)
-      WHERE x.status = 'failed' AND x.resolved_at IS NULL ORDER BY x.data_type, x.symbol, x.id DESC) d
+      FROM pricing.api_call_queue_dead x
+      WHERE x.status = 'failed' AND x.resolved_at IS NULL
+        AND (EXISTS (SELECT FROM pricing.demand w WHERE (w.data_type, w.symbol) = (x.data_type, x.symbol))
+             OR EXISTS (SELECT FROM pricing.universe u WHERE (u.data_type, u.symbol) = (x.data_type, x.symbol) AND u.left_out IS NULL))
+      ORDER BY x.data_type, x.symbol, x.id DESC) d
 WHERE NOT pricing.is_symbol_fault(d.failure_kind) GROUP BY d.provider;
 
 -- name: symbols_unknown
