@@ -363,6 +363,7 @@ DECLARE
     ids bigint[];
     in_the_way bigint[];
     shown bigint[];
+    decided bigint[];
     pair record;
 BEGIN
     IF decision IS NULL OR decision NOT IN ('released', 'rejected') THEN
@@ -393,23 +394,24 @@ BEGIN
             shown := shown || pricing.show_released(pair.data_type, pair.symbol, ids);
         END LOOP;
     END IF;
-    RETURN QUERY
     WITH mine AS MATERIALIZED (
         SELECT q.value_id FROM pricing.quarantined_values q
         WHERE q.value_id = ANY (ids) AND q.status NOT IN ('released', decision) ORDER BY q.value_id FOR UPDATE),
-    decided AS (
+    made AS (
         UPDATE pricing.quarantined_values q
         SET status = decision, resolved_at = now_, resolved_by = left(btrim(by_whom), 200), resolution = left(why, 500)
         FROM mine m WHERE q.value_id = m.value_id RETURNING q.value_id)
-    SELECT w.id, CASE WHEN d.value_id IS NOT NULL THEN decision
+    SELECT array_agg(m.value_id) INTO decided FROM made m;
+    -- A statement of its own sees what others have decided while the one before waited for them.
+    RETURN QUERY
+    SELECT w.id, CASE WHEN w.id = ANY (decided) THEN decision
                       WHEN q.value_id IS NULL THEN 'unknown'
                       WHEN q.status IN ('released', decision) THEN q.status || '_already'
-                      WHEN q.value_id = ANY (ids) THEN decision || '_already' -- somebody was quicker by a moment
                       WHEN q.bar IS NULL OR q.observed_at IS NULL THEN 'unreadable'
                       ELSE 'retired' END,
            coalesce(w.id = ANY (shown), false), coalesce(w.id = ANY (in_the_way), false)
     FROM (SELECT x.id, min(x.place) AS place FROM unnest(wanted) WITH ORDINALITY AS x (id, place) GROUP BY 1) w
-    LEFT JOIN pricing.quarantined_values q ON q.value_id = w.id LEFT JOIN decided d ON d.value_id = w.id ORDER BY w.place;
+    LEFT JOIN pricing.quarantined_values q ON q.value_id = w.id ORDER BY w.place;
 END $$;
 COMMENT ON FUNCTION pricing.decide_quarantined(bigint[], text, text, text) IS
     'What a person decides on quarantined values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value''s outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.';

@@ -1,0 +1,82 @@
+"""Two people act on the same thing in one moment: the second is told what has become of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, text
+
+from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.prices import quarantined_values
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
+from pricing_pipeline_tests.support.api_server import Caller, RunningApi
+from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.quarantining import bring, one_call
+
+pytestmark = pytest.mark.usefixtures("still")
+
+
+@pytest.fixture
+def operator(api: RunningApi) -> Caller:
+    return api.caller(Scope.OPERATE, Scope.READ)
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def beside(core: Core, threads: ThreadPoolExecutor) -> Callable[..., Any]:
+    """Do the first thing, ask the second while that is not committed, and return the answer."""
+
+    def done(first: Callable[[Connection], object], second: Callable[[], Any]) -> Any:
+        with core.engine.begin() as connection:
+            mine = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            first(connection)
+            asked = threads.submit(second)
+            waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND :mine = ANY (pg_blocking_pids(pid))"
+            wait_until(lambda: core.one(waits, mine=mine) or asked.done())
+        return asked.result()
+
+    return done
+
+
+# Quarantined values
+
+
+@pytest.fixture
+def doubted(core: Core) -> int:
+    """A quarantined value."""
+    for value in ("72.50", "7250"):
+        bring(core, one_call(core, QUOTE, "AAPL"), observation("AAPL", value, core.clock()))
+    made: int = core.one("SELECT value_id FROM pricing.quarantined_values")
+    return made
+
+
+def test_f6_who_rejects_what_another_releases_is_told_that_it_is_a_price(
+    operator: Caller, core: Core, doubted: int, beside: Callable[..., Any]
+) -> None:
+    problem = beside(
+        lambda bob: quarantined_values.decide(bob, [doubted], "released", "bob", None),
+        lambda: operator.refusal("POST", "quarantine/reject", json={"ids": [doubted]}),
+    )
+    assert (problem["status"], "released already" in problem["detail"]) == (422, True)
+    row = core.rows("SELECT status, resolved_by FROM pricing.quarantined_values")[0]
+    assert (row.status, row.resolved_by) == ("released", "bob")
+
+
+@pytest.mark.parametrize("decision", ["release", "reject"])
+def test_f6_who_decides_what_another_decides_alike_is_told_so(
+    operator: Caller, doubted: int, beside: Callable[..., Any], decision: str
+) -> None:
+    done = {"release": "released", "reject": "rejected"}[decision]
+    told = beside(
+        lambda bob: quarantined_values.decide(bob, [doubted], done, "bob", None),
+        lambda: operator.post(f"quarantine/{decision}", {"ids": [doubted]}),
+    )
+    assert told["counts"] == {f"{done}_already": 1}
