@@ -154,7 +154,7 @@ def recover(connection: Connection) -> int:
 
 def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
     """Cancel operations that wait or are under way."""
-    before = states(connection, ids)
+    before = _locked_states(connection, ids)
     cancelled = connection.execute(query("operations.cancel"), {"ids": list(ids)}).scalar_one()
     done = {"processing": "cancelled_under_way"}
     return [
@@ -169,12 +169,20 @@ def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
 
 def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
     """Queue dead operations again, with all their attempts."""
-    before = states(connection, ids)
+    before = _locked_states(connection, ids)
     retried = connection.execute(query("operations.retry"), {"ids": list(ids)}).scalar_one()
     return [
         Outcome(id_, _outcome(id_, before, retried, "retried", "not_dead"), before.get(id_))
         for id_ in dict.fromkeys(ids)
     ]
+
+
+def _locked_states(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
+    """The status of each of these that there is; until the end of the transaction nobody else changes it."""
+    connection.execute(query("operations.lock"), {"ids": list(ids)})
+    # A query of its own sees what others have done while the lock was waited for.
+    rows = connection.execute(query("operations.states"), {"ids": list(ids)})
+    return {row.id: row.status for row in rows}
 
 
 def _outcome(id_: int, known: Collection[int], changed: Collection[int], done: str, not_done: str) -> str:
@@ -217,12 +225,6 @@ def listed(
 def dead(connection: Connection) -> list[int]:
     """Ids of the side effects that have failed for good."""
     return list(connection.execute(query("operations.dead")).scalars())
-
-
-def states(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
-    """The status of each of these that there is."""
-    rows = connection.execute(query("operations.states"), {"ids": list(ids)})
-    return {row.id: row.status for row in rows}
 
 
 def counts(connection: Connection) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
@@ -80,3 +81,53 @@ def test_f6_who_decides_what_another_decides_alike_is_told_so(
         lambda: operator.post(f"quarantine/{decision}", {"ids": [doubted]}),
     )
     assert told["counts"] == {f"{done}_already": 1}
+
+
+# Side effects
+
+
+@pytest.fixture
+def message(core: Core) -> int:
+    """A message that waits."""
+    core.rows("INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ann', 'log', now())")
+    with core.owner.begin() as connection:
+        return operation_queue.enqueue(
+            connection, "log", {"recipient": "ann", "title": "AAPL", "body": "late"}
+        )
+
+
+def claim(connection: Connection) -> operation_queue.Operation:
+    (claimed,) = operation_queue.claim(connection, ["log"], 10, "worker")
+    return claimed
+
+
+def test_e4_who_cancels_what_is_claimed_in_that_moment_is_told_that_it_may_have_happened(
+    operator: Caller, message: int, beside: Callable[..., Any]
+) -> None:
+    told = beside(claim, lambda: operator.post("operations/cancel", {"ids": [message]}))
+    assert told["operations"][0]["outcome"] == "cancelled_under_way"
+
+
+def test_e4_who_cancels_what_is_sent_in_that_moment_is_told_that_it_is_sent(
+    operator: Caller, core: Core, message: int, beside: Callable[..., Any]
+) -> None:
+    with core.engine.begin() as worker:
+        token = claim(worker).claim_token
+    told = beside(
+        lambda worker: operation_queue.complete(worker, token, {message: None}),
+        lambda: operator.post("operations/cancel", {"ids": [message]}),
+    )
+    (outcome,) = told["operations"]
+    assert (outcome["outcome"], "(completed)" in outcome["sentence"]) == ("over", True)
+
+
+def test_e4_who_retries_what_another_retries_is_told_that_it_waits_again(
+    operator: Caller, message: int, beside: Callable[..., Any]
+) -> None:
+    operator.post("operations/cancel", {"ids": [message]})
+    told = beside(
+        lambda bob: operation_queue.retry(bob, [message]),
+        lambda: operator.post("operations/retry", {"ids": [message]}),
+    )
+    (outcome,) = told["operations"]
+    assert (outcome["outcome"], "(pending)" in outcome["sentence"]) == ("not_dead", True)
