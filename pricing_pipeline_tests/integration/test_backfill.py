@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import backfills
-from pricing_pipeline.demand.backfills import Backfill, Progress
+from pricing_pipeline.demand.backfills import Backfill, Listed, Progress
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_writer
@@ -44,6 +44,14 @@ def plan(refresher: Refresher, first: str, last: str, *symbols: str, data_type: 
 def progress(core: Core, backfill: Backfill) -> Progress:
     with core.engine.begin() as connection:
         return backfills.progress(connection, backfill.id)
+
+
+def listed(core: Core, backfill: Backfill) -> Listed:
+    """A backfill as the list shows it, which is as it is shown alone."""
+    with core.engine.connect() as connection:
+        (one,) = [row for row in backfills.recent(connection, 50) if row.backfill_id == backfill.id]
+        assert backfills.find(connection, backfill.id) == one
+    return one
 
 
 def spans(core: Core, symbol: str) -> list[tuple[str, str]]:
@@ -280,6 +288,44 @@ def test_g6_failed_tasks_are_counted_and_may_be_asked_for_again(core: Core, refr
     assert progress(core, shared) == Progress(1, 0, 1)
     again = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
     assert progress(core, again) == Progress(2, 2, 0)
+
+
+def test_g6_a_second_backfill_of_the_same_days_is_shown_as_far_as_its_days_are(
+    core: Core, refresher: Refresher
+) -> None:
+    core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 1")
+    first = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
+    shared = plan(refresher, "2010-04-01", "2010-09-30", "AAPL", "IBM")
+    other = plan(refresher, "2010-04-01", "2010-09-30", "MSFT")
+    for open_ in (2, 1):
+        assert [listed(core, one).open for one in (first, shared, other)] == [open_, open_ + 2, 1]
+        assert listed(core, shared).state == "running"
+        (call,) = core.claim(max_calls=1)
+        core.fail(call, FailureKind.PLAN_RESTRICTED, "not in your plan")
+    work(core)
+    shown = listed(core, shared)
+    assert (shown.state, shown.tasks, shown.done, shown.failed, shown.open) == ("failed", 4, 2, 2, 0)
+    assert progress(core, shared) == Progress(4, 0, 2)
+    assert listed(core, other).state == "done"
+    with core.engine.connect() as connection:
+        failures = backfills.failures(connection, shared.id)
+    assert [failure.symbol for failure in failures] == ["AAPL", "IBM"]
+    again = plan(refresher, "2010-04-01", "2010-06-30", "AAPL", "IBM")
+    assert (listed(core, again).open, listed(core, again).failed) == (2, 0), (
+        "what failed before is not its own"
+    )
+
+
+def test_g6_a_cancelled_backfill_whose_task_is_retried_runs_again(core: Core, refresher: Refresher) -> None:
+    cancelled = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
+    core.call("SELECT pricing.cancel_backfill(:id)", id=cancelled.id)
+    assert listed(core, cancelled).state == "cancelled"
+    retried = core.task("AAPL").id
+    core.call("SELECT outcome FROM pricing.retry_tasks(ARRAY[CAST(:id AS bigint)])", id=retried)
+    assert (listed(core, cancelled).state, listed(core, cancelled).open) == ("running", 1)
+    work(core)
+    assert progress(core, cancelled).is_finished
+    assert (listed(core, cancelled).state, listed(core, cancelled).cancelled) == ("cancelled", 1)
 
 
 def test_a5_a_backfill_without_a_provider_fails_and_says_so(core: Core, refresher: Refresher) -> None:

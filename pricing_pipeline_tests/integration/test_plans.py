@@ -327,6 +327,26 @@ def test_g6_reading_history_touches_its_own_partition_only(reads: Callable[..., 
     }
 
 
+def test_g6_a_list_of_backfills_reads_no_tasks_of_other_days(
+    reads: Callable[..., Reads], filled: Connection[Any]
+) -> None:
+    """Here 10,000 tasks are queued for an earlier one of other days."""
+    filled.execute(
+        "WITH earlier AS (INSERT INTO pricing.backfills (data_type, window_start, window_end, requested_at)"
+        " VALUES ('equity_quote', '2010-01-01', '2010-12-31', pricing.clock() - interval '1 day') RETURNING *)"
+        " UPDATE pricing.api_call_queue_live q SET backfill_id = e.backfill_id FROM earlier e"
+        " WHERE q.data_type = e.data_type"
+    )
+    filled.execute(
+        "INSERT INTO pricing.backfills (data_type, window_start, window_end)"
+        " SELECT 'equity_quote', '2012-01-01', '2012-12-31' FROM generate_series(1, 8)"
+    )
+    statement = named("backfill.recent").replace(":backfill_id", "NULL").replace(":at_most", "8")
+    seen = reads(statement.replace(":after_at", "NULL").replace(":after_id", "NULL"))
+    assert "api_call_queue_live" not in seen.scanned
+    assert seen.total < 500, seen.rows
+
+
 # At scale
 
 

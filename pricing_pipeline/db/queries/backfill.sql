@@ -8,9 +8,13 @@ SELECT backfill_id, tasks, left_out FROM pricing.plan_backfill(:data_type, CAST(
 SELECT tasks, open, failed FROM pricing.backfill_progress(CAST(:backfill_id AS uuid));
 
 -- name: failures
--- Why tasks of a backfill failed; those that people called off have not.
-SELECT symbol, failure_kind, errors -> -1 ->> 'message' AS message FROM pricing.api_call_queue_dead
-WHERE backfill_id = CAST(:backfill_id AS uuid) AND status = 'failed' ORDER BY symbol LIMIT 20;
+-- Why tasks that a backfill waited for failed; those that people called off have not.
+SELECT q.symbol, q.failure_kind, q.errors -> -1 ->> 'message' AS message
+FROM pricing.backfills b JOIN pricing.api_call_queue_dead q ON q.backfill_id IS NOT NULL AND (q.backfill_id = b.backfill_id OR (
+    q.enqueued_at <= b.requested_at AND q.finished_at >= b.requested_at
+    AND q.data_type = b.data_type AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
+    AND q.window_start <= b.window_end AND q.window_end >= b.window_start))
+WHERE b.backfill_id = CAST(:backfill_id AS uuid) AND q.status = 'failed' ORDER BY q.symbol LIMIT 20;
 
 -- name: cancelled
 -- How many tasks of a backfill were called off.
@@ -43,9 +47,23 @@ SELECT b.backfill_id, b.data_type, b.window_start AS first_day, b.window_end AS 
 FROM (SELECT x.* FROM pricing.backfills x WHERE coalesce(x.backfill_id = CAST(:backfill_id AS uuid), true)
         AND (CAST(:after_id AS uuid) IS NULL OR (x.requested_at, x.backfill_id) < (CAST(:after_at AS timestamptz), CAST(:after_id AS uuid)))
       ORDER BY x.requested_at DESC, x.backfill_id DESC LIMIT :at_most) b
-CROSS JOIN LATERAL (SELECT count(*) AS tasks FROM pricing.api_call_queue_live q WHERE q.backfill_id = b.backfill_id) live
-CROSS JOIN LATERAL (SELECT count(*) AS tasks, count(*) FILTER (WHERE q.status = 'failed') AS failed
-                    FROM pricing.api_call_queue_dead q WHERE q.backfill_id = b.backfill_id) dead
+-- As in backfill_progress: tasks of earlier backfills count, too. Only of such that share its days are they looked for.
+CROSS JOIN LATERAL (
+    SELECT coalesce(array_agg(o.backfill_id), '{}') AS ids,
+           coalesce(array_agg(o.backfill_id) FILTER (WHERE coalesce(o.finished_at >= b.requested_at, true)), '{}') AS open_ids
+    FROM pricing.backfills o
+    WHERE o.data_type = b.data_type AND o.requested_at <= b.requested_at AND o.backfill_id <> b.backfill_id
+      AND o.window_start <= b.window_end AND o.window_end >= b.window_start) earlier
+CROSS JOIN LATERAL (
+    SELECT count(*) AS tasks FROM pricing.api_call_queue_live q
+    WHERE q.backfill_id = ANY (b.backfill_id || earlier.ids) AND (q.backfill_id = b.backfill_id OR (
+        q.enqueued_at <= b.requested_at AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
+        AND q.window_start <= b.window_end AND q.window_end >= b.window_start))) live
+CROSS JOIN LATERAL (
+    SELECT count(*) AS tasks, count(*) FILTER (WHERE q.status = 'failed') AS failed FROM pricing.api_call_queue_dead q
+    WHERE q.backfill_id = ANY (b.backfill_id || earlier.open_ids) AND (q.backfill_id = b.backfill_id OR (
+        q.enqueued_at <= b.requested_at AND q.finished_at >= b.requested_at AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
+        AND q.window_start <= b.window_end AND q.window_end >= b.window_start))) dead
 ORDER BY b.requested_at DESC, b.backfill_id DESC;
 
 -- name: cancel

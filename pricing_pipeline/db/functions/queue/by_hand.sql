@@ -94,7 +94,8 @@ BEGIN
         UPDATE pricing.demand d SET became_due_at = now_
         WHERE d.data_type = pair.data_type AND d.symbol = ANY (pair.symbols); -- locked above
     END LOOP;
-    UPDATE pricing.backfills b SET finished_at = NULL
+    -- It goes on, also if it was cancelled.
+    UPDATE pricing.backfills b SET finished_at = NULL, cancelled_at = NULL
     WHERE b.backfill_id IN (SELECT q.backfill_id FROM pricing.api_call_queue_live q WHERE q.id = ANY (revived));
 
     RETURN QUERY
