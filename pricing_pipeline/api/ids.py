@@ -10,12 +10,13 @@ from pydantic import Field, model_validator
 from pricing_pipeline.api.bodies import Body
 
 _LARGEST = 2**63 - 1
-_MOST_IDS = 1000
+MOST_IDS = 1000
+"""Of one request."""
 
 Id = Annotated[int, Path(ge=1, le=_LARGEST, description="As the list shows it.")]
 _List = Annotated[
     list[Annotated[int, Field(ge=1, le=_LARGEST)]],
-    Field(min_length=1, max_length=_MOST_IDS, fail_fast=True, examples=[[17, 18]]),
+    Field(min_length=1, max_length=MOST_IDS, fail_fast=True, examples=[[17, 18]]),
 ]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.prices import quarantined_values
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
+from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.quarantining import bring, one_call
@@ -81,6 +85,26 @@ def test_f6_who_decides_what_another_decides_alike_is_told_so(
         lambda: operator.post(f"quarantine/{decision}", {"ids": [doubted]}),
     )
     assert told["counts"] == {f"{done}_already": 1}
+
+
+def test_f6_a_page_that_is_not_anew_decides_on_what_it_shows(
+    operator: Caller, core: Core, clock: Clock, doubted: int
+) -> None:
+    def doubt(value: str) -> None:
+        clock.advance(60)
+        core.rows("DELETE FROM pricing.api_call_queue_live")
+        bring(core, one_call(core, QUOTE, "AAPL"), observation("AAPL", value, core.clock()))
+
+    doubt("7260")
+    page = operator.ask("GET", "page").text
+    (label, content) = re.findall(r'id="release-all-\d+".*? data-content="(.*?)".*?>(.*?)</button>', page)[0][
+        ::-1
+    ]
+    assert label == "Release all 2"
+    for value in ("8900", "11000", "14000"):
+        doubt(value)
+    assert len(operator.get(f"quarantine/{doubted}")["level"]) > 2, "the level has grown"
+    assert operator.post("quarantine/release", json.loads(unescape(content)))["counts"] == {"released": 2}
 
 
 # Side effects

@@ -93,7 +93,7 @@ def told(text: str) -> Reading:
         dead_tasks=[row(**task)],
         alerts=[alert],
         operations=[row(**operation)],
-        quarantined=[Quarantined(value, [(NOW, Decimal(1)), (NOW, Decimal(2))], [opinion], 1)],
+        quarantined=[Quarantined(value, [(NOW, Decimal(1)), (NOW, Decimal(2))], [opinion], [7])],
         quarantined_count=1,
         backfills=[
             Listed(
@@ -157,6 +157,15 @@ def test_buttons_are_for_those_who_may_use_them(may_operate: bool) -> None:
     html = sections(told("plain"), ui_url=None, may_operate=may_operate)
     assert ("<button" in html) == may_operate
     assert ("data-post" in html) == may_operate
+
+
+def test_f6_a_level_is_released_from_the_page_while_one_request_can_name_its_values() -> None:
+    reading = told("plain")
+    for count, is_offered in ((1, False), (2, True), (1000, True), (1001, False)):
+        level = replace(reading.quarantined[0], level=list(range(7, 7 + count)))
+        html = sections(replace(reading, quarantined=[level]), ui_url=None, may_operate=True)
+        assert (f"Release all {count}" in html) == is_offered
+        assert ("quarantine release 7 --level" in html) == (count > 1000)
 
 
 CALM = replace(

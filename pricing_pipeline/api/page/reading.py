@@ -62,12 +62,12 @@ class WatchedPair:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A quarantined value, the stored values around it (oldest first), second opinions, and the size of its level."""
+    """A quarantined value, the stored values around it (oldest first), second opinions, and the ids of its level."""
 
     value: QuarantinedValue
     around: Sequence[tuple[datetime, Decimal]]
     opinions: Sequence[Opinion]
-    level: int
+    level: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ def _alerts(connection: Connection) -> list[dict[str, Any]]:
 def _quarantined(connection: Connection, values: Sequence[QuarantinedValue]) -> list[Quarantined]:
     ids = [value.value_id for value in values]
     opinions_of = opinions.of(connection, ids)
-    levels = {row.value_id: row.values for row in _rows(connection, "levels", value_ids=ids)}
+    levels = {row.value_id: row.level for row in _rows(connection, "levels", value_ids=ids)}
     around: dict[int, list[tuple[datetime, Decimal]]] = {}
     for row in _rows(connection, "around", value_ids=ids, most=_NEIGHBOURS):
         around.setdefault(row.value_id, []).append((row.observed_at, to_decimal(row.amount, row.scale)))

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from pricing_pipeline.api.ids import MOST_IDS
 from pricing_pipeline.api.page import charts
 from pricing_pipeline.api.page.reading import Reading
 from pricing_pipeline.api.page.verdict import judge
@@ -36,6 +37,7 @@ def sections(reading: Reading, *, ui_url: str | None, may_operate: bool) -> str:
             may_operate=may_operate,
             dagster=dagster,
             charts=charts,
+            most_ids=MOST_IDS,
         )
     )
 

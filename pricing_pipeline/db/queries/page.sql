@@ -74,8 +74,8 @@ FROM pricing.quarantined_values q CROSS JOIN LATERAL (
 WHERE q.value_id = ANY (CAST(:value_ids AS bigint[])) AND q.observed_at IS NOT NULL ORDER BY 1, 2;
 
 -- name: levels
--- How many quarantined values are on the level of each of these.
-SELECT q.value_id, cardinality(pricing.level_of(q.value_id)) AS values FROM unnest(CAST(:value_ids AS bigint[])) AS q (value_id);
+-- The quarantined values on the level of each of these.
+SELECT q.value_id, pricing.level_of(q.value_id) AS level FROM unnest(CAST(:value_ids AS bigint[])) AS q (value_id);
 
 -- name: bytes_by_day
 -- Bytes that providers sent on each of the last 30 days (UTC).
