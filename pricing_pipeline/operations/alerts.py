@@ -133,14 +133,15 @@ def keep_looking(
 
 def listed(
     connection: Connection,
-    most: int,
+    most: int | None,
     *,
     with_past: bool = False,
     after: tuple[bool, str, int] | None = None,
 ) -> list[dict[str, Any]]:
     """Alerts that were raised, open ones first; times are UTC.
 
-    `after` is the sort key of an alert: whether it is over, its severity and id. Only alerts after it are told.
+    `most` None: all. `after` is the sort key of an alert: whether it is over, its severity and id. Only alerts after it
+    are told.
     """
     end, severity, id_ = after or (None,) * 3
     parameters = {

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from sqlalchemy import Engine
 
+from pricing_pipeline.api.page import reading, verdict
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.operations import alerts, notifier
@@ -193,6 +194,21 @@ def test_b21_people_list_acknowledge_and_silence_alerts(cli: CommandLine, core: 
         "no alert is called 'fire'. There are: breaker_open,"
         in cli("alert", "silence", "fire", "--hours", "1").error
     )
+
+
+def test_b23_an_alert_that_nobody_has_heard_is_seen_behind_any_number_of_others(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.alerts"
+        " (rule, subject, severity, says, since, last_seen_at, raised_at, acknowledged_at, acknowledged_by)"
+        " SELECT 'provider_fails', 'fmp type' || n, 'P1', 'It fails.', t, t, t,"
+        " CASE WHEN n > 1 THEN t END, CASE WHEN n > 1 THEN 'ann' END"
+        " FROM pricing.clock() t, generate_series(1, 30) n"
+    )
+    with core.engine.connect() as connection:
+        read = reading.read(connection)
+    assert (len(read.alerts), read.shown_alerts[0]["subject"]) == (30, "fmp type1")
+    told = [finding.words for finding in verdict.judge(read).findings if finding.section == "alerts"]
+    assert "1 urgent alert is open: provider fails (fmp type1)" in told
 
 
 def test_b8_b15_alerts_are_pruned_and_follow_the_clock(core: Core, clock: Clock) -> None:

@@ -215,6 +215,17 @@ def test_an_alert_that_somebody_looks_after_makes_nobody_else_hurry() -> None:
     assert judge(replace(CALM, alerts=told("plain").alerts)).state is State.WELL
 
 
+def test_b23_an_alert_that_nobody_has_heard_stands_before_any_number_of_others() -> None:
+    heard = told("plain").alerts[0]
+    unheard = {**heard, "alert_id": 99, "acknowledged_at": None}
+    reading = replace(CALM, alerts=[*[{**heard, "alert_id": number} for number in range(30)], unheard])
+    assert judge(reading).state is State.ILL
+    html = sections(reading, ui_url=None, may_operate=False)
+    rows = re.findall(r'id="alert-(\d+)"', html)
+    assert (rows[0], len(rows)) == ("99", 20)
+    assert "And 11 more: <code>pricing-pipeline alert list</code>" in html
+
+
 @given(
     st.lists(
         st.builds(

@@ -88,7 +88,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One moment of the pipeline. Times are UTC, by the database's clock."""
+    """One moment of the pipeline. Times are UTC, by the database's clock. `alerts` are all open ones."""
 
     at: datetime
     types: Sequence[Freshness]
@@ -107,9 +107,19 @@ class Reading:
     late_parts: Sequence[Part]
     no_provider: str | None
 
+    @property
+    def shown_alerts(self) -> Sequence[Mapping[str, Any]]:
+        """The alerts that have a row: those that nobody has heard first."""
+        return sorted(self.alerts, key=is_heard)[:_MOST]
+
     def total(self, name: str) -> int:
         """A count of Freshness over all data types."""
         return sum(int(getattr(type_, name)) for type_ in self.types)
+
+
+def is_heard(alert: Mapping[str, Any]) -> bool:
+    """Whether somebody looks after an alert, or has silenced it."""
+    return alert["acknowledged_at"] is not None or alert["silenced_until"] is not None
 
 
 class Readings:
@@ -232,7 +242,7 @@ def _providers(connection: Connection, now: datetime) -> list[Provider]:
 
 def _alerts(connection: Connection) -> list[dict[str, Any]]:
     """Open alerts, each with its `place` in the Dagster UI."""
-    open_alerts = alerts.listed(connection, _MOST)
+    open_alerts = alerts.listed(connection, None)
     parameters = {"alert_ids": [alert["alert_id"] for alert in open_alerts]}
     places = {row.alert_id: row.place for row in connection.execute(query("page.alert_places"), parameters)}
     return [{**alert, "place": places.get(alert["alert_id"])} for alert in open_alerts]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pricing_pipeline.api.page.reading import Reading
+from pricing_pipeline.api.page.reading import Reading, is_heard
 
 
 class State(StrEnum):
@@ -70,13 +70,10 @@ def _late(reading: Reading) -> Iterator[Finding]:
 
 def _alerts(reading: Reading) -> Iterator[Finding]:
     for is_urgent in (True, False):
-        # Somebody looks after the others, or has silenced them.
         unheard = [
             alert
             for alert in reading.alerts
-            if (alert["severity"] < "P2") is is_urgent
-            and alert["acknowledged_at"] is None
-            and alert["silenced_until"] is None
+            if (alert["severity"] < "P2") is is_urgent and not is_heard(alert)
         ]
         if unheard:
             kind = "urgent alert" if is_urgent else "alert"
