@@ -153,7 +153,10 @@ def show_alert(database: Database, caller: Reader, alert_id: Id) -> WholeAlert:
 
 @router.post("/acknowledge")
 def acknowledge(database: Database, caller: Operator, body: Ids) -> Acknowledged:
-    """Acknowledge open alerts: somebody looks after them, so they are not repeated. All of them must be open."""
+    """Acknowledge open alerts: somebody looks after them, so they are not repeated. All of them must be open.
+
+    An alert keeps the name of whoever acknowledged it first.
+    """
     with database.begin() as connection:
         acknowledged = alerts.acknowledge(connection, body.ids, caller.token.name)
         for alert_id in body.ids:

@@ -189,7 +189,10 @@ def ui_link(ui_url: str | None, place: str | None) -> str | None:
 
 
 def acknowledge(connection: Connection, ids: Sequence[int], login: str) -> list[int]:
-    """Note that somebody looks after open alerts, which are not repeated then; returns their ids."""
+    """Note that somebody looks after open alerts, which are not repeated then; returns their ids.
+
+    Whoever said so first keeps looking after an alert.
+    """
     parameters = {"ids": list(ids), "login": login}
     return list(connection.execute(query("alerts.acknowledge"), parameters).scalars())
 

@@ -155,3 +155,37 @@ def test_e4_who_retries_what_another_retries_is_told_that_it_waits_again(
     )
     (outcome,) = told["operations"]
     assert (outcome["outcome"], "(pending)" in outcome["sentence"]) == ("not_dead", True)
+
+
+# Alerts
+
+
+@pytest.fixture
+def alerts_of(core: Core) -> Callable[..., list[int]]:
+    """Open alerts about some providers whose breakers are open."""
+
+    def made(*providers: str) -> list[int]:
+        return [
+            core.one(
+                "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at)"
+                " SELECT 'breaker_open', :provider, 'P1', 'All calls are stopped.', t, t, t"
+                " FROM pricing.clock() t RETURNING alert_id",
+                provider=provider,
+            )
+            for provider in providers
+        ]
+
+    return made
+
+
+def test_b21_an_alert_keeps_the_name_of_whoever_acknowledged_it_first(
+    api: RunningApi, operator: Caller, clock: Clock, alerts_of: Callable[..., list[int]]
+) -> None:
+    (alert,) = alerts_of("twelvedata")
+    told = []
+    for one in (operator, api.caller(Scope.OPERATE, Scope.READ)):
+        assert one.post("alerts/acknowledge", {"ids": [alert]}) == {"acknowledged": [alert]}
+        shown = one.get(f"alerts/{alert}")
+        told.append((shown["acknowledged_by"], shown["acknowledged_at"]))
+        clock.advance(60)
+    assert told[0] == told[1]

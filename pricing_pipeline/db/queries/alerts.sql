@@ -31,8 +31,8 @@ FROM pricing.alerts a WHERE a.raised_at IS NOT NULL AND (:with_past OR a.resolve
 ORDER BY a.resolved_at IS NOT NULL, a.severity, a.alert_id DESC LIMIT :most;
 
 -- name: acknowledge
--- Somebody looks after these open alerts; returns those.
-UPDATE pricing.alerts a SET acknowledged_at = pricing.clock(), acknowledged_by = :login
+-- Somebody looks after these open alerts, unless somebody did before; returns those.
+UPDATE pricing.alerts a SET acknowledged_at = coalesce(a.acknowledged_at, pricing.clock()), acknowledged_by = coalesce(a.acknowledged_by, :login)
 WHERE a.alert_id = ANY (CAST(:ids AS bigint[])) AND a.resolved_at IS NULL RETURNING a.alert_id;
 
 -- name: open_subjects
