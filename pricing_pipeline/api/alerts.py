@@ -20,6 +20,7 @@ router = APIRouter(prefix="/alerts", tags=["alerts"])
 
 _LONGEST_SILENCE = 24 * 365
 _Rule = Annotated[str, Field(max_length=48, examples=["breaker_open"])]
+_Subject = Annotated[str | None, Field(min_length=1, max_length=200, examples=["twelvedata"])]
 
 
 class Alert(Shape):
@@ -93,7 +94,7 @@ class SilenceRule(Body):
 
     alert: _Rule
     hours: float = Field(gt=0, le=_LONGEST_SILENCE, examples=[4])
-    subject: str | None = Field(None, min_length=1, max_length=200, examples=["twelvedata"])
+    subject: _Subject = None
     reason: str | None = Field(None, max_length=1000)
 
 
@@ -108,16 +109,21 @@ class Silenced(Shape):
 
 
 class UnsilenceRule(Body):
-    """A kind of alert that is told again."""
+    """A kind of alert, or those about one subject, of which people are told again."""
 
     alert: _Rule
+    subject: _Subject = None
 
 
 class Unsilenced(Shape):
     """How many silences have ended."""
 
     alert: str
+    subject: str | None
     ended: int
+    silenced_until: datetime | None
+    """Until when nobody is told of the subject all the same, because the whole kind is silenced."""
+    sentence: str = Field(examples=["people are told of it again."])
 
 
 _ALERTS: Keyset[dict[str, Any]] = Keyset(
@@ -184,6 +190,13 @@ def silence(database: Database, caller: Operator, body: SilenceRule) -> Silenced
 
 @router.post("/unsilence")
 def unsilence(database: Database, _: Operator, body: UnsilenceRule) -> Unsilenced:
-    """End the silences of a kind of alert."""
+    """End the silences of a kind of alert, or only those about one subject."""
     with database.begin() as connection:
-        return Unsilenced(alert=body.alert, ended=alerts.end_silences(connection, body.alert))
+        done = alerts.end_silences(connection, body.alert, body.subject)
+    return Unsilenced(
+        alert=body.alert,
+        subject=body.subject,
+        ended=done.ended,
+        silenced_until=done.silenced_until,
+        sentence=f"{done.words}.",
+    )

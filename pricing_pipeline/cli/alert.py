@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -133,14 +134,14 @@ def silence(rule: str, hours: float, subject: str | None, reason: str | None, *,
         typer.echo(f"No open alert of {rule} is about {subject}. Subjects of its open alerts: {others}.")
 
 
-def unsilence(rule: str, *, as_json: bool) -> None:
-    """End the silences of one kind of alert. Raises UnknownAlertRule."""
+def unsilence(rule: str, subject: str | None, *, as_json: bool) -> None:
+    """End the silences of one kind of alert, or of those about one subject. Raises UnknownAlertRule."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        ended = alerts.end_silences(connection, rule)
+        done = alerts.end_silences(connection, rule, subject)
     if as_json:
-        print_json({"alert": rule, "ended": ended})
+        print_json({"alert": rule, "subject": subject} | asdict(done))
     else:
-        typer.echo(f"{rule} is told again." if ended else f"{rule} was not silenced; nothing has changed.")
+        typer.echo(f"{rule}{f' about {subject}' if subject else ''}: {done.words}.")
 
 
 def _state(alert: Mapping[str, Any]) -> str:

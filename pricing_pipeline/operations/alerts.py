@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Engine
@@ -218,10 +218,32 @@ def open_subjects(connection: Connection, rule: str) -> list[str]:
     return list(connection.execute(query("alerts.open_subjects"), {"rule": rule}).scalars())
 
 
-def end_silences(connection: Connection, rule: str) -> int:
-    """End the silences of a rule; returns how many there were. Raises UnknownAlertRule."""
+@dataclass(frozen=True, slots=True)
+class Unsilenced:
+    """How many silences of a rule, or about one subject of it, a person has ended.
+
+    `silenced_until`: nobody is told of the subject until then all the same, because the whole rule is silenced (UTC).
+    """
+
+    ended: int
+    silenced_until: datetime | None
+
+    @property
+    def words(self) -> str:
+        """What is told now, in a clause."""
+        if self.silenced_until is not None:
+            until = f"{self.silenced_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            return f"nobody is told of it until {until}: all alerts of this kind are silenced"
+        return "people are told of it again" if self.ended else "it was not silenced; nothing has changed"
+
+
+def end_silences(connection: Connection, rule: str, subject: str | None = None) -> Unsilenced:
+    """End the silences of a rule, or only those about one subject. Raises UnknownAlertRule."""
     require_rule(rule)
-    return int(connection.execute(query("alerts.end_silences"), {"rule": rule}).scalar_one())
+    about = {"rule": rule, "subject": subject}
+    ended = int(connection.execute(query("alerts.end_silences"), about).scalar_one())
+    longest = connection.execute(query("alerts.silences"), about).first()
+    return Unsilenced(ended, None if longest is None else longest.until)
 
 
 def require_rule(name: str) -> None:

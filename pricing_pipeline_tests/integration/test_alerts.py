@@ -187,7 +187,7 @@ def test_b21_people_list_acknowledge_and_silence_alerts(cli: CommandLine, core: 
     look(core)
     assert len(messages(core)) == 2
     assert "silenced" in cli("alert", "list").stdout
-    assert cli("alert", "unsilence", "breaker_open").stdout == "breaker_open is told again.\n"
+    assert cli("alert", "unsilence", "breaker_open").stdout == "breaker_open: people are told of it again.\n"
     look(core)
     assert len(messages(core)) == 3
     assert (

@@ -298,10 +298,7 @@ def test_b21_a_kind_of_alert_is_silenced_and_told_again(
     assert silence["silenced_by"] == core.one("SELECT name FROM pricing.api_tokens")
     assert operator.get("alerts")["alerts"][0]["silenced_until"] == told["until"]
     clock.advance(3600)
-    assert operator.post("alerts/unsilence", {"alert": "breaker_open"}) == {
-        "alert": "breaker_open",
-        "ended": 1,
-    }
+    assert operator.post("alerts/unsilence", {"alert": "breaker_open"})["ended"] == 1
     assert operator.get(f"alerts/{alert_id}")["silences"] == []
     for path, more in (("silence", {"hours": 1}), ("unsilence", {})):
         problem = operator.refusal("POST", f"alerts/{path}", json={"alert": "nosuch", **more})

@@ -189,3 +189,35 @@ def test_b21_an_alert_keeps_the_name_of_whoever_acknowledged_it_first(
         told.append((shown["acknowledged_by"], shown["acknowledged_at"]))
         clock.advance(60)
     assert told[0] == told[1]
+
+
+def test_b21_who_is_told_again_of_one_subject_leaves_the_silences_of_others(
+    operator: Caller, alerts_of: Callable[..., list[int]]
+) -> None:
+    alerts_of("twelvedata", "yahoo")
+
+    def silence(**about: str) -> str:
+        until: str = operator.post("alerts/silence", {"alert": "breaker_open", "hours": 8, **about})["until"]
+        return until
+
+    silence(subject="yahoo")
+    silence(subject="twelvedata")
+    (content,) = re.findall(
+        r'data-post="/v1/alerts/unsilence" data-content="([^"]*twelvedata[^"]*)"',
+        operator.ask("GET", "page").text,
+    )
+    told = operator.post("alerts/unsilence", json.loads(unescape(content)))
+    assert (told["ended"], told["silenced_until"], told["sentence"]) == (
+        1,
+        None,
+        "people are told of it again.",
+    )
+    silenced = {alert["subject"] for alert in operator.get("alerts")["alerts"] if alert["silenced_until"]}
+    assert silenced == {"yahoo"}
+    until = silence()
+    told = operator.post("alerts/unsilence", {"alert": "breaker_open", "subject": "yahoo"})
+    assert (told["ended"], told["silenced_until"]) == (1, until)
+    assert "all alerts of this kind are silenced" in told["sentence"]
+    assert operator.post("alerts/unsilence", {"alert": "breaker_open"})["ended"] == 1
+    again = operator.post("alerts/unsilence", {"alert": "breaker_open", "subject": "yahoo"})
+    assert (again["ended"], "was not silenced" in again["sentence"]) == (0, True)

@@ -12,6 +12,9 @@ from pricing_pipeline.cli.style import listing, zoned
 noun = typer.Typer(help="See what is in trouble, and say who looks after it.")
 
 Rule = Annotated[str, typer.Argument(metavar="ALERT", help="A kind of alert, such as breaker_open.")]
+Subject = Annotated[
+    str | None, typer.Option("--subject", metavar="TEXT", help="Only about this, as in `alert list`.")
+]
 
 
 @noun.command("list")
@@ -72,9 +75,7 @@ def silence(
     hours: Annotated[
         float, typer.Option("--hours", min=0.1, max=24 * 365, help="For how long; at most a year.")
     ],
-    subject: Annotated[
-        str | None, typer.Option("--subject", metavar="TEXT", help="Only about this, as in `alert list`.")
-    ] = None,
+    subject: Subject = None,
     reason: Reason = None,
     as_json: Json = False,
 ) -> None:
@@ -89,7 +90,7 @@ def silence(
 
 
 @noun.command()
-def unsilence(rule: Rule, as_json: Json = False) -> None:
+def unsilence(rule: Rule, subject: Subject = None, as_json: Json = False) -> None:
     """End the silences of one kind of alert.
 
     \b
@@ -97,4 +98,4 @@ def unsilence(rule: Rule, as_json: Json = False) -> None:
     """
     from pricing_pipeline.cli import alert
 
-    alert.unsilence(rule, as_json=as_json)
+    alert.unsilence(rule, subject, as_json=as_json)

@@ -45,8 +45,11 @@ INSERT INTO pricing.alert_silences (rule, subject, until, silenced_by, because, 
 VALUES (:rule, :subject, pricing.clock() + make_interval(secs => :seconds), :login, :reason, pricing.clock()) RETURNING until;
 
 -- name: end_silences
--- End the silences of a rule; returns how many.
-WITH ended AS (UPDATE pricing.alert_silences s SET until = pricing.clock() WHERE s.rule = :rule AND s.until > pricing.clock() RETURNING 1)
+-- End the silences of a rule, or those about one subject alone; returns how many.
+WITH ended AS (
+    UPDATE pricing.alert_silences s SET until = pricing.clock()
+    WHERE s.rule = :rule AND coalesce(s.subject = CAST(:subject AS text), CAST(:subject AS text) IS NULL) AND s.until > pricing.clock()
+    RETURNING 1)
 SELECT count(*) FROM ended;
 
 -- name: unhealthy
