@@ -136,10 +136,11 @@ class WholeBackfill(Backfill):
 
 
 class CancelledBackfill(Shape):
-    """How many tasks were cancelled."""
+    """How many tasks were cancelled. `sentence` says what has become of the backfill."""
 
     backfill_id: UUID
     cancelled: int
+    sentence: str = Field(examples=["2 tasks are cancelled, and what was fetched stays."])
 
 
 _BACKFILLS: Keyset[Listed] = Keyset(
@@ -275,7 +276,14 @@ def cancel_backfill(database: Database, _: Operator, backfill_id: UUID) -> Cance
     """Cancel a backfill: its open tasks are not fetched. Stored values stay."""
     with database.begin() as connection:
         count = backfills.cancel(connection, backfill_id)
-    return CancelledBackfill(backfill_id=backfill_id, cancelled=count)
+        _, cancelled_at = backfills.ended(connection, backfill_id)
+    if count:
+        words = f"{count} {'task is' if count == 1 else 'tasks are'} cancelled, and what was fetched stays"
+    elif cancelled_at:
+        words = "it is cancelled, and no task of it was left"
+    else:
+        words = "nothing to do: it has ended"
+    return CancelledBackfill(backfill_id=backfill_id, cancelled=count, sentence=f"{words}.")
 
 
 def _webserver(settings: Settings | None) -> Webserver:

@@ -390,7 +390,7 @@ def test_g6_a_backfill_is_started_and_followed_from_its_run_to_its_tasks(
         1,
         [],
     )
-    assert operator.post(f"backfills/{plan}/cancel") == {"backfill_id": str(plan), "cancelled": 1}
+    assert operator.post(f"backfills/{plan}/cancel")["cancelled"] == 1
     assert operator.get(f"backfills/{plan}")["state"] == "cancelled"
     assert operator.post(f"backfills/{plan}/cancel")["cancelled"] == 0
 

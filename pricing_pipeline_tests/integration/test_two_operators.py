@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from html import unescape
 from typing import Any
 
@@ -15,7 +16,7 @@ from sqlalchemy import Connection, text
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.operations import operation_queue
 from pricing_pipeline.prices import quarantined_values
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi
 from pricing_pipeline_tests.support.patience import wait_until
@@ -221,3 +222,34 @@ def test_b21_who_is_told_again_of_one_subject_leaves_the_silences_of_others(
     assert operator.post("alerts/unsilence", {"alert": "breaker_open"})["ended"] == 1
     again = operator.post("alerts/unsilence", {"alert": "breaker_open", "subject": "yahoo"})
     assert (again["ended"], "was not silenced" in again["sentence"]) == (0, True)
+
+
+# Backfills
+
+
+def test_g6_who_cancels_a_backfill_is_told_what_has_become_of_it(
+    operator: Caller, core: Core, clock: Clock
+) -> None:
+    core.lift_limits()
+
+    def plan(symbols: str) -> str:
+        made = core.one(
+            "SELECT backfill_id FROM pricing.plan_backfill(:type, :first, :last, CAST(:symbols AS text[]))",
+            type=DAILY,
+            first=date(2013, 1, 10),
+            last=date(2013, 2, 5),
+            symbols=symbols,
+        )
+        return f"backfills/{made}"
+
+    ended = plan("{AAPL}")
+    core.complete(core.claim_one())
+    told = operator.post(f"{ended}/cancel")
+    assert (told["cancelled"], told["sentence"]) == (0, "nothing to do: it has ended.")
+    assert operator.get(ended)["state"] == "done"
+    clock.advance(60)
+    open_ = plan("{IBM,MSFT}")
+    told = operator.post(f"{open_}/cancel")
+    assert told["sentence"] == "2 tasks are cancelled, and what was fetched stays."
+    again = operator.post(f"{open_}/cancel")
+    assert (again["cancelled"], again["sentence"]) == (0, "it is cancelled, and no task of it was left.")

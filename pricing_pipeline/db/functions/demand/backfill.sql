@@ -325,6 +325,8 @@ BEGIN
     END IF;
     -- A plan that is made meanwhile would count on tasks that are about to go.
     PERFORM pricing.await_turn('plan_backfill ' || wanted_type);
+    -- One that has ended is not cancelled, though nobody may have asked for its progress since.
+    PERFORM pricing.backfill_progress(wanted);
     -- What a later backfill waits for, because it found its days queued, is that one's from here on.
     UPDATE pricing.api_call_queue_live q SET backfill_id = heir.backfill_id
     FROM (SELECT x.id, b.backfill_id
