@@ -276,10 +276,10 @@ def cancel_backfill(database: Database, _: Operator, backfill_id: UUID) -> Cance
     """Cancel a backfill: its open tasks are not fetched. Stored values stay."""
     with database.begin() as connection:
         count = backfills.cancel(connection, backfill_id)
-        _, cancelled_at = backfills.ended(connection, backfill_id)
+        ended = backfills.ended(connection, backfill_id)
     if count:
         words = f"{count} {'task is' if count == 1 else 'tasks are'} cancelled, and what was fetched stays"
-    elif cancelled_at:
+    elif ended[1] is not None:
         words = "it is cancelled, and no task of it was left"
     else:
         words = "nothing to do: it has ended"

@@ -180,7 +180,7 @@ class PricingClient:
         update is lost or comes twice, unless a Notice says so. The user watches the pairs as long as this is read.
         Close the iterator to end it. Raises ApiError when the API refuses the stream. If that is because too many
         streams are open (TooMuch), or if nothing has ever answered (Unavailable), it tries again for `patience` seconds
-        first. Once it has begun, it waits as long as the API is away.
+        first. Once it has begun, it waits as long as the API is away, after a Notice `lost`.
         """
         params = without_none(
             {
@@ -190,12 +190,12 @@ class PricingClient:
         )
         last: str | None = None
         failures = 0
-        has_begun, refused_since = False, None
+        has_begun, is_lost, refused_since = False, False, None
         while True:
             retry_after: float | None = None  # also if the server ends the stream without an error
             try:
                 for event_id, update in self._stream(params, last):
-                    has_begun, failures = True, 0
+                    has_begun, is_lost, failures = True, False, 0
                     if event_id is not None:
                         last = event_id or None
                     if update is not None:
@@ -205,6 +205,9 @@ class PricingClient:
                 retry_after = error.retry_after
                 if has_begun and isinstance(error, Unavailable):
                     refused_since = None
+                    if not is_lost:
+                        is_lost = True
+                        yield Notice("lost", detail=str(error))
                 else:
                     refused_since = refused_since or time.monotonic()
                     left = refused_since + self._transport.patience - time.monotonic()

@@ -210,10 +210,11 @@ class Notice:
 
     `ready`: the state of `pairs` pairs is sent, and only changes follow. `missed`: `events` events (None: an unknown
     number) are left out, for the reason in `detail`; the state of each pair follows. Pairs that are not told of before
-    the next `ready` are watched no more.
+    the next `ready` are watched no more. `lost`: the API is away, for the reason in `detail`. What was told may be old
+    until the next `ready`, before which comes what has changed meanwhile.
     """
 
-    kind: Literal["ready", "missed"]
+    kind: Literal["ready", "missed", "lost"]
     pairs: int | None = None
     events: int | None = None
     detail: str | None = None

@@ -246,7 +246,7 @@ def test_b27_watching_waits_for_an_api_that_has_gone_but_not_for_one_that_never_
         PricingClient(url, "t", patience=0, pause=lambda _: None) as client,
     ):
         updates = client.watch(("q", "A"))
-        assert [next(updates).kind for _ in range(2)] == ["ready", "ready"]
+        assert [next(updates).kind for _ in range(3)] == ["ready", "lost", "ready"], "lost is told once"
         updates.close()  # type: ignore[attr-defined]
 
 
@@ -276,11 +276,12 @@ def test_b27_watching_goes_on_where_it_was_cut_off() -> None:
     )
     with scripted(*answers) as (url, seen), PricingClient(url, "t", pause=pauses.append) as client:
         updates = client.watch(("q", "A"))
-        told = [next(updates) for _ in range(5)]
+        told = [next(updates) for _ in range(6)]
         updates.close()  # type: ignore[attr-defined]
     assert [(update.kind, getattr(update, "price", None)) for update in told] == [
         ("ready", None),
         ("price", Decimal(2)),
+        ("lost", None),
         ("price", Decimal(3)),
         ("missed", None),
         ("ready", None),
