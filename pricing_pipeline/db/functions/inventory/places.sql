@@ -5,6 +5,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ -- without a path of its own, so that
     -- PostgreSQL takes the second of two equal local times, and moves a missing one on by the gap, as RFC 5545 wants it.
     SELECT CASE WHEN (t.at - interval '1 hour') AT TIME ZONE zone = local THEN t.at - interval '1 hour'
                 WHEN (t.at - interval '30 minutes') AT TIME ZONE zone = local THEN t.at - interval '30 minutes'
+                WHEN (t.at - interval '2 hours') AT TIME ZONE zone = local THEN t.at - interval '2 hours' -- Antarctica/Troll
                 ELSE t.at END
     FROM (SELECT local AT TIME ZONE zone AS at) t
 $$;
