@@ -36,6 +36,7 @@ from pricing_pipeline_tests.support.inventory import (
     store,
     versions,
 )
+from pricing_pipeline_tests.support.stretching import stretch, why
 
 template = bare_template
 pytestmark = pytest.mark.usefixtures("still")
@@ -283,6 +284,21 @@ def test_d1_a_product_that_moves_west_has_its_real_today_asked_for(core: Core, c
     with core.engine.begin() as connection:
         products.set_zone(connection, TOUR, "Asia/Tokyo")
     assert core.one(stale)
+
+
+def test_d4_a_new_zone_is_asked_for_at_once_however_far_ttls_are_stretched(core: Core, clock: Clock) -> None:
+    """At the longest stretch, the slots of the new zone's days waited for six more TTLs."""
+    clock.set(datetime(2031, 3, 3, 12, 0, tzinfo=UTC))
+    describe(core, tour("Europe/London"))
+    store(core, days(naive(slot()), length=30), data_type=MONTH)
+    core.heartbeat("ann", (MONTH, TOUR))
+    stretch(core, core.one("SELECT pricing.most_stretched()"), provider=PARTNER)
+    clock.advance(60)
+    assert (core.enqueue_due(), why(core, MONTH, TOUR).state) == (0, "fresh")
+    with core.engine.begin() as connection:
+        products.set_zone(connection, TOUR, "Asia/Tokyo")
+    found = why(core, MONTH, TOUR)
+    assert (found.state, core.enqueue_due()) == ("due", 1)
 
 
 def test_d4_a_category_named_by_its_id_alone_keeps_for_how_many_it_is(core: Core) -> None:
