@@ -3954,7 +3954,7 @@ GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
 CREATE FUNCTION pricing.retry_operations(ids bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.retry_operations(bigint[]) TO pricing_worker;
 
--- Makes dead tasks pending again by hand, with all their attempts and by today's route, and ends their pairs' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, removed (its instrument), misconfigured, unknown.
+-- Makes dead tasks pending again by hand, with all their attempts and by today's route, and ends their pairs' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, removed or paused (its instrument), misconfigured, unknown.
 CREATE FUNCTION pricing.retry_tasks(wanted bigint[]) RETURNS TABLE(task_id bigint, outcome text, live_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retry_tasks(bigint[]) TO pricing_worker;
 
@@ -4174,6 +4174,10 @@ GRANT EXECUTE ON FUNCTION pricing.stop_of(text) TO pricing_reader, pricing_worke
 -- Cancels what waits for paused instruments, or for one. Returns how many.
 CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_paused(text,text) TO pricing_worker;
+
+-- Cancels those of the tasks that wait again and whose instrument was paused while they were in work. Returns how many.
+CREATE FUNCTION pricing.stop_paused_tasks(ids bigint[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.stop_paused_tasks(bigint[]) TO pricing_worker;
 
 -- Cancels those of the tasks that still wait, and keeps them visible with the reason. Returns how many.
 CREATE FUNCTION pricing.stop_tasks(ids bigint[], kind text, message text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

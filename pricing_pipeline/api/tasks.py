@@ -106,7 +106,10 @@ class TaskOutcome(Shape):
 
     task_id: int
     outcome: str = Field(examples=["retried"])
-    """retried, live_already, not_dead; of all_failed also retired, removed, misconfigured; or cancelled, finished."""
+    """retried, live_already, not_dead; of all_failed also retired, removed, paused, misconfigured.
+
+    Of cancel: cancelled, finished.
+    """
     live_id: int | None
     sentence: str
 

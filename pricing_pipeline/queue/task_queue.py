@@ -24,6 +24,7 @@ _WORDS = {
     "not_dead": "nothing to do: it is not dead",
     "retired": "not retried: its data type is retired",
     "removed": "not retried: its instrument is removed; watching it makes it known again",
+    "paused": "not retried: its instrument is paused; resume it first with `pricing-pipeline instrument resume`",
     "misconfigured": "not retried: no active provider serves it; add a route with "
     "`pricing-pipeline route add`, or choose a provider with `pricing-pipeline provider use`",
     "cancelled": "cancelled",
@@ -48,7 +49,7 @@ class Outcome:
     @property
     def is_refused(self) -> bool:
         """Whether the task is not as the person wants it."""
-        return self.outcome in ("retired", "removed", "misconfigured", "unknown")
+        return self.outcome in ("retired", "removed", "paused", "misconfigured", "unknown")
 
 
 def claim(
@@ -209,7 +210,7 @@ def failed(connection: Connection, data_type: str | None, provider: str | None) 
 def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
     """Make dead tasks pending again by hand, with all their attempts, and end their pairs' back-off.
 
-    Outcomes: retried, live_already, not_dead, retired, removed, misconfigured, unknown.
+    Outcomes: retried, live_already, not_dead, retired, removed, paused, misconfigured, unknown.
     """
     rows = connection.execute(query("queue.retry"), {"ids": _array(ids)})
     return [Outcome(row.task_id, row.outcome, row.live_id) for row in rows]

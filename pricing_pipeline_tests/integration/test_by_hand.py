@@ -126,6 +126,18 @@ def test_a8_a_task_of_a_removed_instrument_is_not_retried(core: Core) -> None:
     assert core.task("AAPL").status == "failed"
 
 
+@pytest.mark.parametrize("days", [None, SPRING])
+def test_d5_a_task_of_a_paused_instrument_is_not_retried(core: Core, days: tuple[date, date] | None) -> None:
+    core.enqueue(DAILY, "AAPL", days=days)
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    gone = core.task("AAPL").id
+    core.pause("AAPL")
+    assert retry(core, gone) == [(gone, "paused", None)]
+    assert (core.task("AAPL").status, core.claim()) == ("failed", [])
+    core.pause("AAPL", paused=False)
+    assert retry(core, gone) == [(gone, "retried", gone)]
+
+
 def test_a5_a_retry_follows_the_route_of_today(core: Core) -> None:
     """Unrouted when it was queued; its days and its backfill are kept."""
     core.rows("UPDATE pricing.provider_routing SET is_active = false WHERE data_type = 'equity_daily'")

@@ -92,8 +92,43 @@ def test_a7_what_a_worker_gives_back_of_a_paused_instrument_is_stopped(core: Cor
     call = core.claim_one()
     core.pause("AAPL")
     core.return_tasks(call)
-    core.rows("SELECT pricing.reconcile_demand()")
     assert states(core) == {(QUOTE, "AAPL", "cancelled", "paused")}
+
+
+@pytest.mark.parametrize(
+    "kind", [FailureKind.PROVIDER_DOWN, FailureKind.THROTTLED, FailureKind.UNKNOWN_SYMBOL]
+)
+def test_d5_what_fails_after_the_pause_is_not_claimed_again(
+    core: Core, clock: Clock, kind: FailureKind
+) -> None:
+    """It was asked for again after seven seconds, or at once of the next provider of its route."""
+    core.rows(
+        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)"
+    )
+    core.heartbeat("ann", AAPL, IBM)
+    calls = core.claim()
+    core.pause("AAPL")
+    for call in calls:
+        core.fail(call, kind)
+    found = {task.symbol: (task.status, task.failure_kind) for task in core.tasks()}
+    assert found["AAPL"] == ("cancelled", "paused")
+    assert found["IBM"][0] in ("pending", "scheduled")
+    audit(core, acknowledged=2)
+
+
+def test_d5_what_a_lost_worker_had_of_a_paused_instrument_is_not_claimed_again(
+    core: Core, clock: Clock
+) -> None:
+    core.heartbeat("ann", AAPL)
+    core.claim_one()
+    core.pause("AAPL")
+    clock.advance(MINUTE + 1)
+    core.rows("SELECT pricing.recover_tasks()")
+    assert states(core) == {(QUOTE, "AAPL", "cancelled", "paused")}
+    core.pause("AAPL", paused=False)
+    core.heartbeat("ann", AAPL)
+    core.enqueue_due()
+    assert pending(core) == {AAPL}
 
 
 def test_a7_resuming_makes_what_is_watched_due_at_once(core: Core, clock: Clock) -> None:

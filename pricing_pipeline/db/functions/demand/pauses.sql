@@ -39,6 +39,20 @@ END $$;
 COMMENT ON FUNCTION pricing.stop_paused(text, text) IS 'Cancels what waits for paused instruments, or for one. Returns how many.';
 
 
+CREATE OR REPLACE FUNCTION pricing.stop_paused_tasks(ids bigint[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    RETURN pricing.stop_tasks(
+        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q JOIN pricing.data_type_registry r USING (data_type)
+         WHERE q.id = ANY (ids) AND q.status IN ('pending', 'scheduled')
+           AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.symbol = q.symbol
+                                                           AND (i.update_mode <> 'api' OR NOT i.is_active) OFFSET 0)),
+        'paused', 'the instrument is paused');
+END $$;
+COMMENT ON FUNCTION pricing.stop_paused_tasks(bigint[]) IS
+    'Cancels those of the tasks that wait again and whose instrument was paused while they were in work. Returns how many.';
+
+
 CREATE OR REPLACE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL)
 RETURNS TABLE (asset_class text, symbol text, changed boolean)
 LANGUAGE plpgsql SET search_path = '' AS $$

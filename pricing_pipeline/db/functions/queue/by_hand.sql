@@ -45,7 +45,7 @@ BEGIN
                k.default_ttl_minutes
         FROM pricing.api_call_queue_dead q
         JOIN pricing.data_type_registry k ON k.data_type = q.data_type AND k.is_active
-        JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, q.symbol) AND i.is_active
+        JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (k.asset_class, q.symbol) AND i.is_active AND i.update_mode = 'api'
         JOIN LATERAL pricing.route(q.data_type, q.symbol) c ON c.provider IS NOT NULL
         WHERE q.id = ANY (wanted)
         ORDER BY q.data_type, q.symbol, q.window_start, q.window_end, q.id DESC),
@@ -106,6 +106,7 @@ BEGIN
                 WHEN dead.id IS NULL THEN 'not_dead'
                 WHEN NOT coalesce(k.is_active, false) THEN 'retired'
                 WHEN NOT coalesce(i.is_active, false) THEN 'removed'
+                WHEN i.update_mode <> 'api' THEN 'paused'
                 ELSE 'misconfigured' END,
            CASE WHEN w.id = ANY (revived) THEN w.id ELSE same.id END
     FROM (SELECT DISTINCT u.id FROM unnest(wanted) AS u (id)) w
@@ -119,7 +120,7 @@ BEGIN
     ORDER BY w.id;
 END $$;
 COMMENT ON FUNCTION pricing.retry_tasks(bigint[]) IS
-    'Makes dead tasks pending again by hand, with all their attempts and by today''s route, and ends their pairs'' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, removed (its instrument), misconfigured, unknown.';
+    'Makes dead tasks pending again by hand, with all their attempts and by today''s route, and ends their pairs'' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, removed or paused (its instrument), misconfigured, unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[]

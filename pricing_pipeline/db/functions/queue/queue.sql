@@ -412,6 +412,7 @@ BEGIN
     PERFORM pricing.bury(
         (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.id = ANY (locked) AND q.status = 'processing'),
         kind, entry, message);
+    PERFORM pricing.stop_paused_tasks(locked);
     RETURN locked;
 END $$;
 COMMENT ON FUNCTION pricing.fail_tasks(bigint[], uuid, text, text, boolean, interval) IS
@@ -506,6 +507,7 @@ BEGIN
           WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE SKIP LOCKED) mine
     WHERE q.id = mine.id;
     GET DIAGNOSTICS returned = ROW_COUNT;
+    PERFORM pricing.stop_paused_tasks(ids);
     RETURN returned;
 END $$;
 COMMENT ON FUNCTION pricing.return_tasks(bigint[], uuid, text, text, interval) IS
@@ -555,6 +557,7 @@ BEGIN
     PERFORM pricing.bury(
         (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.id = ANY (stuck) AND q.status = 'processing'),
         'worker_lost', entry, 'the worker was lost at every attempt');
+    PERFORM pricing.stop_paused_tasks(stuck);
     RETURN coalesce(cardinality(stuck), 0);
 END $$;
 COMMENT ON FUNCTION pricing.recover_tasks() IS 'Takes tasks back from workers whose lease ran out; dead when no attempt is left. Returns how many were stuck.';
