@@ -3533,6 +3533,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_slot_windows(text,text,bigint,timestamp with time zone,jsonb) TO pricing_worker;
 
+-- The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given.
+CREATE FUNCTION pricing.note_start() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_start() TO pricing_worker;
+
 -- Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.
 CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;

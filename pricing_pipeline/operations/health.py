@@ -74,7 +74,10 @@ def late(parts: Sequence[Part]) -> list[Part]:
 
 
 def note_start(connection: Connection) -> None:
-    """Note that the pipeline starts, or that the clock was set: each part has time to begin."""
+    """Note that the pipeline starts, or that the clock was set: each part has time to begin.
+
+    One that starts again and again before all its parts have worked has that time once.
+    """
     connection.execute(query("health.note_start"))
 
 

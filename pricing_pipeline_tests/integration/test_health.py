@@ -217,6 +217,32 @@ def test_b23_a_pipeline_that_has_just_started_is_well_however_long_it_was_off(
     assert late(working) <= {"freshness"}, words(working)
 
 
+@pytest.mark.parametrize("but", [{*DAGSTER, "notifier", "queue"}, {"drain", "queue"}, {"notifier"}])
+def test_b23_a_pipeline_that_starts_again_every_100_seconds_is_late(
+    working: Core, clock: Clock, but: set[str]
+) -> None:
+    """Each start gave every part two minutes: for hours no price was new, and nobody was told."""
+    for restarts in range(6):
+        start(working)
+        assert restarts > 1 or late(working) == set(), words(working)
+        let_pass(working, clock, 100, but=but)
+    assert late(working) >= but - {"queue", "schedules", "duties"}, words(working)
+    start(working)
+    assert late(working) != set()
+    go_on(working)
+    assert late(working) == set(), words(working)
+
+
+def test_b23_a_pipeline_that_works_between_its_starts_has_its_time_after_each(
+    working: Core, clock: Clock
+) -> None:
+    for _ in range(6):
+        start(working)
+        let_pass(working, clock, 100, but={*DAGSTER, "notifier", "queue"})
+        assert late(working) == set(), words(working)
+        go_on(working)
+
+
 @pytest.mark.parametrize("seconds", [-86_400, -3600, -1, 3600, 86_400])
 def test_b23_nothing_is_late_when_the_clock_is_set_and_the_pipeline_goes_on(
     working: Core, clock: Clock, seconds: int

@@ -11,8 +11,8 @@ SET LOCAL statement_timeout = '1500ms';
 SELECT extract(epoch FROM pricing.clock())::float8;
 
 -- name: note_start
--- The pipeline starts: nothing is late that had no time yet.
-SELECT pricing.note_life('start');
+-- The pipeline starts, or the clock was set: nothing is late that had no time yet.
+SELECT pricing.note_start();
 
 -- name: note_begin
 -- A sensor begins its tick.

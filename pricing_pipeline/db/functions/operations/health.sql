@@ -21,6 +21,26 @@ COMMENT ON FUNCTION pricing.note_life(text, float8) IS
     'A part of the pipeline begins its work, or has done it in so many seconds. Waits for nobody: what cannot be noted now is noted the next time.';
 
 
+CREATE OR REPLACE FUNCTION pricing.note_start() RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    given_at timestamptz := (SELECT s.began_at FROM pricing.signs_of_life s
+                             WHERE s.part = 'start' AND s.began_at <= now_ AND s.ended_at BETWEEN now_ - interval '5 minutes' AND now_);
+BEGIN
+    -- Else a pipeline that ends and starts again every two minutes would be well for ever, and do nothing.
+    IF given_at IS NULL OR (
+        (SELECT count(*) = 2 FROM pricing.signs_of_life s WHERE s.part IN ('refresh_watched', 'enqueue_due') AND s.ended_at > given_at)
+        AND EXISTS (SELECT FROM pricing.drains d WHERE d.started_at > given_at)
+        AND (SELECT max(n.looked_at) > given_at AND max(n.ran_at) > given_at FROM pricing.notifiers n)) THEN
+        PERFORM pricing.note_life('start');
+    END IF;
+    PERFORM pricing.note_life('start', 0);
+END $$;
+COMMENT ON FUNCTION pricing.note_start() IS
+    'The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given.';
+
+
 CREATE OR REPLACE FUNCTION pricing.move_signs_of_life(now_ timestamptz) RETURNS void
 LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
     UPDATE pricing.signs_of_life s SET began_at = least(s.began_at, now_), ended_at = least(s.ended_at, now_)
