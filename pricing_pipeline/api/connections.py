@@ -15,6 +15,8 @@ LONGEST_HEAD = 64 * 1024
 """Bytes of the head of a request, which is kept before the sender is checked."""
 LONGEST_BODY = 2_000_000
 """Bytes. A heartbeat of 10,000 pairs has some hundred thousand."""
+MOST_WAITING = 8
+"""Requests of a connection that wait for the answer to an earlier one. A single read may bring 14,000 of them."""
 MOST_CONNECTIONS = 800
 """Further ones are closed at once, so that files remain for the database. A process may often have 1024."""
 
@@ -53,7 +55,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._watch()
 
     def on_headers_complete(self) -> None:
-        """The body follows. What has come of it already is at most what is read at once."""
+        """The body follows. What has come of it already is at most what is read at once.
+
+        Raises ValueError for one request too many: the parser reads no more, and the connection ends with 400.
+        """
+        if len(self.pipeline) >= MOST_WAITING:
+            raise ValueError(f"{MOST_WAITING} requests of this connection wait for their answers already")
         super().on_headers_complete()
         self._bytes, self._most_bytes = 0, LONGEST_BODY
 
