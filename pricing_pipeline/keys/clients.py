@@ -19,8 +19,7 @@ from pricing_pipeline.errors import CredentialError, SealBroken, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.providers.base import Provider
 from pricing_pipeline.providers.client import ProviderClient
-from pricing_pipeline.providers.configured import client_of, configured_clients, keys_in_use
-from pricing_pipeline.providers.declared import DeclaredProvider
+from pricing_pipeline.providers.configured import client_if_possible, configured_clients, keys_in_use
 from pricing_pipeline.providers.sent import check_agent, echoes_of
 from pricing_pipeline.registry import data_type_registry, declarations
 from pricing_pipeline.registry.prices_from import require_prices_from
@@ -169,19 +168,14 @@ def _follow_declarations(
 ) -> None:
     """Give each provider that was declared meanwhile a client, in the place of that of an older declaration.
 
+    So does one whose client could not be made before. Where it still cannot, the client of the older declaration stays.
     A client that is replaced is closed with the others, at the end: calls may be under way. That of a provider that is
     declared no more stays, because nothing claims calls of it.
     """
     for name in seen.providers.keys() & seen.base_urls.keys():
         provider = seen.providers[name]
-        if not isinstance(provider, DeclaredProvider) or (
-            name in clients and clients[name].provider is provider
-        ):
+        if name in clients and clients[name].provider is provider:
             continue
-        try:
-            client = client_of(settings, provider, seen.base_urls[name], seen.stored.get(name, {}))
-        except SettingsError as error:  # that of its older declaration stays in use
-            _LOG.warning("%s is not asked as it is declared now: %s", name, error)
-            continue
+        client = client_if_possible(settings, provider, seen.base_urls[name], seen.stored.get(name, {}))
         if client is not None:
             clients[name] = opened.enter_context(client)

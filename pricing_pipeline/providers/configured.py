@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
@@ -18,6 +20,7 @@ from pricing_pipeline.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_LOG = logging.getLogger(__name__)
 _NOTHING_STORED: Mapping[str, Mapping[str, SecretStr]] = {}
 
 SANDBOX_KEY = SecretStr("sandbox-key")
@@ -34,16 +37,42 @@ def configured_clients(
     """Open a client for each provider in `base_urls` (name to address), and close them at the end.
 
     `stored` are the keys in the database, by provider and name. The calls of a provider without a key are refused until
-    it has one. Providers without a client in this version, and those for which nobody answers in the sandbox, are left
-    out: their tasks wait for a worker that can ask them.
+    it has one. Providers without a client in this version, those whose client cannot be made, and those for which
+    nobody answers in the sandbox, are left out: their tasks wait for a worker that can ask them.
     """
     with ExitStack() as stack:
         clients = {}
         for name in (name for name in providers if name in base_urls):
-            client = client_of(settings, providers[name], base_urls[name], stored.get(name, {}))
+            client = client_if_possible(settings, providers[name], base_urls[name], stored.get(name, {}))
             if client is not None:
                 clients[name] = stack.enter_context(client)
         yield clients
+
+
+def client_if_possible(
+    settings: Settings, provider: Provider, base_url: str, stored: Mapping[str, SecretStr]
+) -> ProviderClient | None:
+    """The client of one provider as `client_of` makes it; None, with an error in the log, if it cannot be made.
+
+    Whatever is wrong with one provider, a name of a host that cannot be read for instance, all others are asked.
+    """
+    try:
+        return client_of(settings, provider, base_url, stored)
+    except Exception as error:
+        _tell(provider.name, str(error))
+        return None
+
+
+@lru_cache(maxsize=256)
+def _tell(provider: str, why: str) -> None:
+    """Say it once, because workers try again every ten seconds."""
+    _LOG.error(
+        "%s is not asked, or still as before, because its client cannot be made: %s Its tasks wait. Correct that, or "
+        "switch it off: pricing-pipeline provider change %s --inactive",
+        provider,
+        why,
+        provider,
+    )
 
 
 def client_of(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated
 
+import httpx
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from pricing_pipeline.domain.time_zones import is_time_zone
@@ -24,7 +25,7 @@ _OF_PATH = frozenset({"symbols", "start", "end"}) | OF_SYMBOL | OF_NUMBERED_PAGE
 _OF_QUERY = _OF_PATH | {"cursor"}
 
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]", re.I)
-_URL = re.compile(rf"https://({_HOST.pattern})(:[0-9]{{1,5}})?((?:/[A-Za-z0-9._~-]+)*)/?", re.I)
+_URL = re.compile(rf"https://({_HOST.pattern})(:[0-9]{{1,5}})?((?:/[A-Za-z0-9._~-]+)*)/?", re.I | re.A)
 _LOCAL = re.compile(r"(^|\.)(localhost|local|internal|localdomain|home\.arpa|lan|intranet|corp)$", re.I)
 _PATH = re.compile(r"(/[A-Za-z0-9._~@:,{}-]+)+/?")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
@@ -46,6 +47,12 @@ def _url(text: str) -> str:
         raise ValueError(
             "write https://HOST or https://HOST/PATH with the name of a host: no address, user, query"
         )
+    try:
+        httpx.URL(text).host  # noqa: B018 - it is worked out only when it is asked for
+    except (httpx.InvalidURL, ValueError):
+        raise ValueError(
+            "the name of its host begins with xn-- and stands for no name; copy it as the provider writes it"
+        ) from None
     if match[2] and not 0 < int(match[2][1:]) < 65_536:
         raise ValueError("a port is a number from 1 to 65535")
     if _LOCAL.search(match[1]):

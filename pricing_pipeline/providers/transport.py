@@ -315,19 +315,20 @@ def checked_base_url(provider: str, base_url: str, *, sends_key: bool) -> str:
     """The base URL without a trailing slash. Errors do not repeat it, because it may contain a password."""
     try:
         url = httpx.URL(base_url)
-    except httpx.InvalidURL:
+        host = url.host  # a ValueError, if it begins with xn-- and stands for no name
+    except (httpx.InvalidURL, ValueError):
         raise SettingsError(f"the base URL of {provider} is no URL. Write https://HOST/PATH.") from None
-    if url.scheme not in ("http", "https") or not url.host:
+    if url.scheme not in ("http", "https") or not host:
         raise SettingsError(f"the base URL of {provider} must begin with https://HOST or http://HOST.")
     if url.userinfo or url.query or url.fragment:
         raise SettingsError(
             f"the base URL of {provider} must hold no user, password, query or fragment. "
             f"A key does not belong there. {give_key(provider)}"
         )
-    in_clear = url.scheme == "http" and not (is_literal(url.host) and _is_private_host(url.host))
+    in_clear = url.scheme == "http" and not (is_literal(host) and _is_private_host(host))
     if sends_key and in_clear:
         raise SettingsError(
-            f"the base URL of {provider} would send its key unencrypted to {url.host}. Use https://."
+            f"the base URL of {provider} would send its key unencrypted to {host}. Use https://."
         )
     return str(url).rstrip("/")
 

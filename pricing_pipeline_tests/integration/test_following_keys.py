@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.clients import StoredKeys, open_clients
+from pricing_pipeline.providers import configured
 from pricing_pipeline.queue.pages import ClaimedPages
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import Settings
@@ -230,6 +231,27 @@ def test_f9_a_database_that_refuses_to_tell_costs_no_key(
         put(core, settings, "second", "another-secret")
         core.rows("GRANT SELECT ON pricing.provider_credentials TO pricing_worker")
         wait_until(lambda: clients[TWELVEDATA].key_names == {"default", "second"})
+
+
+def test_b2_a_provider_whose_client_cannot_be_made_costs_no_other_one(
+    core: Core, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One address that nobody can read had kept a worker from all providers."""
+    put(core, settings, "default", "the-secret")
+    address = "UPDATE pricing.data_collectors SET base_url = CAST(:url AS text) WHERE provider = 'mfapi'"
+    core.rows(address, url="https://xn--0.example.com")
+    configured._tell.cache_clear()
+    with open_clients(settings, core.engine, look_seconds=0.02) as clients:
+        assert "mfapi" not in clients
+        put(core, settings, "second", "another-secret")
+        wait_until(lambda: clients[TWELVEDATA].key_names == {"default", "second"})
+        core.rows(address, url="https://api.mfapi.in")
+        wait_until(lambda: "mfapi" in clients)
+    (told,) = [record.getMessage() for record in caplog.records if "cannot be made" in record.getMessage()]
+    assert told.startswith(
+        "mfapi is not asked, or still as before, because its client cannot be made: the base URL of mfapi is no URL."
+    )
+    assert told.endswith("pricing-pipeline provider change mfapi --inactive")
 
 
 def test_a4_up_says_which_providers_wait_for_a_key(core: Core, settings: Settings, database_url: str) -> None:

@@ -111,6 +111,7 @@ def test_a_host_without_an_address_or_a_server_is_down() -> None:
         ("127.0.0.1:8100", "begin with https|no URL"),
         ("https://", "begin with https"),
         ("http://[::1", "no URL"),
+        ("https://xn--0.example.com", "no URL"),
         ("https://user:pa55@127.0.0.1", "no user"),
         ("https://127.0.0.1/?apikey=pa55", "query"),
         ("http://api.twelvedata.com", "unencrypted"),

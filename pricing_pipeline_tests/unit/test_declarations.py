@@ -182,6 +182,14 @@ def test_f11_all_faults_are_told_at_once_and_a_typo_once() -> None:
             "https://0x7f.1",
             "//a.example",
         ),
+        *(
+            "https://xn--0.example.com",
+            "https://xn--a.com/v1",
+            "https://XN--0.example.com",
+            "https://uexcorp.\u017fpace",
+            "https://\u212aelvin.example",
+            "https://b\u00fccher.example",
+        ),
     ],
 )
 def test_b2_a_declaration_names_no_private_address_and_no_password(url: str) -> None:
