@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from urllib.parse import parse_qsl, unquote, urljoin, urlsplit
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Request, safe_words
@@ -21,7 +21,9 @@ from pricing_pipeline.providers.values import spelling
 _LONGEST = 2000
 """Characters of a cursor or a link."""
 _MOST_PARAMETERS = 50
-_PATH = re.compile(r"(/[A-Za-z0-9._~@:,%=+!$&'()*;-]+)+/?")
+_PATH = re.compile(r"(/[A-Za-z0-9._~@:,%=+!$&'()*-]+)+/?")
+_DISGUISED = re.compile(r"%(?:2e|2f|5c|25)", re.I)
+"""A dot, a slash, a backslash or a percent sign, which a server behind another one may read as the sign itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,8 @@ class PageOrder:
         if (
             not is_below
             or not isinstance(link, str)
-            or any(unquote(part) in (".", "..") for part in path.split("/"))
+            or _DISGUISED.search(path)
+            or any(part in (".", "..") for part in path.split("/"))
         ):
             raise self._torn(link, f"which does not lead below {self._base_url}")
         return Request(path, tuple(parameters))
