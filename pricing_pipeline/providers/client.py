@@ -56,7 +56,14 @@ from pricing_pipeline.providers.dialogue import (
 )
 from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.providers.searches import SEARCHES, Searched
-from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME, check_agent, checked_keys, echoes_of
+from pricing_pipeline.providers.sent import (
+    DEFAULT_KEY_NAME,
+    check_agent,
+    checked_keys,
+    echoes_of,
+    holds_key,
+    lured,
+)
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
 from pricing_pipeline.providers.transport import Resolver, checked_base_url
 from pricing_pipeline.providers.wire import Wire
@@ -315,6 +322,8 @@ class ProviderClient:
         """Make each request that the provider asks for, until it has the answer."""
         step = self._next(dialogue, symbols)
         key = self._key(context.key_name)
+        # A short key may be part of a symbol that is asked for.
+        is_plain = isinstance(step, Request) and not holds_key(step, self._echoes)
         while isinstance(step, Request):
             request = step
             response = self._exchange(request, key, max_bytes, context.pages, spent)
@@ -324,6 +333,8 @@ class ProviderClient:
                 response = self._without_key(response, has_texts=has_texts)
                 spent.keep(self.provider.name, response.body, max_bytes)
                 step = self._step(dialogue, symbols, response, spent, now)
+            if is_plain and isinstance(step, Request) and holds_key(step, self._echoes):
+                raise self._settled(lured(self.provider.name), response.status, spent.first)
         return step
 
     def _exchange(

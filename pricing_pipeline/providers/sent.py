@@ -1,13 +1,14 @@
-"""Checks of what goes into the header of every call: the keys and the User-Agent."""
+"""Checks of what is sent: keys and User-Agent in the header of every call, and no key anywhere else."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 from pydantic import SecretStr
 
-from pricing_pipeline.errors import SettingsError
-from pricing_pipeline.providers.base import Provider, give_key
+from pricing_pipeline.errors import SchemaDrift, SettingsError
+from pricing_pipeline.providers.base import Provider, Request, give_key
 from pricing_pipeline.providers.key_echoes import KeyEchoes
 
 DEFAULT_KEY_NAME = "default"
@@ -52,3 +53,19 @@ def check_agent(agent: str | None, echoes: KeyEchoes) -> None:
         raise SettingsError(
             "PRICING_USER_AGENT contains an API key. Take it out: it is sent to every provider."
         )
+
+
+def holds_key(request: Request, echoes: KeyEchoes) -> bool:
+    """Whether a key is in path, query or body of a request, in any form that is recognized."""
+    sent = "\n".join([request.path, *(f"{name}={value}" for name, value in request.params)])
+    sent += "" if request.json is None else json.dumps(request.json, ensure_ascii=False)
+    return echoes.blot_text(sent) != sent
+
+
+def lured(provider: str) -> SchemaDrift:
+    """The error of a provider whose answer leads to a request that holds a key."""
+    return SchemaDrift(
+        f"{provider} names a next page with its API key in the address or the body, where logs show it. That page was "
+        "not asked for, and nothing was stored. Correct `pages` of its declaration, or tell the provider that its "
+        "answers repeat keys."
+    )
