@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from pricing_pipeline.domain.words import printable
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.local_files.env_file import read_env_file
 
@@ -114,5 +115,6 @@ def _database_sentence(error: Exception) -> str | None:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
-    typer.echo(f"error: {sentence}", err=True)
+    # It may repeat a path or a word that steers a terminal.
+    typer.echo(f"error: {printable(sentence)}", err=True)
     sys.exit(code)
