@@ -14,7 +14,15 @@ from pydantic import SecretStr
 from sqlalchemy import Connection
 
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import duration, moment, print_change, print_json, print_lines, print_table
+from pricing_pipeline.cli.output import (
+    duration,
+    moment,
+    print_change,
+    print_json,
+    print_lines,
+    print_table,
+    printable,
+)
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.errors import PricingError, SettingsError, UnknownCredential
 from pricing_pipeline.keys import credentials, master_keys
@@ -285,10 +293,11 @@ def rotate(*, new_master_key: bool, as_json: bool) -> bool:
     return not faults
 
 
-def read(provider: str, name: str) -> str:
-    """The key as it was typed, unseen, or the one line of standard input."""
+def read(provider: str, name: str, host: str | None = None) -> str:
+    """The key as it was typed, unseen, or the one line of standard input. `host` is told, if it is sent there now."""
     if sys.stdin.isatty():
-        return getpass.getpass(f"Key {name} of {provider}: ", stream=sys.stderr).strip()
+        where = "" if host is None else f", which is sent to {printable(host)}"
+        return getpass.getpass(f"Key {name} of {provider}{where}: ", stream=sys.stderr).strip()
     first, *more = sys.stdin.read(2 * LONGEST_SECRET).splitlines() or [""]
     if any(line.strip() for line in more):
         raise PricingError("standard input holds more than the one line of a key. Nothing has changed.")

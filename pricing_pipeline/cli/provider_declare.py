@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import typer
 from pydantic import SecretStr
@@ -36,6 +36,7 @@ from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.declaration_file import read_file
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline.providers.sent import DEFAULT_KEY_NAME
+from pricing_pipeline.providers.transport import checked_base_url
 from pricing_pipeline.registry import declarations
 from pricing_pipeline.settings import Settings, load_settings
 
@@ -132,13 +133,17 @@ def try_(
 ) -> None:
     """Make one call from the file alone, and show it. Raises PricingError if it would store nothing."""
     provider = DeclaredProvider(read_file(path))
+    declarations.require_free_name(provider.name)
     about = provider.declared.declaration
     wanted = Fetcher(_chosen("--fetcher", fetcher, [one.value for one in about.fetchers.named]))
     of_class = _chosen("--asset-class", asset_class, about.symbols)
     window = _window(first, last)
     secret = None
     if provider.needs_key:
-        secret = credentials.checked_secret(key.read(provider.name, DEFAULT_KEY_NAME))
+        address = checked_base_url(provider.name, at or provider.base_url, sends_key=True)
+        secret = credentials.checked_secret(
+            key.read(provider.name, DEFAULT_KEY_NAME, urlsplit(address).netloc)
+        )
     seen: list[_AnsweredRequest] = []
     answer, error = _call(provider, at, secret, wanted, symbol, of_class, window, seen)
     if as_json:

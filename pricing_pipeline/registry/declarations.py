@@ -83,16 +83,27 @@ def declare(connection: Connection, declared: Declared) -> SettingsChange:
     about = declared.declaration
     connection.execute(query("declarations.begin"))
     row = connection.execute(query("declarations.lock"), {"provider": about.name}).one_or_none()
-    if about.name in PROVIDERS or (row is not None and not row.is_declared):
-        raise DeclarationRefused(
-            f"{about.name} is a provider already that is not declared. Choose another `name`. Nothing has changed."
-        )
+    require_free_name(about.name)
+    if row is not None and not row.is_declared:
+        raise _taken(about.name)
     _require_own_host(connection, about)
     if row is not None:
         _require_unused(connection, about.name, about.fetchers.named.keys())
     before = _settings(connection, about.name)
     _write(connection, declared)
     return SettingsChange(before, _settings(connection, about.name))
+
+
+def require_free_name(name: str) -> None:
+    """Raise DeclarationRefused for the name of a provider of the code: its key is for its own host alone."""
+    if name in PROVIDERS:
+        raise _taken(name)
+
+
+def _taken(name: str) -> DeclarationRefused:
+    return DeclarationRefused(
+        f"{name} is a provider already that is not declared. Choose another `name`. Nothing has changed."
+    )
 
 
 def _require_own_host(connection: Connection, about: Declaration) -> None:
