@@ -2296,7 +2296,7 @@ GRANT EXECUTE ON FUNCTION pricing.asked_by_schedule(text,text[]) TO pricing_work
 CREATE FUNCTION pricing.asked_together(chosen pricing.quarantined_values, wanted_provider text, day date, most integer, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.asked_together(pricing.quarantined_values,text,date,integer) TO pricing_worker;
 
--- The slots of a product on local days (a week from today), a row for each category: times, places, exact prices, whether so many people can be booked (sellable), since when we believe it, when its day was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed it then.
+-- The slots of a product on local days (a week from today; 366 at most), a row for each category: times, places, exact prices, whether so many people can be booked (sellable), since when we believe it, when its day was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed it then.
 CREATE FUNCTION pricing.availability(wanted_symbol text, first_day date DEFAULT NULL::date, last_day date DEFAULT NULL::date, pax integer DEFAULT 1, only_currency text DEFAULT NULL::text, only_sellable boolean DEFAULT false, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(local_day date, option_id text, option_name text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, starts_at timestamp with time zone, status text, remaining integer, capacity integer, sellable boolean, category_id text, category text, is_primary boolean, minimum integer, maximum integer, pax_remaining integer, final numeric, original numeric, discount numeric, currency text, provider text, recorded_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.availability(text,date,date,integer,text,boolean,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
 
@@ -4103,6 +4103,10 @@ GRANT EXECUTE ON FUNCTION pricing.share_of(text,bigint,text,text[],integer[]) TO
 -- What stops each provider that several of these pairs have their price from, or wait for. So it is asked once, and not for each pair.
 CREATE FUNCTION pricing.shared_stops(data_types text[], symbols text[], providers text[]) RETURNS pricing.provider_stop[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.shared_stops(text[],text[],text[]) TO pricing_reader, pricing_worker;
+
+-- A word that people look something up by, as it is; an error for one of more than 200 characters, which would be compared with every row.
+CREATE FUNCTION pricing.short_word(word text) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.short_word(text) TO pricing_reader, pricing_worker;
 
 -- Makes the newest of each symbol's values its latest price, where none that is newer is stored, and notes it for price alerts. Returns the symbols where it did.
 CREATE FUNCTION pricing.show_latest(given pricing.price_history[], confirmed_at timestamp with time zone) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;

@@ -217,6 +217,19 @@ def test_d6_a_plain_login_reads_availability_and_asks_for_what_is_stale(
     assert login.execute(f"{BY_HAND}, only_currency => 'USD')").fetchall() == []
 
 
+def test_b7_a_client_reads_as_many_days_as_the_api_gives_and_no_more(client: tuple[str, Login]) -> None:
+    """Each day costs a look-up, whether it has slots or not."""
+    ask = "SELECT * FROM pricing.availability('tour-1', %s, %s)"
+    assert (
+        client[1].execute(ask, [MONDAY, MONDAY + timedelta(days=availability.MOST_DAYS - 1)]).fetchall() == []
+    )
+    with pytest.raises(errors.InvalidParameterValue, match="is more than 366 days") as refused:
+        client[1].execute(ask, [MONDAY, MONDAY + timedelta(days=availability.MOST_DAYS)])
+    assert "Ask for fewer days" in str(refused.value.diag.message_hint)
+    with pytest.raises(errors.InvalidParameterValue):
+        client[1].execute(ask, [date.min, date.max])
+
+
 def test_d6_a_client_reads_no_table_of_slots(client: tuple[str, Login], core: Core) -> None:
     for table in ("slots", "slot_prices", "pax_availability", "slot_revisions"):
         with pytest.raises(errors.InsufficientPrivilege):

@@ -168,6 +168,17 @@ def test_c4_a_plain_login_reads_prices_and_routes_by_functions(
         assert login.execute(f"{routes}{start}").fetchall() == []
 
 
+@pytest.mark.parametrize("read", ["commodity", "terminal", "best_routes"])
+def test_b7_a_client_compares_no_endless_word_with_every_name(
+    client: tuple[str, Login], traded: str, read: str
+) -> None:
+    ask = f"SELECT * FROM pricing.{read}(repeat('x', %s))"
+    assert client[1].execute(ask, [200]).fetchall() == []
+    with pytest.raises(errors.InvalidParameterValue, match="a name of 201 characters") as refused:
+        client[1].execute(ask, [201])
+    assert "at most 200 characters" in str(refused.value.diag.message_hint)
+
+
 def test_c4_a_client_reads_no_table_of_commodities(client: tuple[str, Login]) -> None:
     for table in (
         "commodities",

@@ -1,5 +1,18 @@
 -- What people of the game read: where a commodity is traded, and what can be earned. Nothing here asks for anything.
 
+CREATE OR REPLACE FUNCTION pricing.short_word(word text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    IF length(word) > 200 THEN
+        RAISE EXCEPTION 'a name of % characters is longer than any commodity or terminal has', length(word)
+            USING HINT = 'Give a name, code, slug, number or symbol of at most 200 characters.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN word;
+END $$;
+COMMENT ON FUNCTION pricing.short_word(text) IS
+    'A word that people look something up by, as it is; an error for one of more than 200 characters, which would be compared with every row.';
+
+
 CREATE OR REPLACE FUNCTION pricing.commodity_of(word text) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT c.commodity_id FROM pricing.commodities c
@@ -51,7 +64,7 @@ RETURNS TABLE (symbol text, terminal text, code text, system text, place text, i
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
     SELECT p.symbol, p.terminal, p.code, p.system, p.place, p.is_available, p.buy, p.sell, p.stock, p.demand, p.game_version,
            p.is_of_other_version, p.modified_at, p.recorded_at, p.provider
-    FROM (SELECT pricing.commodity_of(wanted) AS id) w CROSS JOIN LATERAL pricing.traded_prices(w.id, NULL, as_of) p WHERE w.id IS NOT NULL
+    FROM (SELECT pricing.commodity_of(pricing.short_word(wanted)) AS id) w CROSS JOIN LATERAL pricing.traded_prices(w.id, NULL, as_of) p WHERE w.id IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.commodity(text, timestamptz) IS
     'Where a commodity (its slug, code, name or number) is traded: what a player pays (buy) and gets (sell) for one SCU, how much there is, the source''s time, and since when we believe it. The version that people play first, then the cheapest. With a time: as we believed it then. Queues nothing: watch a terminal to keep its prices fresh.';
@@ -62,7 +75,7 @@ RETURNS TABLE (commodity text, slug text, buy bigint, sell bigint, stock bigint,
                modified_at timestamptz, recorded_at timestamptz, provider text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
     SELECT p.commodity, p.slug, p.buy, p.sell, p.stock, p.demand, p.game_version, p.is_of_other_version, p.modified_at, p.recorded_at, p.provider
-    FROM (SELECT pricing.terminal_of(wanted) AS symbol) w CROSS JOIN LATERAL pricing.traded_prices(NULL, w.symbol, as_of) p
+    FROM (SELECT pricing.terminal_of(pricing.short_word(wanted)) AS symbol) w CROSS JOIN LATERAL pricing.traded_prices(NULL, w.symbol, as_of) p
     WHERE w.symbol IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.terminal(text, timestamptz) IS
@@ -75,7 +88,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s
 -- All pairs of terminals are compared, and the planner expects one.
 SET enable_nestloop = off AS $$
     SELECT r.* FROM pricing.trade_routes r
-    WHERE starts_at IS NULL OR r.from_symbol = (SELECT pricing.terminal_of(starts_at))
+    WHERE starts_at IS NULL OR r.from_symbol = (SELECT pricing.terminal_of(pricing.short_word(starts_at)))
     ORDER BY r.total DESC NULLS LAST, r.margin DESC, r.commodity_id, r.from_symbol, r.to_symbol LIMIT at_most
 $$;
 COMMENT ON FUNCTION pricing.best_routes(text, integer) IS

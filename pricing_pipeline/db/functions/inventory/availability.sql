@@ -208,6 +208,10 @@ BEGIN
     wanted_symbol := pricing.spelled(wanted_symbol);
     first_day := coalesce(first_day, pricing.product_day(wanted_symbol, as_of));
     last_day := coalesce(last_day, first_day + 6);
+    IF last_day - first_day >= 366 THEN
+        RAISE EXCEPTION '% to % is more than 366 days', first_day, last_day
+            USING HINT = 'Ask for fewer days, in several calls if need be.', ERRCODE = 'invalid_parameter_value';
+    END IF;
     RETURN QUERY
     SELECT s.local_day, s.option_id, s.option_name, s.slot_id, s.local_start, s.local_end, s.starts_at, s.status, s.remaining, s.capacity,
            s.sellable, s.category_id, s.category, s.is_primary, s.minimum, s.maximum, s.pax_remaining, s.final, s.original, s.discount,
@@ -223,4 +227,4 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.availability(text, date, date, integer, text, boolean, timestamptz) IS
-    'The slots of a product on local days (a week from today), a row for each category: times, places, exact prices, whether so many people can be booked (sellable), since when we believe it, when its day was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed it then.';
+    'The slots of a product on local days (a week from today; 366 at most), a row for each category: times, places, exact prices, whether so many people can be booked (sellable), since when we believe it, when its day was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed it then.';
