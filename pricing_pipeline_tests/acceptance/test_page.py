@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.api.page import reading
 from pricing_pipeline.domain.scopes import Scope
+from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -323,6 +325,40 @@ def test_b7_clicks_that_wait_share_a_reading(monkeypatch: pytest.MonkeyPatch, en
         assert first.result() == 1
         assert {other.result() for other in others} == {2}
     assert readings.newest(anew=True) == 3
+
+
+def test_b7_an_old_reading_is_not_shown_as_live_while_another_page_waits_for_the_database(
+    monkeypatch: pytest.MonkeyPatch, engine: Engine
+) -> None:
+    now, count = 0.0, 0
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def slow_from_the_second_on(*_: object) -> Any:
+        nonlocal count
+        count += 1
+        if count > 1:
+            has_begun.set()
+            assert may_end.wait(PATIENCE)
+        return count
+
+    monkeypatch.setattr(reading, "read", slow_from_the_second_on)
+    readings: Any = reading.Readings(engine, clock=lambda: now)
+    assert readings.newest() == 1
+    with ThreadPoolExecutor(2) as pool, ExitStack() as ends:
+        ends.callback(may_end.set)
+        now = 5.0
+        second = pool.submit(readings.newest)
+        assert has_begun.wait(PATIENCE)
+        now = 11.9
+        assert readings.newest() == 1
+        now = 12.0
+        with monkeypatch.context() as patch:
+            patch.setattr(reading, "_PATIENCE_SECONDS", 0.01)
+            with pytest.raises(DatabaseError, match="may be busy"):
+                readings.newest()
+        third = pool.submit(readings.newest)
+        may_end.set()
+        assert (second.result(), third.result(), count) == (2, 2, 2)
 
 
 def test_the_command_prints_a_link_that_opens_the_page_for_some_hours(

@@ -18,6 +18,7 @@ from pricing_pipeline.demand import backfills, freshness
 from pricing_pipeline.demand.backfills import Listed
 from pricing_pipeline.demand.freshness import Freshness, Why
 from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.operations import alerts, health
 from pricing_pipeline.operations.health import Part
 from pricing_pipeline.prices import quarantined_values
@@ -34,6 +35,10 @@ _MOST = 20
 _LATE_OF_EACH_TYPE = 3
 _NEIGHBOURS = 20
 _SHORTEST_SECONDS = 2.0
+_OUTDATED_SECONDS = 10.0
+"""For so long a reading is shown beyond its time while another page reads."""
+_PATIENCE_SECONDS = 5.0
+"""For so long a page waits for the reading of another one."""
 _SHARE = 20
 """A reading is used for so many times as long as it took: all open pages together take a twentieth of one session."""
 
@@ -133,21 +138,23 @@ class Readings:
         self._began_at = float("-inf")
 
     def newest(self, *, anew: bool = False) -> Reading:
-        """A reading of the last seconds, or one of this moment: after a click people want to see what it did."""
+        """A reading of the last seconds, or one of this moment: after a click people want to see what it did.
+
+        Raises DatabaseError when the last one is old, and another page waits for the database.
+        """
         last = self._last
-        if not anew and last is not None:
-            if self._clock() < last[1]:
+        asked = self._clock()
+        if not anew and last is not None and asked < last[1]:
+            return last[0]
+        if not self._turn.acquire(blocking=False):
+            # While another page reads, the one before is good enough for some seconds.
+            if not anew and last is not None and asked < last[1] + _OUTDATED_SECONDS:
                 return last[0]
-            # While another page reads, the one before is good enough.
-            if not self._turn.acquire(blocking=False):
-                return last[0]
-        else:
-            asked = self._clock()
-            self._turn.acquire()
-            # Another page has read meanwhile. However many clicks wait, two readings serve them all.
-            if self._last is not None and (self._began_at > asked or (not anew and self._last[1] > asked)):
-                self._turn.release()
-                return self._last[0]
+            self._wait(anew=anew)
+        # Another page has read meanwhile. However many clicks wait, two readings serve them all.
+        if self._last is not None and (self._began_at > asked or (not anew and self._last[1] > asked)):
+            self._turn.release()
+            return self._last[0]
         try:
             began = self._clock()
             reading = self._read()
@@ -157,6 +164,14 @@ class Readings:
             return reading
         finally:
             self._turn.release()
+
+    def _wait(self, *, anew: bool) -> None:
+        """Wait for the turn. Raises DatabaseError after some seconds, unless somebody has clicked."""
+        if not self._turn.acquire(timeout=-1 if anew else _PATIENCE_SECONDS):
+            raise DatabaseError(
+                "another page has been reading the state for seconds, and has no answer. "
+                "The database may be busy, or something in it is locked."
+            )
 
     def _read(self) -> Reading:
         with self._engine.begin() as connection:
