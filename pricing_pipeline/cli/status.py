@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from pricing_pipeline.demand import backfills, freshness, schedules
 from pricing_pipeline.demand.freshness import Freshness
 from pricing_pipeline.demand.schedules import WaitingSchedule
 from pricing_pipeline.errors import DatabaseError, PricingError
-from pricing_pipeline.operations import health, life
+from pricing_pipeline.operations import alerts, health, life
 from pricing_pipeline.operations.health import Part
 from pricing_pipeline.operations.life import LastSigns
 from pricing_pipeline.prices import quarantined_values
@@ -59,6 +60,7 @@ class Overview:
     forecasts: Sequence[Forecast] = ()
     health: Sequence[Part] = ()
     no_provider: str | None = None
+    alerts: Sequence[Mapping[str, Any]] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(type_, name)) for type_ in self.types)
@@ -91,6 +93,7 @@ def status(*, as_json: bool) -> bool:
                 forecast.forecasts(connection),
                 health.measure(connection),
                 provider_rules.no_provider(connection),
+                alerts.listed(connection, None),
             )
     except (DatabaseError, DBAPIError) as failure:
         error = _words_of(failure)
@@ -138,6 +141,10 @@ def _content(
         "refetches": [asdict(refetch) | {"words": refetch.words} for refetch in overview.refetches],
         "warnings": [asdict(warning) for warning in overview.warnings],
         "quarantine": [asdict(count) for count in overview.quarantine],
+        "alerts": [
+            {name: alert[name] for name in ("alert_id", "rule", "subject", "severity", "acknowledged_by")}
+            for alert in overview.alerts
+        ],
         "health": [asdict(part) for part in overview.health] if known else _unreachable(error),
         "notifier": _notifier(overview),
         "urls": state.get("urls", {}),
@@ -317,6 +324,10 @@ def _say_types(content: Mapping[str, Any]) -> None:
     typer.echo()
     queue = content["queue"]
     typer.echo("queue:       " + ", ".join(f"{count} {status}" for status, count in queue.items()))
+    counts = Counter(alert["severity"] for alert in content["alerts"])
+    if counts:
+        of_each = ", ".join(f"{count} {severity}" for severity, count in sorted(counts.items()))
+        typer.echo(f"alerts:      {of_each}; `pricing-pipeline alert list` shows them")
 
 
 def _say_quota(quota: Mapping[str, Mapping[str, Any]], forecasts: Mapping[str, Mapping[str, Any]]) -> None:

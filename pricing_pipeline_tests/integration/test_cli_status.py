@@ -41,8 +41,21 @@ KEYS = {
         "sandbox",
         "error",
         "health",
+        "alerts",
     ),
 }
+
+
+def test_b21_status_says_how_many_alerts_are_open(cli: CommandLine, core: Core) -> None:
+    assert "alerts:" not in cli("status").stdout
+    core.rows(
+        "INSERT INTO pricing.alerts (rule, subject, severity, says, since, last_seen_at, raised_at)"
+        " SELECT rule, 'twelvedata', severity, 'odd', now_, now_, now_"
+        " FROM (VALUES ('breaker_open', 'P1'), ('quota_short', 'P1'), ('limit_near', 'P2')) v (rule, severity),"
+        " pricing.clock() AS now_"
+    )
+    assert "alerts:      2 P1, 1 P2; `pricing-pipeline alert list` shows them" in cli("status").stdout
+    assert [alert["rule"] for alert in cli("status", "--json").json["alerts"]][-1] == "limit_near"
 
 
 def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(
