@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from pricing_pipeline.cli import arguments
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import decimal, duration, iso, moment, print_json, print_lines, print_table
 from pricing_pipeline.cli.program import hint
@@ -97,6 +98,8 @@ def availability(
 
     Raises UnknownSymbol and InvalidRange.
     """
+    if currency is not None:
+        currency = arguments.currency_code(currency, "--currency")
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         product = products.product(connection, symbol)
@@ -109,7 +112,8 @@ def availability(
         print_json({"symbol": symbol, "pax": pax, **past, "days": [_content(day) for day in days]})
         return
     _tell(days)
-    if not any(day.slots for day in days) and (sellable or currency):
+    is_known = any(day.age_seconds is not None or as_of is not None for day in days)
+    if is_known and not any(day.slots for day in days) and (sellable or currency):
         booked = f" that {pax} can book" if sellable else ""
         priced = f" with a price in {currency}" if currency else ""
         hint(f"there may be slots, and none{booked}{priced}. Leave out --sellable and --currency to see all.")

@@ -233,7 +233,10 @@ def test_d6_the_same_by_command(cli: CommandLine, core: Core, clock: Clock) -> N
     assert "no product is called 'NOSUCH'" in cli("product", "show", "NOSUCH").error
     none = cli("product", "availability", TOUR, *CLI_DAY, "--pax", "99", "--sellable", "--currency", "EUR")
     assert "there may be slots, and none that 99 can book with a price in EUR" in none.stderr
-    far = cli("product", "availability", TOUR, "--from", "2032-01-01", "--to", "2032-01-02")
+    odd = cli("product", "availability", TOUR, *CLI_DAY, "--currency", "EURO")
+    assert "'EURO' is no currency that is known" in odd.stderr
+    far = cli("product", "availability", TOUR, "--from", "2032-01-01", "--to", "2032-01-02", "--sellable")
+    assert "there may be slots" not in far.stderr, "nothing is known of them"
     assert "nothing is known of 2 of 2 days, and no data type asks for them" in far.stderr
     assert cli("product", "availability", TOUR, "--as-of", "2030-11-20", "--json").json["days"][0]["day"] == (
         "2030-11-20"
