@@ -104,11 +104,17 @@ def _told(name: str, found: Sequence[Fault]) -> str:
 def _too_deep(text: str) -> int | None:
     """The line in which more brackets are open than any declaration has: a parser of YAML would take minutes."""
     depth = 0
-    for number, line in enumerate(text.splitlines(), 1):
-        for sign in re.findall(r"[\[\]{}]", line):
-            depth += 1 if sign in "[{" else -1
+    try:
+        # Signs in comments and quotes are none. To look no further than this is quick.
+        for token in yaml.scan(text, Loader=yaml.SafeLoader):
+            if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
+                depth += 1
+            elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
+                depth = max(0, depth - 1)
             if depth > _MOST_OPEN:
-                return number
+                return int(token.start_mark.line) + 1
+    except yaml.YAMLError:
+        return None  # the parser says what it is
     return None
 
 

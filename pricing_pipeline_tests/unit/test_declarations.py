@@ -236,6 +236,17 @@ def test_f11_no_text_at_all_is_a_traceback(text: str) -> None:
     assert refused(text).startswith("rates.yaml:")
 
 
+@pytest.mark.parametrize("decoy", ["# ]]]]]]]]", "']]]]]]]]',", '"]]]]]]]]",'])
+def test_b2_brackets_in_comments_and_quotes_hide_no_depth(decoy: str) -> None:
+    """Text of 64,000 characters with tens of thousands of open brackets had kept the parser busy for minutes."""
+    assert refused("a:\n" + f"  [[[[[[[[ {decoy}\n" * 200) == "rates.yaml:14: it is nested too deeply"
+
+
+def test_b2_brackets_in_comments_and_quotes_are_no_depth() -> None:
+    text = FRANKFURTER.read_text().replace("close: rates", "clse: rates") + 200 * "# [[[ {{{\n"
+    assert "unknown key `clse`" in refused(text)
+
+
 # --- mutations of valid files ---
 
 
