@@ -1,15 +1,16 @@
 """`/openapi.json`: the description of this API, spelled and compressed once.
 
-It is long. Spelled anew for each request it would keep all others waiting, and nobody needs a token for it.
+It takes seconds, and nobody needs a token for it. So the first request has it spelled in a thread, and all others are
+answered meanwhile. (At the start of the API it would take time from the first prices.)
 """
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import json
 from dataclasses import dataclass
-from functools import cache
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -29,10 +30,13 @@ class _Description:
 
 def add_description(app: FastAPI) -> None:
     """Serve the description of what `app` has by now."""
-    spelled = cache(lambda: _spelled(app))
+    begun: list[asyncio.Future[_Description]] = []
 
     async def describe(request: Request) -> Response:
-        description = spelled()
+        if not begun:
+            begun.append(asyncio.ensure_future(asyncio.to_thread(_spelled, app)))
+        # Whoever asks with others ends nobody else's wait.
+        description = await asyncio.shield(begun[0])
         if is_known(request, description.tag):
             return not_modified(description.tag)
         headers = {"ETag": description.tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from pricing_pipeline.api import description
 from pricing_pipeline.domain.answers import Answer, Dividend, Document, Split
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.prices import actions
@@ -20,6 +23,7 @@ from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.api_server import RunningApi, running_api
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -247,6 +251,29 @@ def test_b14_a_type_with_a_schedule_is_queued_at_once_by_operators(
     assert core.statuses() == {"119551": "pending"}
     problem = operator.refusal("POST", f"types/{QUOTE}/refresh")
     assert (problem["status"], "has no schedule" in problem["detail"]) == (422, True)
+
+
+def test_b7_others_are_answered_while_the_description_is_spelled(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes seconds, and the first who asks needs no token."""
+    spell, may_spell = description._spelled, threading.Event()
+    begun: list[FastAPI] = []
+
+    def spell_late(app: FastAPI) -> description._Description:
+        begun.append(app)
+        assert may_spell.wait(PATIENCE)
+        return spell(app)
+
+    monkeypatch.setattr(description, "_spelled", spell_late)
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(api.client.get, "/openapi.json") for _ in range(3)]
+        wait_until(lambda: bool(begun))
+        assert api.client.get("/livez").text == "ok\n"
+        assert not any(future.done() for future in asked)
+        may_spell.set()
+        assert {future.result().status_code for future in asked} == {200}
+    assert begun == [api.app]
 
 
 def test_b7_the_description_is_spelled_once_for_all(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
