@@ -673,7 +673,9 @@ CREATE TABLE pricing.data_collectors (
     CONSTRAINT quota_is_positive CHECK ((quota_bytes > 0))
 );
 CREATE TRIGGER add_provider_state AFTER INSERT ON pricing.data_collectors FOR EACH ROW EXECUTE FUNCTION pricing.add_provider_state();
+CREATE TRIGGER provider_shown_anew AFTER UPDATE OF is_active, base_url ON pricing.data_collectors FOR EACH ROW WHEN (((old.is_active IS DISTINCT FROM new.is_active) OR (old.base_url IS DISTINCT FROM new.base_url))) EXECUTE FUNCTION pricing.registry_changed();
 CREATE TRIGGER provider_switched AFTER UPDATE OF is_active, base_url, quota_bytes ON pricing.data_collectors FOR EACH ROW WHEN (((old.is_active IS DISTINCT FROM new.is_active) OR (old.base_url IS DISTINCT FROM new.base_url) OR (old.quota_bytes IS DISTINCT FROM new.quota_bytes))) EXECUTE FUNCTION pricing.provider_switched();
+CREATE TRIGGER registry_changed AFTER INSERT OR DELETE ON pricing.data_collectors FOR EACH ROW EXECUTE FUNCTION pricing.registry_changed();
 GRANT SELECT ON TABLE pricing.data_collectors TO pricing_reader;
 GRANT SELECT ON TABLE pricing.data_collectors TO pricing_worker;
 
@@ -1478,7 +1480,9 @@ CREATE TABLE pricing.provider_declarations (
     CONSTRAINT content_is_short CHECK (((length(content) >= 1) AND (length(content) <= 64000)))
     CONSTRAINT host_is_plain CHECK ((host ~ '^[a-z0-9.-]{1,253}$'::text))
 );
+CREATE TRIGGER declared_anew AFTER UPDATE ON pricing.provider_declarations FOR EACH ROW WHEN ((old.content IS DISTINCT FROM new.content)) EXECUTE FUNCTION pricing.registry_changed();
 CREATE TRIGGER keep_key_at_host BEFORE UPDATE ON pricing.provider_declarations FOR EACH ROW WHEN (((new.host <> old.host) OR (new.provider <> old.provider))) EXECUTE FUNCTION pricing.keep_key_at_host();
+CREATE TRIGGER registry_changed AFTER INSERT OR DELETE ON pricing.provider_declarations FOR EACH ROW EXECUTE FUNCTION pricing.registry_changed();
 GRANT SELECT ON TABLE pricing.provider_declarations TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_declarations TO pricing_worker;
 
@@ -1564,6 +1568,7 @@ CREATE TABLE pricing.provider_routing (
 );
 CREATE UNIQUE INDEX provider_routing_once ON pricing.provider_routing USING btree (data_type, symbol, provider) NULLS NOT DISTINCT;
 CREATE UNIQUE INDEX provider_routing_order ON pricing.provider_routing USING btree (data_type, symbol, rank) NULLS NOT DISTINCT;
+CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.provider_routing FOR EACH STATEMENT EXECUTE FUNCTION pricing.registry_changed();
 CREATE TRIGGER route_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.provider_routing FOR EACH ROW EXECUTE FUNCTION pricing.route_changed();
 GRANT SELECT ON TABLE pricing.provider_routing TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_routing TO pricing_worker;

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import dagster as dg
+from sqlalchemy import Engine
 
 from pricing_pipeline.commodities import etl
 from pricing_pipeline.commodities.etl import Step, SyncReport
@@ -25,6 +26,7 @@ from pricing_pipeline.defs.tables import Metadata, named_table
 from pricing_pipeline.domain.data_types import Contents
 from pricing_pipeline.errors import LockUnavailable
 from pricing_pipeline.providers.uex import Uex
+from pricing_pipeline.queue import limits
 
 _ANCHOR = "a-list-of-commodities-could-not-be-read"
 _FRESHNESS = dg.FreshnessPolicy.time_window(warn_window=timedelta(hours=2), fail_window=timedelta(hours=4))
@@ -32,7 +34,10 @@ _FRESHNESS = dg.FreshnessPolicy.time_window(warn_window=timedelta(hours=2), fail
 
 
 def is_wanted(snapshot: RegistrySnapshot) -> bool:
-    """Whether the registry has a type of commodities, and the provider of the lists is active."""
+    """Whether the registry has a type of commodities, and the provider of the lists.
+
+    While the provider is switched off, the lists stay an asset, which shows that they grow old.
+    """
     has_type = any(type_.contents is Contents.COMMODITIES for type_ in snapshot.data_types)
     return has_type and Uex.name in snapshot.providers
 
@@ -68,8 +73,12 @@ def commodity_lists() -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, database: PricingDatabase, providers: Providers
     ) -> Iterator[dg.MaterializeResult[None]]:
         with providers.clients() as clients:
+            client = clients.get(Uex.name)
+            if client is None:
+                why = _switched_off(database.engine) or "Uex cannot be asked: the log of this run says why."
+                raise dg.Failure(why, allow_retries=False)
             try:
-                report = etl.sync(database.engine, clients[Uex.name], run=context.run.run_id)
+                report = etl.sync(database.engine, client, run=context.run.run_id)
             except LockUnavailable as error:
                 raise dg.Failure(f"a sync is at work already: {error}", allow_retries=False) from None
         if not report.is_complete:
@@ -79,6 +88,13 @@ def commodity_lists() -> dg.AssetsDefinition:
         yield dg.MaterializeResult(metadata=_metadata(report), check_results=[_verdict(report)])
 
     return lists
+
+
+def _switched_off(engine: Engine) -> str | None:
+    """That the provider of the lists is switched off, in a sentence; None while it is active."""
+    with engine.connect() as connection:
+        (standing,) = limits.standings(connection, [Uex.name])
+    return standing.words if standing.state == "provider_off" else None
 
 
 def _failures(report: SyncReport) -> str:
@@ -136,7 +152,11 @@ def sync_schedule() -> dg.ScheduleDefinition:
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Syncs terminals, commodities and their prices every hour.",
     )
-    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+    def schedule(
+        context: dg.ScheduleEvaluationContext, database: PricingDatabase
+    ) -> dg.RunRequest | dg.SkipReason:
+        if off := _switched_off(database.engine):
+            return dg.SkipReason(off)
         return dg.RunRequest(tags=ahead(context.instance, 5))  # behind drains, before backfills
 
     return schedule

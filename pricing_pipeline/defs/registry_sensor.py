@@ -24,7 +24,7 @@ class _Seen:
 
 
 def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """The sensor that reloads the code location when the registry has changed, so that new types appear.
+    """The sensor that reloads the code location when the registry has changed, so that new types and providers appear.
 
     If Dagster starts the location itself (`python_module`), the daemon starts a new server every minute, and a
     webserver keeps its own until a person reloads it there. The sensor cannot do that, so its ticks say so.
@@ -35,7 +35,7 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         name="follow_registry",
         minimum_interval_seconds=EVERY_SECOND_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Reloads the definitions when a data type was added, changed or retired. If a "
+        description="Reloads the definitions when data types, providers or routes have changed. If a "
         "webserver must be reloaded by hand, its ticks say so.",
     )
     def sensor(

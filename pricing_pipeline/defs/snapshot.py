@@ -28,7 +28,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RegistrySnapshot:
-    """The registry at one version: active data types, active providers with their base URLs, and the routes."""
+    """The registry at one version: active data types, all providers with their base URLs, and the routes.
+
+    A provider that is switched off stays in it: its assets show that, and keep what was reported of them.
+    """
 
     version: int
     data_types: tuple[DataType, ...]
@@ -74,7 +77,7 @@ def _read(url: str) -> RegistrySnapshot:
             return RegistrySnapshot(
                 version=data_type_registry.version(connection),
                 data_types=tuple(data_type_registry.active_data_types(connection)),
-                providers=data_type_registry.provider_urls(connection),
+                providers=data_type_registry.addresses(connection),
                 routes=data_type_registry.routes(connection),
             )
     finally:

@@ -116,7 +116,7 @@ def set_active(connection: Connection, data_type: str, *, is_active: bool) -> bo
 
 
 def version(connection: Connection) -> int:
-    """A number that grows with every change of the registry."""
+    """A number that grows with every change of the data types, the providers and their routes."""
     return int(connection.execute(query("registry.version")).scalar_one())
 
 
@@ -134,6 +134,11 @@ def provider_urls(connection: Connection) -> dict[str, str]:
     """Base URL of each active provider."""
     rows = connection.execute(query("registry.providers")).mappings()
     return {row["provider"]: row["base_url"] for row in rows}
+
+
+def addresses(connection: Connection) -> dict[str, str]:
+    """Base URL of each provider, switched off or not."""
+    return {row.provider: row.base_url for row in connection.execute(query("registry.addresses"))}
 
 
 def routes(connection: Connection) -> dict[str, list[str]]:

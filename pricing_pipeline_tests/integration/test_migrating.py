@@ -108,6 +108,11 @@ ALTER TABLE pricing.data_type_registry DROP COLUMN keep_months;
 ALTER TABLE pricing.registry_state DROP COLUMN prices_from;
 DROP TABLE pricing.exported_months, pricing.moved_days;
 ALTER TABLE pricing.game_versions DROP COLUMN earlier_live_times, DROP COLUMN is_test;
+DROP TRIGGER registry_changed ON pricing.provider_routing;
+DROP TRIGGER registry_changed ON pricing.data_collectors;
+DROP TRIGGER provider_shown_anew ON pricing.data_collectors;
+DROP TRIGGER registry_changed ON pricing.provider_declarations;
+DROP TRIGGER declared_anew ON pricing.provider_declarations;
 UPDATE pricing.alembic_version SET version_num = '0073';
 """
 """Takes back what later migrations add."""

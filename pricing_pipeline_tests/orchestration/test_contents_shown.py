@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import dagster as dg
@@ -29,7 +30,7 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.inventory import storage as inventory
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
-from pricing_pipeline_tests.fixtures.dagster import Stage, said
+from pricing_pipeline_tests.fixtures.dagster import Stage, an_instance, said
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 WEEK, PRODUCTS, GOODS = "slots_week", "product_details", "commodity_price"
@@ -218,6 +219,24 @@ def test_c4_a_list_that_could_not_be_read_fails_its_check(
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert (check.description or "").startswith("1 of 4 lists could not be read. terminals: ")
     assert "could not be read" in str(check.metadata["what_to_do"].value)
+
+
+def test_g2_the_lists_stay_an_asset_while_their_provider_is_switched_off(
+    stage: Stage, core: Core, tmp_path: Path
+) -> None:
+    """They grow old just then, and that has to show. Nobody is asked meanwhile."""
+    off = "Uex is switched off; `pricing-pipeline provider change uex --active` switches it on."
+    core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'uex'")
+    stage.reload()
+    assert stage.repository.asset_graph.get(dg.AssetKey("commodity_lists")).freshness_policy
+    assert stage.slot("sync_commodities", core.clock()).skip_message == off
+    job = stage.definitions.resolve_job_def("sync_commodities")
+    run = job.execute_in_process(instance=stage.instance, raise_on_error=False)
+    (failure,) = [event for event in run.all_events if event.is_step_failure]
+    assert failure.step_failure_data.user_failure_data.description == off
+    core.rows("UPDATE pricing.data_collectors SET is_active = true WHERE provider = 'uex'")
+    with an_instance(tmp_path) as stage.instance:
+        assert len(stage.slot("sync_commodities", core.clock()).run_requests or ()) == 1
 
 
 def test_g2_the_lists_are_late_when_two_syncs_in_a_row_are_missed(stage: Stage) -> None:

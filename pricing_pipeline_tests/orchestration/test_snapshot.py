@@ -225,17 +225,49 @@ def test_b1_an_unchanged_registry_needs_no_reload(stage: Stage, core: Core) -> N
         "DELETE FROM pricing.data_type_registry WHERE data_type = 'fx_rate'",
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
         " VALUES ('new_quote', 'quote', 5)",
+        "UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'uex'",
+        "UPDATE pricing.data_collectors SET base_url = 'https://new.example.com' WHERE provider = 'uex'",
+        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('shares', 'https://shares.example.com')",
+        "DELETE FROM pricing.data_collectors WHERE provider = 'idle'",
+        "UPDATE pricing.provider_declarations SET content = 'name: other' WHERE provider = 'idle'",
+        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)",
+        "DELETE FROM pricing.provider_routing WHERE data_type = 'fx_rate'",
     ],
 )
 def test_b1_who_has_no_code_server_is_told_to_reload(stage: Stage, core: Core, change: str) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('idle', 'https://idle.example.com')"
+    )
+    core.rows(
+        "INSERT INTO pricing.provider_declarations (provider, host, content)"
+        " VALUES ('idle', 'idle.example.com', 'name: idle')"
+    )
+    stage.reload()
     loaded = core.one("SELECT version FROM pricing.registry_state")
     core.rows(change)
     tick = stage.tick("follow_registry")
     said = str(tick.skip_message)
-    assert said.startswith(f"the registry has version {loaded + 1} since about ")
+    changed = core.one("SELECT version FROM pricing.registry_state")
+    assert changed > loaded
+    assert said.startswith(f"the registry has version {changed} since about ")
     assert (
         f"loaded is {loaded}: the daemon loads it within a minute, and a webserver shows the old one until"
         in said
     )
     stage.reload()
     assert "is unchanged" in str(stage.tick("follow_registry").skip_message)
+
+
+def test_b1_what_no_asset_shows_reloads_nothing(stage: Stage, core: Core) -> None:
+    core.rows(
+        "UPDATE pricing.data_collectors SET is_active = is_active, base_url = base_url, max_in_flight = 3,"
+        " quota_bytes = 1000"
+    )
+    core.rows("UPDATE pricing.provider_declarations SET declared_at = pricing.clock()")
+    assert "is unchanged" in str(stage.tick("follow_registry").skip_message)
+
+
+def test_g5_a_provider_that_is_switched_off_stays_an_asset(stage: Stage, core: Core) -> None:
+    core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'")
+    stage.reload()
+    assert stage.spec("provider", "twelvedata").group_name == "sources"

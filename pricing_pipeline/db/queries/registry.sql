@@ -32,6 +32,10 @@ SELECT EXISTS (SELECT FROM pricing.data_collectors);
 -- Active providers with their address.
 SELECT provider, base_url, max_in_flight FROM pricing.data_collectors WHERE is_active ORDER BY provider;
 
+-- name: addresses
+-- All providers with their address, switched off or not.
+SELECT provider, base_url FROM pricing.data_collectors ORDER BY provider;
+
 -- name: left_out
 -- How many instruments each active type with a schedule or a history leaves out of them, by reason; types that leave out some.
 SELECT r.data_type, x.left_out FROM pricing.data_type_registry r CROSS JOIN LATERAL (SELECT pricing.left_out(r.data_type) AS left_out) x
