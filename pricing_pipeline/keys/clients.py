@@ -166,7 +166,7 @@ def _replace_keys(settings: Settings, clients: Mapping[str, ProviderClient], see
 def _follow_declarations(
     settings: Settings, clients: dict[str, ProviderClient], seen: _Seen, opened: ExitStack
 ) -> None:
-    """Give each provider that was declared meanwhile a client, in the place of that of an older declaration.
+    """Give each provider that was declared or switched on meanwhile a client, also in place of an older declaration's.
 
     So does one whose client could not be made before. Where it still cannot, the client of the older declaration stays.
     A client that is replaced is closed with the others, at the end: calls may be under way. That of a provider that is

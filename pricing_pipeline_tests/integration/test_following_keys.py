@@ -134,6 +134,20 @@ def test_f9_a_running_drain_takes_up_new_keys_and_lets_removed_ones_go(
     assert {task.attempt for task in core.tasks()} == {1}
 
 
+def test_f9_a_running_drain_asks_a_provider_that_is_switched_on(
+    core: Core, settings: Settings, sandbox: RunningSandbox
+) -> None:
+    put(core, settings, "default", f"{BASE}-first")
+    core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'")
+    with working(core, settings) as refresher:
+        assert TWELVEDATA not in refresher._clients
+        core.rows("UPDATE pricing.data_collectors SET is_active = true WHERE provider = 'twelvedata'")
+        wait_until(lambda: TWELVEDATA in refresher._clients)
+        core.enqueue(QUOTE, "AAPL")
+        work_until(refresher, lambda: completed(core, "AAPL"))
+    assert [call["key_name"] for call in sandbox.calls(TWELVEDATA)] == ["first"]
+
+
 def test_f9_a_call_whose_key_was_removed_meanwhile_waits_for_another(
     core: Core, settings: Settings, sandbox: RunningSandbox
 ) -> None:
