@@ -19,7 +19,7 @@ from pricing_pipeline.db.errors import reason
 from pricing_pipeline.defs.ours import stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.demand import backfills, instruments
+from pricing_pipeline.demand import backfills, instruments, staleness
 from pricing_pipeline.demand.backfills import Backfill
 from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.domain.windows import Window
@@ -156,8 +156,17 @@ def _fetch_now(
     type_: DataType,
     symbols: list[str] | None,
 ) -> str | None:
-    """Fetch the watched and held pairs of a type; returns the fault, if any."""
-    done = refresher.fetch_now(type_.data_type, symbols, reporter.steps(type_.data_type))
+    """Fetch the watched and held pairs of a type; returns the fault, if any.
+
+    It does not wait for a provider that is stopped for minutes: two such runs would keep all that people start waiting.
+    """
+    steps = reporter.steps(type_.data_type, lambda asking: staleness.waits_for(asking, type_.data_type))
+    done = refresher.fetch_now(type_.data_type, symbols, steps.is_stopped)
+    if done.open:
+        return (
+            f"{done.open} of {done.tasks} watched or held pairs of {type_.data_type} wait: {'; '.join(steps.stops)}. "
+            "They stay queued, and drains fetch them when that ends"
+        )
     if type_.contents is not Contents.PRICES and not done.failed:
         reporter.report_records(type_, done.tasks)
     if not done.tasks:

@@ -12,7 +12,7 @@ from dagster._core.run_coordinator import (
     SubmitRunContext,
 )  # internal: dagster is pinned
 
-from pricing_pipeline.defs.ours import CHECKS_JOB, DRAIN_TAG, LABEL, SYNC_JOB
+from pricing_pipeline.defs.ours import CHECKS_JOB, COMMODITY_LISTS, DRAIN_TAG, LABEL, SYNC_JOB
 
 BY_HAND_TAG = "pricing/by-hand"
 """The tag of our runs that are neither drains, checks nor syncs. dagster.yaml limits how many of them run at once."""
@@ -28,8 +28,15 @@ class PricingRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
         run = context.dagster_run
         origin = run.remote_job_origin
         is_ours = origin is not None and origin.repository_origin.get_label() == LABEL
-        if is_ours and DRAIN_TAG not in run.tags and run.job_name not in (CHECKS_JOB, SYNC_JOB):
+        if is_ours and DRAIN_TAG not in run.tags and not _is_short(run):
             self._instance.add_run_tags(run.run_id, {BY_HAND_TAG: "true"})
         submitted = super().submit_run(context)
         QUEUED.set()
         return submitted
+
+
+def _is_short(run: dg.DagsterRun) -> bool:
+    """Whether a run only checks, or syncs lists. The UI starts both in a job of Dagster's own."""
+    chosen = run.asset_selection or frozenset()
+    is_check = bool(run.asset_check_selection) and not chosen
+    return is_check or chosen == {COMMODITY_LISTS} or run.job_name in (CHECKS_JOB, SYNC_JOB)

@@ -16,6 +16,7 @@ from pricing_pipeline.defs.ours import history_key, latest_key, stored_key
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.defs.samples import sample
+from pricing_pipeline.defs.steps import Steps
 from pricing_pipeline.defs.tables import Metadata, named_table, table
 from pricing_pipeline.demand import backfills, freshness
 from pricing_pipeline.demand.backfills import Backfill, Progress
@@ -25,7 +26,6 @@ from pricing_pipeline.prices import price_reader, quality
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.registry import data_type_registry
 
-_PROGRESS_SECONDS = 5.0
 _STEP_SECONDS = 20.0
 LATE_ROWS = 5
 
@@ -160,29 +160,17 @@ class Reporter:
             data_type, month, metadata | _lacking_metadata(lacking), is_filled=not lacking.symbols
         )
 
-    def steps(self, data_type: str) -> Callable[[Progress], None]:
-        """A function that logs progress every few seconds, also while work waits: a silent run counts as hanging."""
-        last = 0.0
-
-        def say(progress: Progress) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last >= _PROGRESS_SECONDS or progress.is_finished:
-                last = now
-                done = progress.tasks - progress.open
-                self._context.log.info(
-                    f"{data_type}: {done} of {progress.tasks} tasks done, {progress.failed} failed"
-                )
-
-        return say
+    def steps(self, data_type: str, waits_for: Callable[[Connection], list[str]]) -> Steps:
+        """What logs the progress of tasks of a type."""
+        return Steps(self._context, self._engine, data_type, waits_for)
 
     def progress(self, backfill: Backfill) -> Callable[[Progress], None]:
-        """A function that logs a backfill's progress every few seconds. Call `report_months` at the end.
+        """A function that logs a backfill's progress. Call `report_months` at the end.
 
         At the start, at the end and at each tenth it also observes the history: the asset's page and its plots show
         this while no month has been reported.
         """
-        say = self.steps(backfill.data_type)
+        steps = self.steps(backfill.data_type, lambda asking: backfills.waits_for(asking, backfill.id))
         observed: Observed | None = None
 
         def log(progress: Progress) -> None:
@@ -190,7 +178,7 @@ class Reporter:
             now = time.monotonic()
             if progress.is_finished:
                 self._to_report.add(backfill.data_type)
-            say(progress)
+            steps.say(progress)
             if progress.tasks and is_step(observed, progress, now):
                 observed = Observed(progress, now)
                 self._context.log_event(

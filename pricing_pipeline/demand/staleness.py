@@ -28,6 +28,11 @@ def fetch_now(connection: Connection, data_type: str, symbols: Sequence[str] | N
     return list(connection.execute(query("demand.fetch_now"), parameters).scalar_one())
 
 
+def waits_for(connection: Connection, data_type: str) -> list[str]:
+    """Why the providers of queued pairs of a data type are not called now, a sentence for each, but for rate limits."""
+    return list(connection.execute(query("demand.waits_for"), {"data_type": data_type}).scalars())
+
+
 def progress(connection: Connection, tasks: Sequence[int]) -> tuple[int, int, int]:
     """The number of these tasks, of the unfinished ones and of the failed ones."""
     row = connection.execute(query("demand.progress"), {"tasks": list(tasks)}).one()

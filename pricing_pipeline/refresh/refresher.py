@@ -84,7 +84,7 @@ class _InFlight:
     began: float
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[Progress], bool | None]  # True = it waits no longer
 Report = Callable[[Sequence[Tally]], None]
 """Receives the tallies since the last report, one for each data type. The draining thread calls it."""
 
@@ -228,7 +228,7 @@ class Refresher:
     def follow(
         self, ask: Callable[[Connection], Progress], on_progress: OnProgress = lambda progress: None
     ) -> Progress:
-        """Work at the common queue, live work first, until `ask` says that the tasks are finished."""
+        """Work at the common queue, live work first, until `ask` says that all is finished, or it is enough."""
         progress, asked_at = Progress(0, 0, 0), -_POLL_SECONDS
 
         def is_over() -> bool:
@@ -239,8 +239,8 @@ class Refresher:
                 return False
             with self._own.use() as connection:
                 progress, asked_at = ask(connection), now
-            on_progress(progress)
-            return progress.is_finished
+            is_enough = on_progress(progress)
+            return progress.is_finished or is_enough is True
 
         self._work_until(is_over)
         return progress

@@ -16,7 +16,6 @@ import dagster as dg
 import pytest
 from dagster._daemon.auto_run_reexecution.auto_run_reexecution import should_retry
 
-from pricing_pipeline.defs import reports
 from pricing_pipeline.defs.reports import Observed, is_step
 from pricing_pipeline.demand import dagster_runs
 from pricing_pipeline.demand.backfills import Backfill, Progress
@@ -342,19 +341,6 @@ def test_g3_g6_the_current_month_means_what_is_watched_or_held_now(
     run = stage.backfill(FX, first=month, last=month)
     assert warnings(stage, run) == ["fx_rate: no watched or held pair can be fetched now"]
     audit(core)
-
-
-def test_g6_a_run_that_fetches_now_says_how_far_it_is_however_long_it_waits(
-    stage: Stage, core: Core, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """For a provider that is throttled for hours, too: it would be ended as one that hangs."""
-    monkeypatch.setattr(reports, "_PROGRESS_SECONDS", 0.0)
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    sandbox.behave("delay", seconds=1)
-    month = datetime.now(UTC).strftime("%Y-%m-01")
-    run = stage.backfill(QUOTE, first=month, last=month)
-    said = [entry.user_message for entry in stage.instance.all_logs(run.run_id)]
-    assert said.count(f"{QUOTE}: 0 of 1 tasks done, 0 failed") >= 2
 
 
 def test_g6_a_watched_symbol_that_cannot_be_fetched_fails_the_run_in_words(

@@ -157,6 +157,14 @@ LEFT JOIN LATERAL (
 -- Queue what people watch or hold of a data type, or some of it; returns the tasks.
 SELECT pricing.fetch_now(:data_type, CAST(:symbols AS text[]));
 
+-- name: waits_for
+-- Why the providers of a type's queued pairs may not be called now, but for rate limits, which pass.
+SELECT w.sentence
+FROM (SELECT q.provider, max(q.priority) AS priority, max(q.est_bytes) AS needed FROM pricing.api_call_queue_live q
+      WHERE q.data_type = :data_type AND q.window_start = '-infinity' AND q.window_end = 'infinity' GROUP BY 1) waiting
+CROSS JOIN LATERAL pricing.why_not_called(waiting.provider, waiting.priority, waiting.needed) w
+WHERE w.state <> 'rate_limited' ORDER BY 1;
+
 -- name: progress
 -- How many of some tasks are not finished, and how many failed.
 SELECT (SELECT count(*) FROM pricing.api_call_queue_live q WHERE q.id = ANY (CAST(:tasks AS bigint[]))) AS open,
