@@ -64,7 +64,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             ),
             metadata={
                 "dagster/table_name": "pricing.collector_call_log",
-                **url_metadata(name, base_url),
+                **url_metadata(base_url, snapshot.called_at.get(name)),
                 **page_link(page, f"provider-{name}"),
                 **code_links(f"providers/{name}.py"),
             },

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.errors import DatabaseError
-from pricing_pipeline.registry import data_type_registry
+from pricing_pipeline.providers.configured import call_url
+from pricing_pipeline.registry import data_type_registry, declarations
 from pricing_pipeline.settings import Settings
 
 _LOG = logging.getLogger(__name__)
@@ -31,12 +32,15 @@ class RegistrySnapshot:
     """The registry at one version: active data types, all providers with their base URLs, and the routes.
 
     A provider that is switched off stays in it: its assets show that, and keep what was reported of them.
+    `called_at` is where calls to each go, to the provider or to the sandbox; with the sandbox on, it lacks those
+    whom nobody stands for.
     """
 
     version: int
     data_types: tuple[DataType, ...]
     providers: dict[str, str]
     routes: dict[str, list[str]]
+    called_at: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), default=str, sort_keys=True)
@@ -49,6 +53,7 @@ class RegistrySnapshot:
             data_types=tuple(_data_type(row) for row in content["data_types"]),
             providers=content["providers"],
             routes=content["routes"],
+            called_at=content["called_at"],
         )
 
     def names(self) -> list[str]:
@@ -62,7 +67,7 @@ def take(settings: Settings) -> RegistrySnapshot:
     """Read the registry and keep the copy; without a database, the last good copy, or else an empty registry."""
     path = _copy(settings)
     try:
-        snapshot = _read(worker_url(settings))
+        snapshot = _read(settings)
     except (DatabaseError, DBAPIError) as error:
         _LOG.warning("the registry cannot be read, using the last good copy in %s: %s", path, error)
         return last_good(settings)
@@ -70,15 +75,21 @@ def take(settings: Settings) -> RegistrySnapshot:
     return snapshot
 
 
-def _read(url: str) -> RegistrySnapshot:
-    engine = make_engine(url, pool_size=1)
+def _read(settings: Settings) -> RegistrySnapshot:
+    engine = make_engine(worker_url(settings), pool_size=1)
     try:
         with engine.connect() as connection:
+            base_urls = data_type_registry.addresses(connection)
+            known = declarations.known_providers(connection)
+            called_at = {
+                name: call_url(settings, known[name], base_urls[name]) for name in base_urls if name in known
+            }
             return RegistrySnapshot(
                 version=data_type_registry.version(connection),
                 data_types=tuple(data_type_registry.active_data_types(connection)),
-                providers=data_type_registry.addresses(connection),
+                providers=base_urls,
                 routes=data_type_registry.routes(connection),
+                called_at={name: url for name, url in called_at.items() if url is not None},
             )
     finally:
         engine.dispose()

@@ -16,17 +16,16 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata, named_table
 from pricing_pipeline.demand import drains, viewers
 from pricing_pipeline.demand.viewers import Watching
-from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.configured import call_url
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.limits import ProviderState
-from pricing_pipeline.settings import load_settings
+from pricing_pipeline.settings import load_settings_as_guest
 
 _EVERY_SECONDS = 30
 _COUNTED_EVERY_SECONDS = 300.0
 """How often the units of a provider are reported while its state does not change."""
 BIGGEST = 10
 """How many clients the table of the biggest has."""
+NOT_ASKED = "It is not asked while the sandbox is on, because nobody there stands for it."
 _MOMENTARY = "rate_limited"
 """A state that comes and goes within a window of the limit: it is not reported."""
 
@@ -57,6 +56,7 @@ def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             now = drains.outlook(connection).now_epoch
             watching = viewers.watching(connection)
             standings = limits.standings(connection, snapshot.providers)
+        is_sandbox = load_settings_as_guest().sandbox
         events: list[dg.AssetObservation] = []
         shown = [row for row in watching if row.user_id is None] + _biggest(watching)
         counts = [(row.data_type, row.user_id, row.subscriptions) for row in shown]
@@ -64,22 +64,26 @@ def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             events.append(dg.AssetObservation(SUBSCRIPTIONS, metadata=watching_metadata(watching)))
         after = {}
         for standing in standings:
+            is_asked = not is_sandbox or standing.provider in snapshot.called_at
             news: list[Any] = [
                 None if standing.state == _MOMENTARY else standing.state,
                 standing.outages,
+                is_asked,
                 standing.units_words,
+                standing.quota_words,
             ]
             last, at = reported.providers.get(standing.provider, ([], 0.0))
             is_due = not 0 <= now - at < _COUNTED_EVERY_SECONDS
-            if last[:2] != news[:2] or (is_due and last != news):
-                events.append(
-                    dg.AssetObservation(provider_key(standing.provider), metadata=provider_metadata(standing))
-                )
+            if last[:3] != news[:3] or (is_due and last != news):
+                metadata = provider_metadata(standing, is_asked=is_asked)
+                events.append(dg.AssetObservation(provider_key(standing.provider), metadata=metadata))
                 last, at = news, now
             after[standing.provider] = (last, at)
+        named = [event.asset_key.path[-1] for event in events]
         return dg.SensorResult(
             asset_events=events,
-            skip_reason=None if events else "nothing has changed",
+            # A tick without requests of runs skips for Dagster, also when it has reported.
+            skip_reason=f"reported: {', '.join(named)}" if named else "nothing has changed",
             cursor=cursors.dump(_Reported(counts, after)),
         )
 
@@ -114,25 +118,23 @@ def _biggest(watching: Sequence[Watching]) -> list[Watching]:
     return [row for row in watching if row.user_id is not None][:BIGGEST]
 
 
-def provider_metadata(standing: ProviderState) -> Metadata:
+def provider_metadata(standing: ProviderState, *, is_asked: bool = True) -> Metadata:
     """The state of a provider, and its used units and quota, in words."""
+    is_stopped = standing.state is not None or standing.outages is not None
     return {
-        "state": dg.MetadataValue.text(standing.words),
+        "state": dg.MetadataValue.text(standing.words if is_asked or is_stopped else NOT_ASKED),
         "units": dg.MetadataValue.text(standing.units_words),
         "quota": dg.MetadataValue.text(standing.quota_words),
     }
 
 
-def url_metadata(provider: str, base_url: str) -> Metadata:
-    """Where calls to a provider go: to the provider, or to the sandbox."""
-    settings = load_settings()
-    if not settings.sandbox:
+def url_metadata(base_url: str, called_at: str | None) -> Metadata:
+    """Where calls to a provider go: to the provider, or to the sandbox. None = nobody in the sandbox stands for it."""
+    if not load_settings_as_guest().sandbox:
         return {"url": dg.MetadataValue.text(base_url)}
-    service = PROVIDERS.get(provider)
-    address = None if service is None else call_url(settings, service, base_url)
-    if address is None:  # a declared provider, which the sandbox may not know
-        return {"url": dg.MetadataValue.text(base_url)}
+    if called_at is None:
+        return {"url": dg.MetadataValue.text(base_url), "sandbox": dg.MetadataValue.text(NOT_ASKED)}
     return {
-        "url": dg.MetadataValue.url(address),
+        "url": dg.MetadataValue.url(called_at),
         "sandbox": dg.MetadataValue.text(f"The sandbox answers in place of {base_url}."),
     }

@@ -10,9 +10,12 @@ import pytest
 from pricing_pipeline.defs.ours import LABEL, SUBSCRIPTIONS, Ours, provider_key
 from pricing_pipeline.defs.pruning import prune_reports
 from pricing_pipeline.defs.sources import BIGGEST
+from pricing_pipeline.providers.declaration_file import read_file
+from pricing_pipeline.registry import declarations
 from pricing_pipeline_tests.fixtures.core import FX, MFAPI, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.dagster import Stage, said
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.declarations import FRANKFURTER, FUNDS
 
 SENSOR = "report_sources"
 
@@ -142,6 +145,48 @@ def test_g5_units_are_told_in_words_and_not_too_often(stage: Stage, core: Core, 
     clock.advance(300)
     seen, _ = told(stage, cursor)
     assert seen[TWELVEDATA]["units"] == "0 of 2,000 credits in the last minute, 3 of 800 credits today"
+
+
+def test_g5_a_tick_says_what_it_has_reported(stage: Stage, core: Core) -> None:
+    cursor = stage.tick(SENSOR).cursor
+    assert stage.tick(SENSOR, cursor).skip_message == "nothing has changed"
+    core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider IN ('octo', 'uex')")
+    assert stage.tick(SENSOR, cursor).skip_message == "reported: octo, uex"
+
+
+def test_g5_a_quota_is_told_when_it_is_used_or_changed(stage: Stage, core: Core, clock: Clock) -> None:
+    _, cursor = told(stage)
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 1000000000 WHERE provider = 'mfapi'")
+    clock.advance(300)
+    seen, _ = told(stage, cursor)
+    assert seen[MFAPI]["quota"] == "0 bytes of 1.0 GB in the last 30 days"
+
+
+def test_g5_a_declared_provider_says_whether_the_sandbox_stands_for_it(
+    stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Funds are asked in the sandbox as mfapi, Frankfurter not at all."""
+    with core.owner.begin() as connection:
+        for path in (FUNDS, FRANKFURTER):
+            declarations.declare(connection, read_file(path))
+    stage.reload()
+    unasked = "It is not asked while the sandbox is on, because nobody there stands for it."
+    seen, cursor = told(stage)
+    assert (seen["funds"]["state"], seen["frankfurter"]["state"]) == (
+        "It is called as its limits allow.",
+        unasked,
+    )
+    assert stage.spec("provider", "funds").metadata["url"] == dg.MetadataValue.url("http://127.0.0.1:9/mfapi")
+    metadata = stage.spec("provider", "frankfurter").metadata
+    assert metadata["url"] == dg.MetadataValue.text("https://api.frankfurter.dev/v1")
+    assert metadata["sandbox"].value == unasked
+    core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'frankfurter'")
+    assert str(told(stage, cursor)[0]["frankfurter"]["state"]).startswith("Frankfurter is switched off; ")
+    core.rows("UPDATE pricing.data_collectors SET is_active = true WHERE provider = 'frankfurter'")
+    monkeypatch.setenv("PRICING_SANDBOX", "false")
+    stage.reload()
+    assert told(stage, cursor)[0]["frankfurter"]["state"] == "It is called as its limits allow."
+    assert "sandbox" not in stage.spec("provider", "frankfurter").metadata
 
 
 def test_g5_provider_assets_name_the_sandbox_where_it_answers(
