@@ -53,7 +53,7 @@ class RegistrySnapshot:
             data_types=tuple(_data_type(row) for row in content["data_types"]),
             providers=content["providers"],
             routes=content["routes"],
-            called_at=content["called_at"],
+            called_at=content.get("called_at", {}),
         )
 
     def names(self) -> list[str]:

@@ -6,9 +6,9 @@ from alembic import op
 
 from pricing_pipeline.db.migrate import run_script
 
-revision = "0086"
+revision = "0084"
 down_revision = "0083"
 
 
 def upgrade() -> None:
-    run_script(op.get_bind(), Path(__file__).with_name("0086_reload_for_providers.sql").read_text())
+    run_script(op.get_bind(), Path(__file__).with_name("0084_reload_for_providers.sql").read_text())
