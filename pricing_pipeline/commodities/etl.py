@@ -70,6 +70,11 @@ class SyncReport:
         """Whether every step succeeded."""
         return not any(step.failure for step in self.steps)
 
+    @property
+    def has_prices(self) -> bool:
+        """Whether the list of all prices was read and stored."""
+        return any(step.name == ALL_PRICES.name and not step.failure for step in self.steps)
+
 
 class _NotAllowed(PricingError):
     """No call may be made now, and not soon."""

@@ -67,24 +67,24 @@ def commodity_lists() -> dg.AssetsDefinition:
                 ),
             )
         ],
-        op_tags=NO_RUN_RETRIES,
     )
     def lists(
         context: dg.AssetExecutionContext, database: PricingDatabase, providers: Providers
-    ) -> Iterator[dg.MaterializeResult[None]]:
+    ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
         with providers.clients() as clients:
             client = clients.get(Uex.name)
             if client is None:
                 why = _switched_off(database.engine) or "Uex cannot be asked: the log of this run says why."
-                raise dg.Failure(why, allow_retries=False)
+                raise _not_retried(context, why)
             try:
                 report = etl.sync(database.engine, client, run=context.run.run_id)
             except LockUnavailable as error:
-                raise dg.Failure(f"a sync is at work already: {error}", allow_retries=False) from None
+                raise _not_retried(context, f"a sync is at work already: {error}") from None
+        if not report.has_prices:  # materialized, the asset would stay fresh while its prices grow old
+            yield _verdict(report)
+            raise _not_retried(context, _failures(report))
         if not report.is_complete:
             context.log.warning(_failures(report))
-        if all(step.failure for step in report.steps):
-            raise dg.Failure(_failures(report), allow_retries=False)
         yield dg.MaterializeResult(metadata=_metadata(report), check_results=[_verdict(report)])
 
     return lists
@@ -97,13 +97,19 @@ def _switched_off(engine: Engine) -> str | None:
     return standing.words if standing.state == "provider_off" else None
 
 
+def _not_retried(context: dg.AssetExecutionContext, words: str) -> dg.Failure:
+    """The failure of a run that is not retried, also of one of Dagster's own job: the next sync asks again."""
+    context.instance.add_run_tags(context.run.run_id, NO_RUN_RETRIES)
+    return dg.Failure(words, allow_retries=False)
+
+
 def _failures(report: SyncReport) -> str:
     failed = [f"{step.name}: {step.failure}" for step in report.steps if step.failure]
     return f"{len(failed)} of {len(report.steps)} lists could not be read. {' '.join(failed)}"
 
 
 def _verdict(report: SyncReport) -> dg.AssetCheckResult:
-    """A list that could not be read shows, although the others are materialized."""
+    """A list that could not be read shows, although the others are stored."""
     rejected = sum(step.rejected for step in report.steps)
     sentence = f"All {len(report.steps)} lists were read."
     if not report.is_complete:
@@ -113,7 +119,7 @@ def _verdict(report: SyncReport) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=UNREAD_LISTS,
         passed=report.is_complete and not rejected,
-        severity=dg.AssetCheckSeverity.WARN,
+        severity=dg.AssetCheckSeverity.WARN if report.has_prices else dg.AssetCheckSeverity.ERROR,
         description=escaped(sentence),
         metadata={"what_to_do": what_to_do(_ANCHOR)},
     )

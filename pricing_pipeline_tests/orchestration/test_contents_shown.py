@@ -239,6 +239,26 @@ def test_g2_the_lists_stay_an_asset_while_their_provider_is_switched_off(
         assert len(stage.slot("sync_commodities", core.clock()).run_requests or ()) == 1
 
 
+@pytest.mark.parametrize("at", [{"path": "commodities_prices_all"}, {}])
+def test_c4_a_sync_without_prices_fails_and_materializes_nothing(
+    stage: Stage, core: Core, sandbox: RunningSandbox, at: dict[str, str]
+) -> None:
+    """The other lists stay stored. A materialization would keep the asset fresh while its prices grow old."""
+    sandbox.behave("html", provider="uex", **at)
+    job = stage.definitions.resolve_implicit_global_asset_job_def()
+    run = job.execute_in_process(
+        instance=stage.instance, asset_selection=[dg.AssetKey("commodity_lists")], raise_on_error=False
+    )
+    assert not run.success
+    assert stage.materializations("commodity_lists") == []
+    (check,) = run.get_asset_check_evaluations()
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert " prices: uex answered" in (check.description or "")
+    assert (core.one("SELECT count(*) FROM pricing.terminals") > 0) == bool(at), "one list or all fail"
+    tags = stage.instance.get_runs()[0].tags
+    assert tags["dagster/max_retries"] == "0", "the next sync asks again"
+
+
 def test_g2_the_lists_are_late_when_two_syncs_in_a_row_are_missed(stage: Stage) -> None:
     spec = stage.repository.asset_graph.get(dg.AssetKey("commodity_lists"))
     assert spec.freshness_policy == dg.FreshnessPolicy.time_window(
