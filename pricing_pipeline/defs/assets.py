@@ -17,11 +17,19 @@ import dagster as dg
 from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.code_links import code_links
+from pricing_pipeline.defs.commodity_sync import is_wanted
 from pricing_pipeline.defs.contents import shown
 from pricing_pipeline.defs.draining import drain
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.markdown import escaped
-from pricing_pipeline.defs.ours import DRAIN_TAG, SUBSCRIPTIONS, latest_key, provider_key, stored_key
+from pricing_pipeline.defs.ours import (
+    COMMODITY_LISTS,
+    DRAIN_TAG,
+    SUBSCRIPTIONS,
+    latest_key,
+    provider_key,
+    stored_key,
+)
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
@@ -91,10 +99,11 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
     `unscheduled` has the reasons why types have no schedule although their row asks for one.
     """
     page = page_address()
+    lists = (COMMODITY_LISTS,) if is_wanted(snapshot) else ()  # a sync fills the latest prices, too
     return [
         dg.AssetSpec(
             latest_key(type_.data_type),
-            deps=[stored_key(type_)],
+            deps=[stored_key(type_), *(lists if type_.contents is Contents.COMMODITIES else ())],
             group_name=shown(type_).latest_group,
             kinds={"postgres", "table"},
             description=escaped(
