@@ -109,8 +109,8 @@ def _no_plot(connection: Connection, type_: DataType) -> Metadata:
 def _occupancy_plot(connection: Connection, type_: DataType) -> Metadata:
     if type_.fetcher is Fetcher.PRODUCT:
         return {}
-    parameters = {"data_type": type_.data_type, "at_most": 1}
-    product = connection.execute(query("samples.inventory"), parameters).one_or_none()
+    of_type = {"data_type": type_.data_type}
+    product = connection.execute(query("samples.product_with_places"), of_type).one_or_none()
     if product is None:
         return {}
     of_product = {"data_type": type_.data_type, "symbol": product.symbol}

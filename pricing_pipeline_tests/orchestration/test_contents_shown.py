@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -139,17 +140,57 @@ def test_d4_slots_are_shown_as_a_table_and_a_plot(
     assert len(plot.value) < 1000
 
 
-def test_d4_a_product_that_loses_its_slots_fails_its_check(core: Core, tour: datetime) -> None:
-    def verdict() -> dg.AssetCheckEvaluation:
-        check = next(check for check in checks.CHECKS if check.name == "vanished_slots")
-        with core.engine.connect() as connection:
-            (found,) = checks._evaluations(connection, check, [WEEK], lambda key: True)
-        return found
+@pytest.mark.parametrize("gone", ["products", "product_options"])
+def test_d4_what_is_gone_is_not_bookable_and_fails_its_check(
+    core: Core, kinds: dict[str, DataType], tour: datetime, gone: str
+) -> None:
+    """By the rule by which availability is sellable. The slots themselves still say that they are available."""
+    assert vanished_slots(core).passed
+    core.rows(f"UPDATE pricing.{gone} SET is_listed = false, recorded_at = pricing.clock()")
+    assert core.rows("SELECT FROM pricing.availability(:tour, only_sellable => true)", tour=TOUR) == []
+    with core.engine.connect() as connection:
+        (row,) = samples.sample(connection, kinds[WEEK])["latest_slots"].records
+    assert (row.data["slots"], row.data["bookable"]) == (7, 0)
+    failed = vanished_slots(core)
+    assert not failed.passed
+    assert failed.metadata["examples"].value == TOUR
+    core.rows(f"UPDATE pricing.{gone} SET recorded_at = recorded_at - interval '25 h'")
+    assert vanished_slots(core).passed, "a day later"
 
-    assert verdict().passed
+
+def test_d4_a_slot_that_takes_no_more_bookings_is_not_bookable(
+    core: Core, kinds: dict[str, DataType], tour: datetime
+) -> None:
+    core.rows("UPDATE pricing.slots SET bookable_until = pricing.clock() - interval '1 min'")
+    with core.engine.connect() as connection:
+        (row,) = samples.sample(connection, kinds[WEEK])["latest_slots"].records
+    assert row.data["bookable"] == 0
+
+
+def test_d4_the_plot_shows_a_product_that_says_how_many_places_it_has(
+    core: Core, kinds: dict[str, DataType], tour: datetime
+) -> None:
+    """The first product by its symbol may be one whose provider never says it."""
+    with core.engine.begin() as connection:
+        window = Window(tour.date(), tour.date() + timedelta(days=6))
+        days = tuple(replace(slot(n, tour + timedelta(days=n), 5), capacity=None) for n in range(7))
+        answer = Answer(records=(ProductDays("ANOTHER", window, days),))
+        inventory.store(connection, call(Fetcher.SLOTS, WEEK, "ANOTHER", 3), answer)
+        assert "Amazon River Tour" in samples.plot(connection, kinds[WEEK])["occupancy_plot"].value
+
+
+def vanished_slots(core: Core) -> dg.AssetCheckEvaluation:
+    check = next(check for check in checks.CHECKS if check.name == "vanished_slots")
+    with core.engine.connect() as connection:
+        (found,) = checks._evaluations(connection, check, [WEEK], lambda key: True)
+    return found
+
+
+def test_d4_a_product_that_loses_its_slots_fails_its_check(core: Core, tour: datetime) -> None:
+    assert vanished_slots(core).passed
     with core.engine.begin() as connection:
         store_days(connection, 3, [slot(0, tour, 9)], tour)
-    failed = verdict()
+    failed = vanished_slots(core)
     assert not failed.passed
     assert failed.metadata["examples"].value == TOUR
     assert "Slots have vanished" in str(failed.metadata["what_to_do"].value)
@@ -188,6 +229,7 @@ def test_c4_the_lists_of_commodities_are_an_asset_with_a_schedule(
 ) -> None:
     spec = stage.repository.asset_graph.get(dg.AssetKey("commodity_lists"))
     assert spec.parent_keys == {dg.AssetKey(["provider", "uex"])}
+    assert spec.child_keys == {dg.AssetKey(["latest_price", GOODS])}, "a sync fills it, too"
     run = stage.definitions.resolve_job_def("sync_commodities").execute_in_process(instance=stage.instance)
     assert run.success
     (event,) = stage.materializations("commodity_lists")

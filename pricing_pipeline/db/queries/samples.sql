@@ -1,16 +1,25 @@
 -- name: inventory
--- A few products of a data type, the most watched first: what the days that were asked for hold. Bookable are slots to come
--- that are neither closed nor sold out.
-SELECT w.symbol, p.name, w.first_day, w.last_day, w.fetched_at, s.slots, s.bookable, s.remaining, s.capacity
+-- A few products of a data type, the most watched first: what the days that were asked for hold. Bookable are slots that
+-- pricing.availability calls sellable.
+SELECT w.symbol, p.name, w.first_day, w.last_day, w.fetched_at, s.slots, b.bookable, s.remaining, s.capacity
 FROM (SELECT x.* FROM pricing.slot_windows x WHERE x.data_type = :data_type
       ORDER BY (SELECT count(*) FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol)) DESC, x.symbol
       LIMIT :at_most) w
 JOIN pricing.products p USING (symbol)
 CROSS JOIN LATERAL (
-    SELECT count(*) AS slots, sum(x.remaining) AS remaining, sum(x.capacity) AS capacity,
-           count(*) FILTER (WHERE x.status IN ('available', 'freesale', 'limited') AND x.starts_at > pricing.clock()) AS bookable
-    FROM pricing.slots x
-    WHERE x.symbol = w.symbol AND x.local_day BETWEEN w.first_day AND w.last_day AND x.status <> 'vanished') s;
+    SELECT count(*) AS slots, sum(x.remaining) AS remaining, sum(x.capacity) AS capacity FROM pricing.slots x
+    WHERE x.symbol = w.symbol AND x.local_day BETWEEN w.first_day AND w.last_day AND x.status <> 'vanished') s
+CROSS JOIN LATERAL (
+    SELECT count(DISTINCT (r.provider, r.option_id, r.slot_id)) AS bookable
+    FROM pricing.slots_to_read(w.symbol, w.first_day, w.last_day, 1, NULL, true, NULL) r) b;
+
+-- name: product_with_places
+-- The most watched product of a data type of which the days that were asked for have slots that say how many places there are.
+SELECT w.symbol, p.name FROM pricing.slot_windows w JOIN pricing.products p USING (symbol)
+WHERE w.data_type = :data_type AND EXISTS (
+    SELECT FROM pricing.slots s WHERE s.symbol = w.symbol AND s.local_day BETWEEN w.first_day AND w.last_day
+      AND s.capacity > 0 AND s.status NOT IN ('vanished', 'closed'))
+ORDER BY (SELECT count(*) FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (w.data_type, w.symbol)) DESC, w.symbol LIMIT 1;
 
 -- name: products
 -- A few products that a data type describes, with their options and categories.
@@ -46,13 +55,16 @@ ORDER BY coalesce(p.sell, p.buy) DESC, t.name;
 
 -- name: vanished_slots
 -- By data type: of the slots of the days that were asked for, how many there are, how many vanished within a day, and the
--- products that lost more than half.
+-- products that lost more than half. A slot also vanishes when its provider no longer has its product or option.
 SELECT w.data_type, sum(s.listed)::bigint AS listed, sum(s.vanished)::bigint AS vanished,
        array_agg(w.symbol ORDER BY w.symbol) FILTER (WHERE s.vanished > s.listed) AS emptied
 FROM pricing.slot_windows w CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE x.status <> 'vanished') AS listed,
-           count(*) FILTER (WHERE x.status = 'vanished' AND x.recorded_at > pricing.clock() - interval '1 day') AS vanished
-    FROM pricing.slots x
+    SELECT count(*) FILTER (WHERE v.at IS NULL) AS listed, count(*) FILTER (WHERE v.at > pricing.clock() - interval '1 day') AS vanished
+    FROM pricing.slots x JOIN pricing.products p USING (symbol)
+    LEFT JOIN pricing.product_options o ON (o.symbol, o.provider, o.option_id) = (x.symbol, x.provider, x.option_id)
+    CROSS JOIN LATERAL (
+        SELECT least(CASE WHEN x.status = 'vanished' THEN x.recorded_at END, CASE WHEN NOT p.is_listed THEN p.recorded_at END,
+                     CASE WHEN NOT o.is_listed THEN o.recorded_at END) AS at) v
     WHERE x.symbol = w.symbol AND x.local_day BETWEEN w.first_day AND w.last_day) s
 WHERE w.data_type = ANY (CAST(:data_types AS text[])) GROUP BY 1 ORDER BY 1;
 
