@@ -20,7 +20,7 @@ from pricing_pipeline.defs.steps import Steps
 from pricing_pipeline.defs.tables import Metadata, named_table, table
 from pricing_pipeline.demand import backfills, freshness
 from pricing_pipeline.demand.backfills import Backfill, Progress
-from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.domain.windows import Window, months_after, months_of
 from pricing_pipeline.prices import price_reader, quality
 from pricing_pipeline.refresh.tally import Tally
@@ -224,8 +224,9 @@ class Reporter:
         if type_.data_type in self._reported_records:
             return
         metadata: Metadata = {"pairs_confirmed": dg.MetadataValue.int(confirmed)}
-        with self._engine.connect() as connection:
-            metadata |= asset_size(connection, type_.data_type, is_once=True)
+        if type_.contents is Contents.DOCUMENTS:  # several types share the tables of other contents
+            with self._engine.connect() as connection:
+                metadata |= asset_size(connection, type_.data_type, is_once=True)
         self._context.log_event(dg.AssetMaterialization(stored_key(type_), metadata=metadata))
 
     def cancelled(self, backfill: Backfill) -> int:
