@@ -20,10 +20,12 @@ from pricing_pipeline.defs.ours import stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import backfills, instruments, staleness
-from pricing_pipeline.demand.backfills import Backfill
+from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.domain.data_types import Contents, DataType
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.refresh.refresher import Refresher
+
+_NOBODY = "Nobody watches or holds anything of this type, so nothing was asked for."
 
 
 class BackfillConfig(dg.Config):
@@ -31,7 +33,8 @@ class BackfillConfig(dg.Config):
 
     symbols: list[str] = Field(
         default=[],
-        description="Only these symbols, such as AAPL and IBM. Empty: every instrument of the types.",
+        description="Only these symbols, such as AAPL and IBM. Empty: for months, every instrument of the types; for "
+        "what is fetched now, such as slots and documents, every pair that is watched or held.",
     )
     from_day: str | None = Field(
         default=None,
@@ -100,7 +103,7 @@ def backfill(
     is_current = window.start <= today <= window.end
     for type_ in types:
         if is_current or type_.contents is not Contents.PRICES:
-            fault = _fetch_now(context, refresher, reporter, type_, wanted[type_.data_type])
+            fault = _fetch_now(context, engine, refresher, reporter, type_, wanted[type_.data_type])
             faults += [fault] if fault else []
     for name, no_history in without_history.items():
         reporter.report_unfillable(name, window, no_history)
@@ -151,6 +154,7 @@ def _wanted(
 
 def _fetch_now(
     context: dg.AssetExecutionContext,
+    engine: Engine,
     refresher: Refresher,
     reporter: Reporter,
     type_: DataType,
@@ -160,24 +164,37 @@ def _fetch_now(
 
     It does not wait for a provider that is stopped for minutes: two such runs would keep all that people start waiting.
     """
-    steps = reporter.steps(type_.data_type, lambda asking: staleness.waits_for(asking, type_.data_type))
-    done = refresher.fetch_now(type_.data_type, symbols, steps.is_stopped)
+    name, is_price = type_.data_type, type_.contents is Contents.PRICES
+    with engine.begin() as connection:
+        tasks = staleness.fetch_now(connection, name, symbols)
+        # What a person asks for and does not get: a named symbol, or everything that is watched or held.
+        is_lacking = not is_price and (symbols or not tasks)
+        unasked = staleness.unasked(connection, name, symbols, tasks) if is_lacking else None
+    steps = reporter.steps(name, lambda asking: staleness.waits_for(asking, name))
+    done = refresher.follow(
+        lambda connection: Progress(*staleness.progress(connection, tasks)), steps.is_stopped
+    )
     if done.open:
         return (
-            f"{done.open} of {done.tasks} watched or held pairs of {type_.data_type} wait: {'; '.join(steps.stops)}. "
+            f"{done.open} of {done.tasks} watched or held pairs of {name} wait: {'; '.join(steps.stops)}. "
             "They stay queued, and drains fetch them when that ends"
         )
-    if type_.contents is not Contents.PRICES and not done.failed:
+    if tasks and not is_price and not done.failed:
         reporter.report_records(type_, done.tasks)
-    if not done.tasks:
+    if not tasks:
         say = context.log.warning if type_.history_from is None else context.log.info
-        say(f"{type_.data_type}: no watched or held pair can be fetched now")
-        return None
-    context.log.info(f"{type_.data_type}: fetched {done.tasks - done.failed} of {done.tasks} watched or held")
+        say(f"{name}: no watched or held pair can be fetched now")
+        if not is_price and not unasked:
+            reporter.report_nothing_fetched(type_, _NOBODY)
+    else:
+        context.log.info(f"{name}: fetched {done.tasks - done.failed} of {done.tasks} watched or held")
+    if unasked:
+        more = f" (and {unasked.pairs - 1} more)" if unasked.pairs > 1 else ""
+        return f"{unasked.symbol}{more} of {name} is not fetched: {unasked.why}"
     if not done.failed:
         return None
     return (
-        f"{done.failed} of {done.tasks} watched or held pairs of {type_.data_type} could not be fetched: "
+        f"{done.failed} of {done.tasks} watched or held pairs of {name} could not be fetched: "
         "`pricing-pipeline task list --status failed` shows why"
     )
 

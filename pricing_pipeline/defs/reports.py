@@ -220,7 +220,7 @@ class Reporter:
             self._report_month(data_type, month, metadata, is_filled=True)
 
     def report_records(self, type_: DataType, confirmed: int) -> None:
-        """Report that the records of a type are up to date; a drain may have fetched them, or nobody watches any."""
+        """Report that the records of a type are up to date; a drain may have fetched them."""
         if type_.data_type in self._reported_records:
             return
         metadata: Metadata = {"pairs_confirmed": dg.MetadataValue.int(confirmed)}
@@ -228,6 +228,11 @@ class Reporter:
             with self._engine.connect() as connection:
                 metadata |= asset_size(connection, type_.data_type, is_once=True)
         self._context.log_event(dg.AssetMaterialization(stored_key(type_), metadata=metadata))
+
+    def report_nothing_fetched(self, type_: DataType, why: str) -> None:
+        """Report that a run had nothing to fetch of a type: no materialization, which would say it is up to date."""
+        metadata = {"nothing_to_fetch": dg.MetadataValue.text(why)}
+        self._context.log_event(dg.AssetObservation(stored_key(type_), metadata=metadata))
 
     def cancelled(self, backfill: Backfill) -> int:
         """How many tasks of a backfill were cancelled."""

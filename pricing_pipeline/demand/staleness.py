@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """Pairs of a data type that cannot be fetched now: how many, the first symbol, and in a sentence why it cannot."""
+
+    pairs: int
+    symbol: str
+    why: str
 
 
 def enqueue_due(connection: Connection) -> int:
@@ -31,6 +41,22 @@ def fetch_now(connection: Connection, data_type: str, symbols: Sequence[str] | N
 def waits_for(connection: Connection, data_type: str) -> list[str]:
     """Why the providers of queued pairs of a data type are not called now, a sentence for each, but for rate limits."""
     return list(connection.execute(query("demand.waits_for"), {"data_type": data_type}).scalars())
+
+
+def unasked(
+    connection: Connection, data_type: str, symbols: Sequence[str] | None, tasks: Sequence[int]
+) -> Unasked | None:
+    """The watched or held pairs of a data type, or these symbols, that are in none of the tasks of `fetch_now`.
+
+    Call it in the transaction of `fetch_now`. None if all are.
+    """
+    parameters = {
+        "data_type": data_type,
+        "symbols": None if symbols is None else list(symbols),
+        "tasks": list(tasks),
+    }
+    row = connection.execute(query("demand.unasked"), parameters).mappings().one_or_none()
+    return None if row is None else Unasked(**row)
 
 
 def progress(connection: Connection, tasks: Sequence[int]) -> tuple[int, int, int]:

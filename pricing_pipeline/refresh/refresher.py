@@ -217,14 +217,6 @@ class Refresher:
         """Work until every task of a backfill is finished, by this worker or another."""
         return self.follow(lambda connection: backfills.progress(connection, backfill.id), on_progress)
 
-    def fetch_now(
-        self, data_type: str, symbols: Sequence[str] | None = None, on_progress: OnProgress = lambda _: None
-    ) -> Progress:
-        """Fetch all watched or held pairs of a data type, or some of them, however fresh they are."""
-        with self._autocommit.connect() as connection:
-            tasks = staleness.fetch_now(connection, data_type, symbols)
-        return self.follow(lambda connection: Progress(*staleness.progress(connection, tasks)), on_progress)
-
     def follow(
         self, ask: Callable[[Connection], Progress], on_progress: OnProgress = lambda progress: None
     ) -> Progress:

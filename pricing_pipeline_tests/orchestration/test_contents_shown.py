@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import dagster as dg
@@ -14,6 +16,8 @@ from sqlalchemy import Connection
 from pricing_pipeline.commodities import storage as commodities
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs import checks, samples, verdicts
+from pricing_pipeline.defs.reports import Reporter
+from pricing_pipeline.defs.resources import Allowances, PricingDatabase
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Call, Task
 from pricing_pipeline.domain.commodities import CommodityPrice, TerminalPrices
@@ -306,6 +310,78 @@ def test_g2_the_lists_are_late_when_two_syncs_in_a_row_are_missed(stage: Stage) 
     assert spec.freshness_policy == dg.FreshnessPolicy.time_window(
         fail_window=timedelta(hours=4), warn_window=timedelta(hours=2)
     )
+
+
+@pytest.fixture
+def terminals(stage: Stage, sandbox: RunningSandbox, core: Core) -> list[str]:
+    """Two terminals that are known; somebody watches the first."""
+    sync = stage.definitions.resolve_job_def("sync_commodities")
+    assert sync.execute_in_process(instance=stage.instance).success
+    known = [row.symbol for row in core.rows("SELECT symbol FROM pricing.terminals ORDER BY 1 LIMIT 2")]
+    core.heartbeat("ann", (GOODS, known[0]))
+    return known
+
+
+@pytest.mark.parametrize("data_type", [WEEK, PRODUCTS, GOODS])
+def test_g3_contents_that_share_a_table_have_no_row_count(
+    core: Core, kinds: dict[str, DataType], data_type: str
+) -> None:
+    """They said 0 rows: the count is of histories and documents."""
+    events: list[dg.AssetMaterialization] = []
+    context: Any = SimpleNamespace(log_event=events.append)
+    allowances = Allowances(database=PricingDatabase())
+    Reporter(context, core.engine, allowances).report_records(kinds[data_type], 3)
+    assert [said(event) for event in events] == [{"pairs_confirmed": 3}]
+
+
+@pytest.mark.parametrize(
+    ("arranged", "named", "reason"),
+    [
+        ("paused", [], "is paused. This resumes it: pricing-pipeline instrument resume"),
+        ("off", [], "no active provider serves commodity_price"),
+        ("refused", [], "its last task failed, and it is not asked for before"),
+        ("spent", [], "quota"),
+        ("paused", [0], "is paused. This resumes it: pricing-pipeline instrument resume"),
+        (None, [1], "nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline"),
+        (
+            None,
+            [0, 1],
+            "nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline",
+        ),
+    ],
+)
+def test_g3_materialize_fails_with_the_reason_when_it_cannot_fetch_what_a_person_wants(
+    stage: Stage, core: Core, terminals: list[str], arranged: str | None, named: list[int], reason: str
+) -> None:
+    """It was green, with a new materialization, and had asked for nothing."""
+    if arranged == "paused":
+        core.pause(terminals[0])
+    elif arranged == "off":
+        core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'uex'")
+    elif arranged == "refused":
+        core.rows("UPDATE pricing.demand SET backoff_until = pricing.clock() + interval '1 h'")
+    elif arranged == "spent":
+        core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000000 WHERE provider = 'uex'")
+        core.use_quota(100_000_000, "uex")
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    config = {"symbols": [terminals[place] for place in named]}
+    run = stage.backfill(GOODS, config=config, raise_on_error=False)
+    assert not run.success
+    said_why = run.failure_data_for_node("refresh_prices").user_failure_data.description
+    assert said_why.startswith(f"{terminals[max(named, default=0)]} of {GOODS} is not fetched: ")
+    assert reason in said_why
+    fetched_one = named == [0, 1]
+    assert len(stage.materializations("commodity", GOODS)) == fetched_one
+
+
+def test_g3_materialize_of_what_nobody_watches_is_green_and_says_so(
+    stage: Stage, core: Core, terminals: list[str]
+) -> None:
+    core.unsubscribe("ann", (GOODS, terminals[0]))
+    assert stage.backfill(GOODS).success
+    assert stage.materializations("commodity", GOODS) == []
+    (event,) = stage.observations("commodity", GOODS)
+    assert "Nobody watches or holds anything" in said(event)["nothing_to_fetch"]
 
 
 def test_b1_a_type_that_was_added_after_the_load_is_reported_by_a_drain(

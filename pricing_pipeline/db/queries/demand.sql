@@ -165,6 +165,33 @@ FROM (SELECT q.provider, max(q.priority) AS priority, max(q.est_bytes) AS needed
 CROSS JOIN LATERAL pricing.why_not_called(waiting.provider, waiting.priority, waiting.needed) w
 WHERE w.state <> 'rate_limited' ORDER BY 1;
 
+-- name: unasked
+-- Of a data type what people watch or hold, or those symbols, as far as it is in none of these tasks: how many, the first one,
+-- and why that is so, in a sentence. No row = all are.
+WITH wanted AS (
+    SELECT a.symbol FROM pricing.active_subscriptions a WHERE a.data_type = :data_type
+    UNION
+    SELECT h.active_symbol FROM pricing.holdings h WHERE h.data_type = :data_type AND h.active_symbol IS NOT NULL),
+left_over AS MATERIALIZED (
+    SELECT s.symbol FROM (SELECT w.symbol FROM wanted w WHERE CAST(:symbols AS text[]) IS NULL
+                          UNION SELECT unnest(CAST(:symbols AS text[]))) s
+    EXCEPT
+    SELECT q.symbol FROM pricing.api_call_queue_live q WHERE q.id = ANY (CAST(:tasks AS bigint[]))),
+first AS MATERIALIZED (SELECT count(*) AS pairs, min(l.symbol) AS symbol FROM left_over l HAVING count(*) > 0)
+SELECT l.pairs, l.symbol, pricing.without_full_stop(CASE
+    WHEN u.left_out = 'paused' THEN (pricing.why_old(:data_type, l.symbol)).sentence
+    WHEN r.provider IS NULL THEN pricing.describe_no_route(:data_type, l.symbol)
+    WHEN l.symbol NOT IN (SELECT w.symbol FROM wanted w) THEN pricing.why_sentence('unwatched', :data_type, l.symbol)
+    WHEN d.backoff_until > pricing.clock() THEN pg_catalog.format(
+        'its last task failed, and it is not asked for before %s. `pricing-pipeline task list --status failed` shows why',
+        pricing.format_time(d.backoff_until))
+    ELSE coalesce((pricing.why_not_called(r.provider, 0, k.estimated_data_size_bytes)).sentence,
+                  (pricing.why_old(:data_type, l.symbol)).sentence) END) AS why
+FROM first l JOIN pricing.data_type_registry k ON k.data_type = :data_type
+LEFT JOIN LATERAL pricing.route(:data_type, l.symbol) r ON true
+LEFT JOIN pricing.demand d ON (d.data_type, d.symbol) = (:data_type, l.symbol)
+LEFT JOIN pricing.universe u ON (u.data_type, u.symbol) = (:data_type, l.symbol);
+
 -- name: progress
 -- How many of some tasks are not finished, and how many failed.
 SELECT (SELECT count(*) FROM pricing.api_call_queue_live q WHERE q.id = ANY (CAST(:tasks AS bigint[]))) AS open,
