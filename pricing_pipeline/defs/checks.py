@@ -19,7 +19,7 @@ from pricing_pipeline.defs.markdown import escaped, section
 from pricing_pipeline.defs.ours import CHECKS_JOB, latest_key
 from pricing_pipeline.defs.page_links import page_address, page_link
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
-from pricing_pipeline.defs.reports import describe_service, serving, why_late
+from pricing_pipeline.defs.reports import describe_service, idle, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.tables import Metadata, named_table
@@ -368,19 +368,12 @@ def _has_result(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool:
     return any(summary.last_completed_check_execution_record for summary in summaries.values())
 
 
-def _report_unwatched(
-    connection: Connection, instance: dg.DagsterInstance, data_types: Sequence[str]
-) -> None:
-    """Report that types have no viewers, so that their prices get older."""
+def _report_idle(connection: Connection, instance: dg.DagsterInstance, data_types: Sequence[str]) -> None:
+    """Report that types have no viewers, or nothing watched that can be fetched, so that their prices get older."""
     fetched = quality.fetched(connection, data_types)
     for row in freshness.measure(connection, data_types):
-        if not row.watched:
-            reason = (
-                describe_service(row) if row.data_type in fetched else f"{describe_service(row)} {_NEVER}"
-            )
-            instance.report_runless_asset_event(
-                dg.AssetObservation(latest_key(row.data_type), metadata={"reason": reason, **serving(row)})
-            )
+        if row.is_idle:
+            instance.report_runless_asset_event(idle(row, *(() if row.data_type in fetched else (_NEVER,))))
 
 
 @cache
@@ -432,7 +425,7 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
                     _evaluations(connection, check, names, partial(_has_result, context.instance))
                 )
                 if check.name == CHECKS[0].name:
-                    _report_unwatched(connection, context.instance, names)
+                    _report_idle(connection, context.instance, names)
             for evaluation in evaluations:
                 evaluated.append(evaluation)
                 yield dg.AssetCheckResult(

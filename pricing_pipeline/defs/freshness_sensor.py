@@ -1,7 +1,7 @@
 """The sensor `report_freshness`: reports that the latest prices of watched data types are fresh."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import dagster as dg
 from sqlalchemy.exc import DBAPIError
@@ -10,7 +10,7 @@ from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.checks import on_time_evaluations
 from pricing_pipeline.defs.ours import latest_key
 from pricing_pipeline.defs.plots import freshness_plot
-from pricing_pipeline.defs.reports import describe_service, serving
+from pricing_pipeline.defs.reports import describe_service, idle, serving
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.samples import plot, sample
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -28,10 +28,15 @@ _TICK_JITTER_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class _Reported:
-    """The cursor of the freshness sensor: when each type was last reported, in Unix seconds, and the late types."""
+    """The cursor of the freshness sensor: when each type was last reported, in Unix seconds, and the late types.
+
+    `idle` are the types of which nothing watched can be fetched. `paused` counts the watched pairs that are paused.
+    """
 
     at: dict[str, cursors.Moment]
     late: list[str]
+    idle: list[str] = field(default_factory=list)
+    paused: dict[str, int] = field(default_factory=dict)
 
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -45,7 +50,8 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Reports for each watched data type, at once and then about every half TTL, that prices are fresh "
         "and none is late. Otherwise it reports nothing, and the freshness policy warns and then fails. "
-        "When a type becomes late, or is on time again, it evaluates the check on_time at once.",
+        "When a type becomes late, or is on time again, or a watched pair is paused or resumed, it evaluates the check "
+        "on_time at once. When nothing of a type can be fetched any more, it observes that.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
@@ -59,7 +65,9 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                     [row for row in freshness.measure(connection, watched) if row.watched] if watched else []
                 )
                 late = sorted(row.data_type for row in rows if not row.is_on_time)
-                turned = sorted({*late} ^ ({*reported.late} & ttls.keys()))
+                idle_rows = {row.data_type: row for row in rows if row.is_idle}
+                paused = {row.data_type: row.paused for row in rows if row.paused}
+                turned = sorted(_turned(reported, late, [*idle_rows], paused) & ttls.keys())
                 judged = on_time_evaluations(connection, turned) if turned else []
             ready = [row for row in rows if row.is_calm]
             calm = [
@@ -71,14 +79,28 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
             kept = {name: at for name, at in reported.at.items() if name in ttls and name not in troubled}
             return dg.SensorResult(
-                asset_events=[*judged, *(_calm(database, types[row.data_type], row) for row in calm)],
+                asset_events=[
+                    *judged,
+                    *(idle(row) for name, row in idle_rows.items() if name not in reported.idle),
+                    *(_calm(database, types[row.data_type], row) for row in calm),
+                ],
                 skip_reason=_describe_tick(
                     calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)
                 ),
-                cursor=cursors.dump(_Reported(kept | {row.data_type: now for row in calm}, late)),
+                cursor=cursors.dump(
+                    _Reported(kept | {row.data_type: now for row in calm}, late, sorted(idle_rows), paused)
+                ),
             )
 
     return sensor
+
+
+def _turned(
+    reported: _Reported, late: Sequence[str], idle_types: Sequence[str], paused: Mapping[str, int]
+) -> set[str]:
+    """The types whose check on_time would say something else than at the last tick."""
+    resumed_or_paused = {name for name, _ in paused.items() ^ reported.paused.items()}
+    return ({*late} ^ {*reported.late}) | ({*idle_types} ^ {*reported.idle}) | resumed_or_paused
 
 
 def _pause(ttl: float) -> float:

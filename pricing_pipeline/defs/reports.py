@@ -358,6 +358,10 @@ def describe_service(row: freshness.Freshness) -> str:
     }
     each = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     sentence = f"{row.watched} watched price{'s' if row.watched > 1 else ''}: {each}."
+    if row.is_idle:
+        sentence += " None can be fetched, so what is stored gets older."
+        if row.paused:
+            sentence += " `pricing-pipeline instrument resume SYMBOL` resumes a paused one."
     if row.missing:
         sentence += f" {row.missing} {'was' if row.missing == 1 else 'were'} never fetched."
     if not row.is_on_time:
@@ -366,6 +370,12 @@ def describe_service(row: freshness.Freshness) -> str:
             "throttled or out of quota."
         )
     return sentence
+
+
+def idle(row: freshness.Freshness, *more: str) -> dg.AssetObservation:
+    """The observation that nothing of a type is fetched, so that its prices get older, with more sentences about it."""
+    metadata: Metadata = {"reason": dg.MetadataValue.text(" ".join((describe_service(row), *more)))}
+    return dg.AssetObservation(latest_key(row.data_type), metadata={**metadata, **serving(row)})
 
 
 def why_late(connection: Connection, row: freshness.Freshness) -> Metadata:

@@ -35,6 +35,11 @@ class Freshness:
     oldest_fetched_at: datetime | None
 
     @property
+    def is_idle(self) -> bool:
+        """True if nobody watches the type, or nothing of what is watched can be fetched: its prices get older."""
+        return self.watched == self.paused + self.refused
+
+    @property
     def is_calm(self) -> bool:
         """True if the type counts as fresh: no pair is late, and more pairs are fresh than outdated."""
         return self.late == 0 and self.fresh > self.outdated

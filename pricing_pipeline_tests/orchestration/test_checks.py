@@ -98,6 +98,19 @@ def test_g2_what_was_never_fetched_is_not_green(stage: Stage, core: Core, clock:
     assert health() is AssetHealthStatus.HEALTHY
 
 
+def test_g2_the_page_of_an_asset_says_each_hour_that_all_that_is_watched_is_paused(
+    stage: Stage, core: Core
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    put(core, QUOTE, "AAPL", 1)
+    core.pause("AAPL")
+    assert str(evaluated(stage)[QUOTE].description).startswith(
+        "1 watched price: 1 paused. None can be fetched"
+    )
+    (event,) = stage.observations("latest_price", QUOTE)
+    assert said(event)["reason"].startswith("1 watched price: 1 paused. None can be fetched")
+
+
 def test_g2_the_backfill_of_the_tour_turns_no_check_red(
     stage: Stage, core: Core, sandbox: RunningSandbox, clock: Clock
 ) -> None:

@@ -24,19 +24,20 @@ from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.examples import is_thorough
 
 SENSOR = "report_freshness"
+NOTHING_PAUSED: dict[str, Any] = {"idle": [], "paused": {}}
 OWN_FAULTS = (FailureKind.UNKNOWN_SYMBOL, FailureKind.PLAN_RESTRICTED)
 
 pytestmark = pytest.mark.usefixtures("still")
 
 
 def told(tick: SensorExecutionData) -> list[str]:
-    """The data types a tick vouches for. Besides it only evaluates the check on_time."""
+    """The data types a tick vouches for. Besides it evaluates the check on_time, and observes what is not fetched."""
     assert not tick.run_requests
     events = [event for event in tick.asset_events if isinstance(event, dg.AssetMaterialization)]
     for event in events:
         assert event.asset_key.path[0] == "latest_price"
         assert event.partition is None
-    assert len(events) + len(judged(tick)) == len(tick.asset_events)
+    assert len(events) + len(judged(tick)) + len(observed(tick)) == len(tick.asset_events)
     return [event.asset_key.path[1] for event in events]
 
 
@@ -45,6 +46,12 @@ def judged(tick: SensorExecutionData) -> dict[str, bool]:
     events = [event for event in tick.asset_events if isinstance(event, dg.AssetCheckEvaluation)]
     assert {event.check_name for event in events} <= {"on_time"}
     return {event.asset_key.path[1]: event.passed for event in events}
+
+
+def observed(tick: SensorExecutionData) -> dict[str, str]:
+    """What is said of data types of which nothing can be fetched."""
+    events = [event for event in tick.asset_events if isinstance(event, dg.AssetObservation)]
+    return {event.asset_key.path[1]: said(event)["reason"] for event in events}
 
 
 def cursor(tick: SensorExecutionData) -> dict[str, Any]:
@@ -88,13 +95,13 @@ def test_g2_hundreds_of_types_that_nobody_watches_cost_no_events(stage: Stage, c
     core.refresh()
     tick = stage.tick(SENSOR)
     assert told(tick) == [QUOTE]
-    assert cursor(tick) == {"at": {QUOTE: core.clock().timestamp()}, "late": []}
+    assert cursor(tick) == {"at": {QUOTE: core.clock().timestamp()}, "late": [], **NOTHING_PAUSED}
 
 
 def test_g2_there_is_no_word_before_the_first_price_and_then_one_at_once(stage: Stage, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     waiting = stage.tick(SENSOR)
-    assert (told(waiting), cursor(waiting)) == ([], {"at": {}, "late": []})
+    assert (told(waiting), cursor(waiting)) == ([], {"at": {}, "late": [], **NOTHING_PAUSED})
     assert str(waiting.skip_message).startswith(f"being fetched, so nothing is said: {QUOTE} (2)")
     core.refresh()
     first = stage.tick(SENSOR, waiting.cursor)
@@ -181,7 +188,7 @@ def test_g2_no_word_while_a_watched_pair_is_late(
     assert str(due.skip_message).startswith(f"being fetched, so nothing is said: {data_type} (1)")
     clock.advance(3)
     tick = stage.tick(SENSOR, told_at_first.cursor)
-    assert (told(tick), cursor(tick)) == ([], {"at": {}, "late": [data_type]}), (
+    assert (told(tick), cursor(tick)) == ([], {"at": {}, "late": [data_type], **NOTHING_PAUSED}), (
         "a type that is late is forgotten"
     )
     assert judged(tick) == {data_type: False}, "and its check fails at once"
@@ -291,6 +298,33 @@ def test_g2_on_time_fails_when_nothing_at_all_is_served(stage: Stage, core: Core
     core.pause("AAPL")
     paused = stage.tick(SENSOR, tick.cursor)
     assert (told(paused), judged(paused)) == ([], {QUOTE: True}), "all are paused by a person"
+
+
+def test_g2_a_type_whose_watched_pairs_are_all_paused_says_so_at_once(
+    stage: Stage, core: Core, clock: Clock
+) -> None:
+    """The asset turned red while its page and its check went on saying that all was fresh."""
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    core.refresh()
+    first = stage.tick(SENSOR)
+    core.pause("AAPL")
+    one = stage.tick(SENSOR, first.cursor)
+    assert (judged(one), observed(one)) == ({QUOTE: True}, {})
+    core.pause("IBM")
+    both = stage.tick(SENSOR, one.cursor)
+    words = (
+        "2 watched prices: 2 paused. None can be fetched, so what is stored gets older."
+        " `pricing-pipeline instrument resume SYMBOL` resumes a paused one."
+    )
+    assert observed(both) == {QUOTE: words}
+    (check,) = [event for event in both.asset_events if isinstance(event, dg.AssetCheckEvaluation)]
+    assert (check.passed, str(check.description).replace("\\", "")) == (True, words)
+    clock.advance(31)
+    again = stage.tick(SENSOR, both.cursor)
+    assert not again.asset_events, "once"
+    core.pause("AAPL", paused=False)
+    resumed = stage.tick(SENSOR, again.cursor)
+    assert (judged(resumed), observed(resumed)) == ({QUOTE: False}, {}), "its price is owed since long"
 
 
 def test_g2_it_says_what_it_knows(stage: Stage, core: Core, clock: Clock) -> None:
