@@ -299,7 +299,7 @@ def test_c4_a_sync_without_prices_fails_and_materializes_nothing(
     assert stage.materializations("commodity_lists") == []
     (check,) = run.get_asset_check_evaluations()
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert " prices: uex answered" in (check.description or "")
+    assert " prices: " in (check.description or "")
     assert (core.one("SELECT count(*) FROM pricing.terminals") > 0) == bool(at), "one list or all fail"
     tags = stage.instance.get_runs()[0].tags
     assert tags["dagster/max_retries"] == "0", "the next sync asks again"
