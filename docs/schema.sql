@@ -4300,6 +4300,10 @@ GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_w
 CREATE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamp with time zone) RETURNS TABLE(commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.traded_prices(bigint,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- How much each market trades in the week from then on: sessions an hour, and the share of the time in which new prices come.
+CREATE FUNCTION pricing.trading_ahead(now_ timestamp with time zone) RETURNS TABLE(calendar text, sessions numeric, share numeric) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.trading_ahead(timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- When, between two times, the quotes that are watched at a provider can change: the sessions of their calendars, or always where those are not known.
 CREATE FUNCTION pricing.trading_hours(wanted_provider text, since timestamp with time zone, until timestamp with time zone) RETURNS tstzmultirange LANGUAGE sql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.trading_hours(text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;

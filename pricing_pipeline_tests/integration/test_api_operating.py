@@ -96,18 +96,6 @@ def test_e4_all_failed_tasks_of_a_type_are_retried_together(operator: Caller, co
     assert statuses(core, "AAPL", "MSFT") == ["pending", "pending"]
 
 
-def test_d5_who_retries_a_task_of_a_paused_instrument_is_told_to_resume_it(
-    operator: Caller, core: Core
-) -> None:
-    core.fail(core.claimed(QUOTE, "AAPL", "MSFT"), FailureKind.UNKNOWN_SYMBOL)
-    core.pause("AAPL")
-    problem = operator.refusal("POST", "tasks/retry", json={"ids": [core.task("AAPL").id]})
-    assert "its instrument is paused; resume it first" in problem["detail"]
-    told = operator.post("tasks/retry", {"all_failed": True})
-    assert told["counts"] == {"paused": 1, "retried": 1}
-    assert statuses(core, "AAPL", "MSFT") == ["failed", "pending"]
-
-
 def test_e4_tasks_are_changed_together_or_not_at_all(operator: Caller, core: Core) -> None:
     core.enqueue(QUOTE, "AAPL")
     task = core.task("AAPL")

@@ -8,9 +8,11 @@ import pytest
 
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.api_server import RunningApi
 from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -213,3 +215,16 @@ def test_b1_what_a_worker_gives_back_of_a_retired_type_is_stopped(core: Core) ->
     core.return_tasks(call)
     core.rows("SELECT pricing.reconcile_demand()")
     assert states(core) == {(QUOTE, "AAPL", "cancelled", "retired")}
+
+
+def test_d5_who_retries_a_task_of_a_paused_instrument_is_told_to_resume_it(
+    api: RunningApi, core: Core
+) -> None:
+    operator = api.caller(Scope.OPERATE, Scope.READ)
+    core.fail(core.claimed(QUOTE, "AAPL", "MSFT"), FailureKind.UNKNOWN_SYMBOL)
+    core.pause("AAPL")
+    problem = operator.refusal("POST", "tasks/retry", json={"ids": [core.task("AAPL").id]})
+    assert "its instrument is paused; resume it first" in problem["detail"]
+    told = operator.post("tasks/retry", {"all_failed": True})
+    assert told["counts"] == {"paused": 1, "retried": 1}
+    assert core.statuses() == {"AAPL": "failed", "MSFT": "pending"}

@@ -63,6 +63,18 @@ COMMENT ON FUNCTION pricing.stretch_factors(float8, float8, float8) IS
     'By how much TTLs are to be stretched, if watched pairs and what is in the background need so many bytes an hour at their TTLs, and so many in all can be sustained.';
 
 
+CREATE OR REPLACE FUNCTION pricing.trading_ahead(now_ timestamptz) RETURNS TABLE (calendar text, sessions numeric, share numeric)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    -- The closing price is there a quarter of an hour after the close.
+    SELECT s.calendar, count(*) / 168.0,
+           least(sum(extract(epoch FROM least(s.closes_at + interval '15 minutes', week.until) - greatest(s.opens_at, now_))) / 604800, 1)
+    FROM pricing.calendar_sessions s CROSS JOIN (SELECT now_ + interval '7 days' AS until) week
+    WHERE s.closes_at > now_ AND s.opens_at < week.until GROUP BY 1
+$$;
+COMMENT ON FUNCTION pricing.trading_ahead(timestamptz) IS
+    'How much each market trades in the week from then on: sessions an hour, and the share of the time in which new prices come.';
+
+
 CREATE OR REPLACE FUNCTION pricing.needs()
 RETURNS TABLE (provider text, pairs bigint, units float8, bytes float8, watched_bytes float8, background_bytes float8, is_measured boolean)
 -- With the owner's rights: a reader sees its own subscriptions only, and the figures are of everybody's.
@@ -92,12 +104,7 @@ BEGIN
         SELECT r.data_type, NULL, i.calendar, count(*), false, true, r.default_ttl_minutes, true
         FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
         WHERE r.is_active AND r.refresh_strategy = 'scheduled' AND i.is_active AND i.update_mode = 'api' GROUP BY 1, 3, 7),
-    trading AS MATERIALIZED (
-        -- The closing price is there a quarter of an hour after the close.
-        SELECT s.calendar, count(*) / 168.0 AS sessions,
-               least(sum(extract(epoch FROM least(s.closes_at + interval '15 minutes', week.until) - greatest(s.opens_at, now_))) / 604800, 1) AS share
-        FROM pricing.calendar_sessions s CROSS JOIN (SELECT now_ + interval '7 days' AS until) week
-        WHERE s.closes_at > now_ AND s.opens_at < week.until GROUP BY 1),
+    trading AS MATERIALIZED (SELECT t.* FROM pricing.trading_ahead(now_) t),
     able AS MATERIALIZED (SELECT c.*, pricing.batch_of(c, '-infinity', 'infinity') AS size FROM pricing.provider_capabilities c),
     broad AS MATERIALIZED (SELECT r.data_type, (pricing.route(r.data_type, NULL)).provider FROM pricing.data_type_registry r WHERE r.is_active),
     routed AS (
