@@ -80,7 +80,10 @@ def serve(prepare: Callable[[str], Callable[[], Any]]) -> None:
     sys.stdout.flush()
     if sys.stdin.readline() != "go\n":
         raise SystemExit(1)
-    sys.stdout.write(json.dumps(work()) + "\n")
+    answer = json.dumps(work())
+    # Python's own standard output may be without a buffer (PYTHONUNBUFFERED), and then a part of a long answer is lost.
+    with open(sys.stdout.fileno(), "w", closefd=False) as output:
+        output.write(answer + "\n")
 
 
 def megabytes() -> float:
@@ -121,7 +124,7 @@ class _Worker:
         stdout: IO[str] | None = self._process.stdout
         assert stdout is not None  # noqa: S101 - a pipe was asked for
         line = stdout.readline()
-        if not line:
+        if not line.endswith("\n"):
             self._process.wait()
             self._complaints.seek(0)
             raise WorkerError(
