@@ -230,9 +230,14 @@ class Reporter:
         self._context.log_event(dg.AssetMaterialization(stored_key(type_), metadata=metadata))
 
     def report_nothing_fetched(self, type_: DataType, why: str) -> None:
-        """Report that a run had nothing to fetch of a type: no materialization, which would say it is up to date."""
-        metadata = {"nothing_to_fetch": dg.MetadataValue.text(why)}
-        self._context.log_event(dg.AssetObservation(stored_key(type_), metadata=metadata))
+        """Report that a run had nothing to fetch of a type. Without a materialization, a backfill of Dagster counts the
+        asset as failed; no freshness is judged by it.
+        """
+        metadata: Metadata = {
+            "pairs_confirmed": dg.MetadataValue.int(0),
+            "nothing_to_fetch": dg.MetadataValue.text(why),
+        }
+        self._context.log_event(dg.AssetMaterialization(stored_key(type_), metadata=metadata))
 
     def cancelled(self, backfill: Backfill) -> int:
         """How many tasks of a backfill were cancelled."""
