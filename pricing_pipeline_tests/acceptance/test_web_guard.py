@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import httpx
+import psutil
 
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 from pricing_pipeline_tests.support.patience import PATIENCE
