@@ -9,6 +9,7 @@ from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.registry_rows import add
+from pricing_pipeline_tests.support.stretching import later, stretch
 
 MINUTE = 60
 FULL = (
@@ -46,6 +47,25 @@ def test_b1_what_is_fetched_fills_a_table_of_ones_own_and_makes_it_fresh(core: C
         assert core.read("BTC").requested == 0
         clock.advance(2 * MINUTE)
         assert core.enqueue_due() == 1
+
+
+def test_f2_a_stretched_ttl_in_a_table_of_ones_own_is_not_judged_again_and_again(
+    core: Core, clock: Clock
+) -> None:
+    """That TTL is not known where it is asked what waits too long: else each minute would write."""
+    made(core)
+    core.heartbeat("ann", COIN)
+    core.refresh(price="146.55")
+    core.rows("UPDATE pricing.my_prices SET cache_ttl_minutes = 60")
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock() + interval '1 hour'")
+    stretch(core, 4)
+    assert later(core, clock, 61) == 0
+    waits = core.rows("SELECT xmin, due_at FROM pricing.demand")
+    core.call("SELECT pricing.reconcile_demand()")
+    assert core.rows("SELECT xmin, due_at FROM pricing.demand") == waits
+    stretch(core, 1, 1)
+    core.call("SELECT pricing.reconcile_demand()")
+    assert later(core, clock, 1) == 1, "nothing is stretched any more"
 
 
 @pytest.mark.parametrize("price", ["146.55", None])

@@ -328,7 +328,7 @@ DECLARE
 BEGIN
     WITH kinds AS MATERIALIZED (
         SELECT r.data_type, r.default_ttl_minutes, r.background_ttl_minutes, pricing.stretch_of(r.data_type, NULL, now_) AS factors,
-               NOT pricing.differs_by_symbol(r.data_type) AS are_alike
+               NOT pricing.differs_by_symbol(r.data_type) AS are_alike, r.table_name <> 'latest_price_' || r.data_type AS is_own
         FROM pricing.data_type_registry r
         WHERE EXISTS (SELECT FROM pricing.demand x WHERE x.data_type = r.data_type AND x.stretched_from IS NOT NULL)
           AND (providers IS NULL OR r.data_type IN (SELECT y.data_type FROM pricing.provider_routing y WHERE y.provider = ANY (providers))))
@@ -341,7 +341,9 @@ BEGIN
                      (CASE WHEN k.are_alike THEN k.factors ELSE pricing.stretch_of(x.data_type, x.symbol, now_) END)
                      [CASE WHEN x.is_background THEN 2 ELSE 1 END] AS factor) ttl
           WHERE x.became_due_at IS NULL AND x.due_at > now_ AND coalesce(x.backoff_until <= now_, true)
-            AND x.due_at > x.stretched_from + make_interval(secs => ttl.minutes * 60 * (ttl.factor - 1) + 1)
+            -- TTLs in a table of one's own are not known here: of these all are judged when the stretch shrinks or ends.
+            AND CASE WHEN k.is_own THEN providers IS NOT NULL OR ttl.factor = 1
+                     ELSE x.due_at > x.stretched_from + make_interval(secs => ttl.minutes * 60 * (ttl.factor - 1) + 1) END
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) pair
     WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol);
     GET DIAGNOSTICS judged = ROW_COUNT;
