@@ -20,6 +20,7 @@ from pricing_pipeline.providers.declaration_file import SCHEMA, read_file, read_
 from pricing_pipeline.providers.declaration_texts import host_of, matcher
 from pricing_pipeline.providers.declared import DeclaredProvider
 from pricing_pipeline_tests.support.declarations import DECLARED, FILES, FRANKFURTER, SHARES, changed
+from pricing_pipeline_tests.support.pages import ROOT
 
 LINE = re.compile(r"^rates\.yaml:([0-9]+): .+")
 
@@ -365,3 +366,13 @@ def test_f11_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         make(path)
         with pytest.raises(PricingError, match=re.escape(str(path))):
             read_file(path)
+
+
+def test_f11_the_page_names_every_key_of_a_declaration() -> None:
+    """In backquotes or in an example."""
+    page = (ROOT / "docs/adding-a-provider.md").read_text()
+    told = "\n".join(re.findall(r"^```.*?^```|`[^`\n]+`", page, re.DOTALL | re.MULTILINE))
+    schema = Declaration.model_json_schema(by_alias=True)
+    keys = {key for model in (schema, *schema["$defs"].values()) for key in model.get("properties", {})}
+    assert len(keys) > 40
+    assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", told)] == []
