@@ -35,8 +35,12 @@ def add_description(app: FastAPI) -> None:
     async def describe(request: Request) -> Response:
         if not begun:
             begun.append(asyncio.ensure_future(asyncio.to_thread(_spelled, app)))
-        # Whoever asks with others ends nobody else's wait.
-        description = await asyncio.shield(begun[0])
+        try:
+            # Whoever asks with others ends nobody else's wait.
+            description = await asyncio.shield(begun[0])
+        except Exception:
+            begun.clear()  # the next request tries again
+            raise
         if is_known(request, description.tag):
             return not_modified(description.tag)
         headers = {"ETag": description.tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}

@@ -276,6 +276,20 @@ def test_b7_others_are_answered_while_the_description_is_spelled(
     assert begun == [api.app]
 
 
+def test_b7_a_description_that_could_not_be_spelled_is_tried_again(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread may not have started, and may start in a moment."""
+
+    def fail(app: FastAPI) -> description._Description:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(description, "_spelled", fail)
+        assert api.client.get("/openapi.json").status_code == 500
+    assert api.client.get("/openapi.json").status_code == 200
+
+
 def test_b7_the_description_is_spelled_once_for_all(api: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
     first = api.client.get("/openapi.json", headers={"Accept-Encoding": "identity"})
     monkeypatch.setattr(FastAPI, "openapi", None)
