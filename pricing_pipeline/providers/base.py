@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -128,9 +128,16 @@ SchemaT = TypeVar("SchemaT", bound=Schema)
 
 
 def decode_json(provider: str, response: Response) -> object:
-    """The JSON body with exact numbers (int or Decimal, never float). Raises SchemaDrift for other bodies."""
+    """The JSON body with exact numbers (int or Decimal, never float). Raises SchemaDrift for other bodies, and for an object
+    that names a value twice.
+    """
     try:
         return _read_json(provider, response.body)
+    except _NamedTwice as fault:
+        raise SchemaDrift(
+            f"{provider} answered HTTP {response.status} with an object that has the name {safe_words(fault.name)!r} "
+            "twice, and does not say which value is meant. Nothing was stored."
+        ) from None
     except (ValueError, RecursionError):
         raise SchemaDrift(
             f"{provider} answered HTTP {response.status} with a body that is not JSON "
@@ -150,7 +157,29 @@ def decode_if_json(provider: str, response: Response) -> object:
 
 def _read_json(provider: str, body: bytes) -> object:
     _check_amount(provider, body)
-    return json.loads(body, parse_float=json_number, parse_int=json_number, parse_constant=json_number)
+    return json.loads(
+        body,
+        object_pairs_hook=_object,
+        parse_float=json_number,
+        parse_int=json_number,
+        parse_constant=json_number,
+    )
+
+
+class _NamedTwice(ValueError):
+    """A JSON object has two values under one name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        raise _NamedTwice(next(name for name, count in names.items() if count > 1))
+    return read
 
 
 def values_in(body: bytes) -> int:

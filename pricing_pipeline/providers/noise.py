@@ -12,6 +12,8 @@ _PLAIN_DIGITS = 9
 """Digits that tell all binary32 numbers apart: a literal with no more of them is not spelled-out noise."""
 _SURE_DIGITS = 15
 """Digits that a binary64 number surely holds; those behind are its noise."""
+_PLACES = 18
+"""Decimal places that an amount may have. A small price in full precision has more."""
 _KEPT = 10**6
 """Parts of a unit that adjusted prices are kept in."""
 _MANTISSA = 24
@@ -25,7 +27,7 @@ def without_noise(literal: Decimal) -> Decimal:
     """The shortest decimal that the float behind `literal` is made of; half-even where two are as near.
 
     A literal of up to nine digits is returned as it is. A longer one that spells a binary32 number out gives the
-    shortest decimal which that number stands for; of any other, the digits behind the fifteenth are rounded away.
+    shortest decimal which that number stands for. Any other is rounded to fifteen digits and eighteen decimal places.
     """
     digits = len(literal.as_tuple().digits)
     if not literal.is_finite() or digits <= _PLAIN_DIGITS or abs(literal) >= _UNBELIEVABLE:
@@ -36,7 +38,10 @@ def without_noise(literal: Decimal) -> Decimal:
         spelled = _half_even(mantissa * 10**places, 1 << shift)
         if abs(spelled - int(abs(literal).scaleb(places))) <= 1:
             return _shortest(2 * mantissa, 1, 2 << shift).copy_sign(literal)
-    return literal if digits <= _SURE_DIGITS else _trimmed(_ROUNDED.plus(literal))
+    rounded = literal if digits <= _SURE_DIGITS else _trimmed(_ROUNDED.plus(literal))
+    if int(rounded.as_tuple().exponent) >= -_PLACES or rounded.adjusted() < -_PLACES:
+        return rounded
+    return _trimmed(rounded.quantize(Decimal(1).scaleb(-_PLACES), ROUND_HALF_EVEN))
 
 
 def before_division(literal: Decimal, new: Decimal, old: Decimal) -> Decimal:

@@ -39,7 +39,8 @@ MAX_DIGITS = 18
 MAX_SCALE = 18
 """Decimal places an amount may have."""
 _LARGEST_SPLIT = 1000
-_LARGEST_VOLUME = 10**15
+_LARGEST_VOLUME = 10**18 - 1
+"""Coins in small units trade more than 10^15 a day: bitcoin in Iranian rial does."""
 _FAR = 2
 _FIRST_DAY = date(1602, 1, 1)
 """The exchange of Amsterdam is the oldest. The calendar's first days are no dates to count back from."""
@@ -98,8 +99,10 @@ def decimal_of(raw: object, what: str) -> Decimal:
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):  # pragma: no cover - the pattern admits finite numbers only
         raise Implausible(f"{what} {text!r} is not a finite decimal number")
-    if len(digits) + max(exponent, 0) > MAX_DIGITS or -exponent > MAX_SCALE:
+    if len(digits) + max(exponent, 0) > MAX_DIGITS:
         raise Implausible(f"{what} {text!r} has more than {MAX_DIGITS} digits")
+    if -exponent > MAX_SCALE:
+        raise Implausible(f"{what} {text!r} has more than {MAX_SCALE} decimal places")
     return value
 
 
@@ -113,7 +116,7 @@ def price_of(raw: object, what: str = "price") -> Decimal:
 
 
 def volume_of(raw: object, what: str = "volume") -> Decimal:
-    """The exact traded volume. Raises Implausible unless finite, 0 or more and at most 10^15."""
+    """The exact traded volume. Raises Implausible unless finite, 0 or more and of 18 digits at most."""
     value = decimal_of(raw, what)
     if value < 0:
         raise Implausible(f"{what} {spelling(raw)!r} is negative")

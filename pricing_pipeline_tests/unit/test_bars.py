@@ -332,5 +332,5 @@ def test_b18_no_day_of_a_clock_that_was_never_set_and_no_volume_that_nothing_tra
     old = Window(date(1960, 1, 1), date(1980, 1, 1))
     assert read(("1969-12-31", *PLAIN[1:]), ("1970-01-02", *PLAIN[1:]), window=old) is not None
     assert read(("1969-12-31", *PLAIN[1:]), ("1970-01-01", *PLAIN[1:]), window=old) is None
-    assert read((*PLAIN[:5], str(10**15))) is not None
-    assert read((*PLAIN[:5], str(10**15 + 1))) is None
+    assert read((*PLAIN[:5], str(10**18 - 1))) is not None
+    assert read((*PLAIN[:5], str(10**18))) is None

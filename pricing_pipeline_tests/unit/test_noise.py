@@ -35,6 +35,9 @@ def as_binary32(value: Decimal) -> Decimal:
         # A float of 64 bits is: its last digits are noise.
         ("129.04000000000002", "129.04"),
         ("0.30000000000000004", "0.3"),
+        # Eighteen decimal places are what an amount may have.
+        ("8.123456789012345e-06", "0.000008123456789012"),
+        ("1.25000000000000001e-17", "1.2E-17"),
     ],
 )
 def test_a9_the_number_behind_the_noise(literal: str, meant: str) -> None:

@@ -54,6 +54,20 @@ def test_a9_json_numbers_keep_value_and_spelling(amount: int, scale: int) -> Non
     assert price_of(raw) == Decimal(text)
 
 
+@pytest.mark.parametrize("body", [b'{"a": 1, "a": 1}', b'[{"b": {"a": "1", "c": 2, "\\u0061": "2"}}]'])
+def test_b18_an_object_that_names_a_value_twice_is_refused(body: bytes) -> None:
+    with pytest.raises(SchemaDrift, match="an object that has the name 'a' twice"):
+        decode_json("someone", Response(200, {}, body, len(body)))
+
+
+def test_b18_too_many_decimal_places_are_called_that() -> None:
+    assert price_of("0.000008123456789012") == Decimal("8123456789012e-18")
+    with pytest.raises(Implausible, match="has more than 18 decimal places"):
+        price_of("0.0000081234567890123")
+    with pytest.raises(Implausible, match="has more than 18 digits"):
+        price_of("1234567890123456789")
+
+
 @given(st.one_of(st.text(), st.text("0123456789.-+eE NaInfity_,", max_size=30)))
 def test_b18_any_text_is_a_number_we_can_store_or_is_refused(text: str) -> None:
     try:
