@@ -128,8 +128,9 @@ SchemaT = TypeVar("SchemaT", bound=Schema)
 
 
 def decode_json(provider: str, response: Response) -> object:
-    """The JSON body with exact numbers (int or Decimal, never float). Raises SchemaDrift for other bodies, and for an object
-    that names a value twice.
+    """The JSON body with exact numbers (int or Decimal, never float).
+
+    Raises SchemaDrift for other bodies, and for an object that names a value twice.
     """
     try:
         return _read_json(provider, response.body)
