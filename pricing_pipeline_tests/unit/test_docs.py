@@ -295,7 +295,7 @@ def test_g7_the_layout_that_the_architecture_shows_is_there() -> None:
     missing += [name for name in inside & top if not (ROOT / name).exists()]
     assert missing == []
     there = {path.name + "/" * path.is_dir() for path in PACKAGE.iterdir()}
-    assert there - inside == {"__init__.py"} | there & {"__pycache__/"}
+    assert there - inside == {"__init__.py", "py.typed"} | there & {"__pycache__/"}
     files = [
         "pyproject.toml",
         "workspace.yaml",
