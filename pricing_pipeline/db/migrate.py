@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import psycopg
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
+from alembic.runtime.migration import MigrationContext, MigrationStep
+from alembic.script import Script, ScriptDirectory
+from alembic.script.revision import RevisionMap
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
@@ -96,21 +98,37 @@ def run_script(connection: Connection, script: str) -> None:
 
 
 def _run_migrations(connection: Connection) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    _require_known_revision(connection, config)
-    command.upgrade(config, "head")
+    scripts = ScriptDirectory(str(_MIGRATIONS))
+    scripts.revision_map = RevisionMap(lambda: _revisions(connection))
+
+    def steps(at: tuple[str, ...], context: MigrationContext) -> list[MigrationStep]:
+        _require_known_revision(at, scripts)
+        missing = list(scripts.iterate_revisions("head", at))
+        return [MigrationStep.upgrade_from_script(scripts.revision_map, script) for script in reversed(missing)]
+
+    options = {"fn": steps, "version_table_schema": "pricing"}
+    MigrationContext.configure(connection, opts=options).run_migrations()
 
 
-def _require_known_revision(connection: Connection, config: Config) -> None:
-    script = ScriptDirectory.from_config(config)
-    known = [revision.revision for revision in script.walk_revisions()]
-    revision = MigrationContext.configure(
-        connection, opts={"version_table_schema": "pricing"}
-    ).get_current_revision()
-    if revision is not None and revision not in known:
+def _revisions(connection: Connection) -> Iterator[Script]:
+    """A revision for each numbered file, which comes after the one before it."""
+    before = None
+    for path in sorted((_MIGRATIONS / "versions").glob("*.sql")):
+        module = ModuleType(path.stem)
+        number = path.name.partition("_")[0]
+        module.__dict__.update(
+            revision=number,
+            down_revision=before,
+            upgrade=partial(run_script, connection, path.read_text()),
+        )
+        yield Script(module, number, str(path))
+        before = number
+
+
+def _require_known_revision(at: tuple[str, ...], scripts: ScriptDirectory) -> None:
+    known = [script.revision for script in scripts.walk_revisions()]
+    if unknown := [revision for revision in at if revision not in known]:
         raise DatabaseError(
-            f"the database is at migration {revision}, and this version knows {known[-1]} to {known[0]}. If a newer "
+            f"the database is at migration {unknown[0]}, and this version knows {known[-1]} to {known[0]}. If a newer "
             "version made it, use that one. If an older one did, CHANGELOG.md says with which version to upgrade first."
         )

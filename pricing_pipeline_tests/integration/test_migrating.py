@@ -20,15 +20,8 @@ from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 
 MIGRATIONS = Path(migrate.__file__).parents[2] / "migrations"
 NEXT = """
-from alembic import op
-
-revision = "9001"
-down_revision = "{before}"
-
-
-def upgrade() -> None:
-    op.execute("ALTER TABLE pricing.latest_prices ADD COLUMN place text")
-    op.execute("INSERT INTO pricing.warnings (at, source, subject, message) SELECT pricing.clock(), 'test', '', 'ran'")
+ALTER TABLE pricing.latest_prices ADD COLUMN place text;
+INSERT INTO pricing.warnings (at, source, subject, message) SELECT pricing.clock(), 'test', '', 'ran';
 """
 
 
@@ -45,7 +38,7 @@ def test_a_later_migration_runs_once_and_keeps_what_is_stored(
     stored = core.rows("SELECT data_type, symbol, amount, scale, observed_at FROM pricing.latest_prices")
     assert stored
     later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
-    (later / "versions/v9001_next.py").write_text(NEXT.format(before=newest()))
+    (later / "versions/9001_next.sql").write_text(NEXT)
     monkeypatch.setattr(migrate, "_MIGRATIONS", later)
     for _ in range(2):
         upgrade(owner_url)
@@ -69,15 +62,8 @@ def test_a_database_of_another_version_is_refused_in_words(core: Core, owner_url
 
 
 IN_THE_WAY = """
-from alembic import op
-
-revision = "9001"
-down_revision = "{before}"
-
-
-def upgrade() -> None:
-    op.execute("DELETE FROM pricing.warnings")
-    op.execute("ALTER TABLE pricing.latest_prices DROP COLUMN source_text")
+DELETE FROM pricing.warnings;
+ALTER TABLE pricing.latest_prices DROP COLUMN source_text;
 """
 
 
@@ -89,7 +75,7 @@ def test_an_upgrade_that_fails_names_what_is_in_the_way_and_changes_nothing(
         "INSERT INTO pricing.warnings (at, source, subject, message) SELECT pricing.clock(), 'test', '', 'x'"
     )
     later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
-    (later / "versions/v9001_next.py").write_text(IN_THE_WAY.format(before=newest()))
+    (later / "versions/9001_next.sql").write_text(IN_THE_WAY)
     monkeypatch.setattr(migrate, "_MIGRATIONS", later)
     with pytest.raises(
         DatabaseError, match=r"changed nothing: cannot drop column source_text .* view pricing\.of_mine"
@@ -170,8 +156,8 @@ def test_values_that_wait_for_a_person_are_quarantined_after_the_upgrade(
 ) -> None:
     """Before 0048 their state was called held. Other states stay."""
     before = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
-    for path in (before / "versions").glob("v*.py"):
-        if path.name[1:5] >= "0048":
+    for path in (before / "versions").glob("*.sql"):
+        if path.name >= "0048":
             path.unlink()
     # Functions of today would not fit the tables of then.
     package = tmp_path / "db"

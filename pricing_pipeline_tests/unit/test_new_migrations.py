@@ -1,7 +1,4 @@
-"""`make check` lets squawk judge new migrations: what they must not do to clients of the version before.
-
-That released ones stay as they are is in test_migrations.py.
-"""
+"""`make check` lets squawk judge new migrations: what they must not do to clients of the version before."""
 
 from __future__ import annotations
 
