@@ -5,6 +5,7 @@ What pausing and removing mean is decided by the database (db/functions/demand/p
 
 from __future__ import annotations
 
+import codecs
 import csv
 import sys
 from collections.abc import Mapping, Sequence
@@ -281,8 +282,8 @@ def add(
 
 def _read(table: Path, asset_class: str | None, currency: str | None) -> list[NewInstrument]:
     """Rows of a CSV file; what its columns leave out is as the options say. Else a usage error, with the line."""
-    text = sys.stdin.read() if str(table) == "-" else table.read_text(encoding="utf-8-sig")
-    rows = csv.DictReader(text.splitlines())
+    content = sys.stdin.buffer.read() if str(table) == "-" else table.read_bytes()
+    rows = csv.DictReader(_decoded(content, table).splitlines())
     strange = sorted(set(rows.fieldnames or []) - set(_COLUMNS))
     if strange or "symbol" not in (rows.fieldnames or []):
         fault = f"the column {strange[0]!r}, which means nothing here" if strange else "no column 'symbol'"
@@ -318,6 +319,18 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
     if not read:
         raise typer.BadParameter(f"{table} names no instrument")
     return read
+
+
+def _decoded(content: bytes, table: Path) -> str:
+    """The text of a file in UTF-8, or in UTF-16 if it begins with that encoding's mark. Else a usage error."""
+    encoding = "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise typer.BadParameter(
+            f"line {line} of {table} is not {encoding.removesuffix('-sig').upper()}. Save the file as CSV in UTF-8"
+        ) from None
 
 
 def remove(symbols: Sequence[str], asset_class: str | None, *, as_json: bool) -> None:

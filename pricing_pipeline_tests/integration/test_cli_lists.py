@@ -97,6 +97,21 @@ def test_instruments_are_added_from_a_table_all_or_none(cli: CommandLine, core: 
     assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'NVDA'") == 1
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_a_table_is_read_in_its_encoding_or_refused_in_words(
+    cli: CommandLine, core: Core, tmp_path: Path, encoding: str
+) -> None:
+    table = tmp_path / "new.csv"
+    table.write_bytes("symbol,asset_class,name\nTSLA,equity,Müller\n".encode(encoding))
+    said = cli("instrument", "add", "--csv", str(table))
+    names = [row.name for row in core.rows("SELECT name FROM pricing.instruments WHERE symbol = 'TSLA'")]
+    if encoding == "latin-1":
+        assert (said.exit_code, names) == (2, [])
+        assert f"line 2 of {table} is not UTF-8. Save the file as CSV in UTF-8" in said.error
+    else:
+        assert (said.exit_code, names) == (0, ["Müller"])
+
+
 def test_a_table_that_makes_no_sense_is_refused_in_words(cli: CommandLine, core: Core) -> None:
     for table, code, sentence in (
         ("ticker\nA\n", 2, "the column 'ticker', which means nothing here"),
