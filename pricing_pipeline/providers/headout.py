@@ -1,4 +1,10 @@
-"""Headout's API for partners, version 1: products, and their inventory by variant, in pages.
+"""Headout's API for partners: products, and their inventory by variant, in pages.
+
+Version 1 is asked. Answers of version 2 are read as well: they name the product of a list, and its rows may be called
+`availabilities`.
+
+A customer pays `headoutSellingPrice`. Where that is missing, `price` is what a customer pays, unless it equals
+`netPrice`, which is what the partner pays.
 
 Answers name no currency, so one is asked for: that of the instrument, or else DEFAULT_CURRENCY. Local times have no
 offset: the product's zone decides, which is that of its city (headout_cities.py). The pages of a variant must add up to
@@ -10,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
+
+from pydantic import AliasChoices, Field
 
 from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
@@ -42,12 +50,14 @@ from pricing_pipeline.providers.inventory import (
     unknown,
     with_primary,
 )
-from pricing_pipeline.providers.values import Implausible, Number
+from pricing_pipeline.providers.values import Implausible, Number, decimal_of
 
 DEFAULT_CURRENCY = "USD"
 """In which prices are asked for if the instrument has no currency: an answer does not say what its prices are in."""
 PAGE = 100
 """Slots of a page; fewer may come, the totals tell."""
+_NO_LIMIT = (1000, 9999)
+"""Counts of places that stand for no limit, also where a slot is said to be limited."""
 
 
 class _City(Schema):
@@ -66,9 +76,21 @@ class _Product(Schema):
     variants: list[_Variant]
 
 
+Availability = Literal["LIMITED", "UNLIMITED", "CLOSED"]
+
+
+class _PaxRange(Schema):
+    min: int | None = None
+    max: int | None = None
+
+
 class _Price(Schema):
-    price: Number
+    price: Number | None = None
     originalPrice: Number | None = None
+    netPrice: Number | None = None
+    headoutSellingPrice: Number | None = None
+    availability: Availability | None = None
+    remaining: int | None = None
 
 
 class _Person(_Price):
@@ -76,6 +98,7 @@ class _Person(_Price):
     name: str
     ageFrom: int | None = None
     ageTo: int | None = None
+    paxRange: _PaxRange | None = None
 
 
 class _Group(_Price):
@@ -91,13 +114,14 @@ class _Item(Schema):
     id: str
     startDateTime: str
     endDateTime: str
-    availability: Literal["LIMITED", "UNLIMITED", "CLOSED"]
+    availability: Availability
     remaining: int | None = None
     pricing: _Pricing
 
 
 class _Page(Schema):
-    items: list[object]
+    items: list[object] = Field(validation_alias=AliasChoices("items", "availabilities"))
+    productId: int | str | None = None
     total: int
     nextOffset: int | None = None
 
@@ -181,7 +205,7 @@ class Headout(InventoryProvider):
         slots: list[Slot] = []
         for variant in (option.option_id for option in product.options):
             what = f"headout's slots of {symbol}, variant {safe_words(variant)}"
-            rows = yield from self._pages(variant, window, currency, what, now)
+            rows = yield from self._pages(symbol, variant, window, currency, what, now)
             items = [validate(_Item, row, what, place=f"items.{n}") for n, row in enumerate(rows)]
             try:
                 slots += [_slot(item, variant, currency) for item in items]
@@ -193,7 +217,7 @@ class Headout(InventoryProvider):
             raise implausible(f"headout's slots of {symbol}", symbol, fault) from None
 
     def _pages(
-        self, variant: str, window: Window, currency: str, what: str, now: datetime
+        self, symbol: str, variant: str, window: Window, currency: str, what: str, now: datetime
     ) -> Generator[Request, Response, list[object]]:
         """The rows of all pages of a variant. Raises SchemaDrift if they are not one whole list."""
         rows: list[object] = []
@@ -201,6 +225,10 @@ class Headout(InventoryProvider):
         while True:
             response = yield _inventory(variant, window, currency, offset)
             page = validate(_Page, self._body(response, now), what)
+            if page.productId is not None and str(page.productId) != symbol:
+                raise implausible(
+                    what, symbol, Implausible(f"it is of product {safe_words(str(page.productId))}")
+                )
             total = page.total if total is None else total
             rows += page.items
             following = page.nextOffset
@@ -296,8 +324,7 @@ def _slot(item: _Item, variant: str, currency: str) -> Slot:
         local_end=end,
         utc_offset=None,
         status=_status(item),
-        # Without a limit its number means nothing.
-        remaining=None if item.availability == "UNLIMITED" else item.remaining,
+        remaining=_places_left(item.availability, item.remaining),
         capacity=None,
         currency=currency if has_prices else None,
         currency_scale=digits_of(currency) if has_prices else 0,
@@ -316,12 +343,27 @@ def _status(item: _Item) -> SlotStatus:
     return SlotStatus.AVAILABLE if item.remaining > 0 else SlotStatus.SOLD_OUT
 
 
+def _places_left(availability: Availability, remaining: int | None) -> int | None:
+    """None without a limit; the number then means nothing."""
+    return None if availability == "UNLIMITED" or remaining in _NO_LIMIT else remaining
+
+
+def _left_for(price: _Price) -> int | None:
+    """How many units of a category are left; None if only the places of its slot bound it."""
+    if price.availability == "CLOSED":
+        return 0
+    return _places_left(price.availability or "LIMITED", price.remaining)
+
+
 def _persons(persons: Sequence[_Person], currency: str) -> list[tuple[PaxOffer, str | None]]:
     offers: list[tuple[PaxOffer, str | None]] = []
     for person in persons:
         final, original = _amounts(person, currency, f"price of {person.type}")
+        pax = person.paxRange or _PaxRange()
         offer = PaxOffer(
-            person.type, person.name, final, original, age_from=person.ageFrom, age_to=person.ageTo
+            *(person.type, person.name, final, original, pax.min, pax.max, _left_for(person)),
+            age_from=person.ageFrom,
+            age_to=person.ageTo,
         )
         offers.append((offer, person.type))
     return offers
@@ -337,12 +379,27 @@ def _groups(groups: Sequence[_Group], currency: str) -> list[PaxOffer]:
         # By its size alone: the next smaller group may be another one on each slot.
         name = f"Group of up to {group.size}"
         amounts = _amounts(group, currency, f"price of a group of {group.size}")
-        offers.append(PaxOffer(f"GROUP_{group.size}", name, *amounts, 1, 1, pax_count=group.size))
+        left = _left_for(group)
+        offers.append(PaxOffer(f"GROUP_{group.size}", name, *amounts, 1, 1, left, pax_count=group.size))
         least = group.size + 1
     return offers
 
 
-def _amounts(price: _Price, currency: str, what: str) -> tuple[int, int | None]:
-    final = minor_units(price.price, currency, what)
-    original = price.originalPrice
-    return final, None if original is None else minor_units(original, currency, f"original {what}")
+def _amounts(price: _Price, currency: str, what: str) -> tuple[int | None, int | None]:
+    """What a customer pays, and what it was before. Neither is ever what the partner pays."""
+    if price.headoutSellingPrice is not None:
+        final: Number | None = price.headoutSellingPrice
+    elif price.price is not None:
+        final = None if _are_equal(price.price, price.netPrice, what) else price.price
+    else:
+        raise Implausible(f"{what} is missing")
+    return (
+        None if final is None else minor_units(final, currency, what),
+        None
+        if price.originalPrice is None
+        else minor_units(price.originalPrice, currency, f"original {what}"),
+    )
+
+
+def _are_equal(price: Number, net: Number | None, what: str) -> bool:
+    return net is not None and decimal_of(price, what) == decimal_of(net, f"net {what}")

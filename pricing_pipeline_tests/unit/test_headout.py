@@ -143,6 +143,57 @@ def test_d4_a_group_is_sold_as_one_unit() -> None:
     assert [(one.is_primary, one.pax_count) for one in slot.offers] == [(False, 4), (False, 7)]
 
 
+def test_d4_the_final_price_is_what_a_customer_pays_and_never_the_partners() -> None:
+    paid = {
+        "price": literal("109.94"),
+        "netPrice": literal("109.94"),
+        "headoutSellingPrice": literal("129.34"),
+        "originalPrice": literal("187.88"),
+    }
+    persons = [ADULT | paid, CHILD | paid | {"headoutSellingPrice": None}]
+    adult, child = one_slot(pricing={"persons": persons, "groups": [{"size": 4} | paid]}).offers[:2]
+    assert (adult.final, adult.original) == (12934, 18788)
+    assert (child.final, child.original) == (None, 18788), "109.94 is what the partner pays"
+
+
+@pytest.mark.parametrize(
+    ("changes", "left"),
+    [
+        ({}, None),
+        ({"availability": "LIMITED", "remaining": 3}, 3),
+        ({"availability": "LIMITED", "remaining": 0}, 0),
+        ({"availability": "CLOSED", "remaining": 14}, 0),
+        ({"availability": "CLOSED"}, 0),
+        ({"availability": "UNLIMITED", "remaining": 0}, None),
+        ({"availability": "LIMITED", "remaining": 9999}, None),
+        ({"availability": "LIMITED", "remaining": 1000}, None),
+    ],
+)
+def test_d4_a_category_that_is_closed_or_used_up_has_no_places_of_its_slot(
+    changes: dict[str, object], left: int | None
+) -> None:
+    pricing = {"persons": [ADULT | changes], "groups": [{"size": 4, "price": 100} | changes]}
+    assert [offer.remaining for offer in one_slot(pricing=pricing).offers] == [left, left]
+
+
+def test_d4_a_number_that_stands_for_no_limit_is_no_count_of_places() -> None:
+    slot = one_slot(availability="LIMITED", remaining=9999)
+    assert (slot.status, slot.remaining) == (SlotStatus.AVAILABLE, None)
+
+
+def test_d4_a_category_says_how_many_a_booking_takes() -> None:
+    (offer,) = one_slot(pricing={"persons": [ADULT | {"paxRange": {"min": 2, "max": 8}}]}).offers
+    assert (offer.minimum, offer.maximum) == (2, 8)
+
+
+def test_d4_pages_of_version_2_are_read_and_those_of_another_product_are_refused() -> None:
+    body = {"productId": "512", "availabilities": [ITEM], "total": 1, "nextOffset": None}
+    assert [one.slot_id for one in days_of(slots(responded(200, body))[0]).slots] == ["1212121"]
+    answer, _ = slots(responded(200, body | {"productId": "513"}))
+    assert kinds(answer) == [FailureKind.IMPLAUSIBLE]
+    assert "it is of product 513" in answer.failures[0].message
+
+
 # --- exact money --------------------------------------------------------------------------------
 
 
