@@ -134,7 +134,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
 
 
-def test_e3_every_combination_of_settings_and_registry_loads_whole(
+def test_b1_every_combination_of_settings_and_registry_loads_whole(
     quiet: None, stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     all_types = add_types(core, SOME)
@@ -152,7 +152,7 @@ def test_e3_every_combination_of_settings_and_registry_loads_whole(
     assert not faults, "\n".join(f"{combination}: {fault}" for combination, fault in faults.items())
 
 
-def test_e3_500_data_types_load_whole_with_all_that_can_be_switched_on(
+def test_b1_500_data_types_load_whole_with_all_that_can_be_switched_on(
     quiet: None, stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     types = add_types(core, MANY)

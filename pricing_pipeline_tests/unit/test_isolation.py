@@ -47,7 +47,7 @@ def of_a_user() -> dict[str, str]:
     return {f"PRICING_{name.upper()}": other_than_default(name) for name in Settings.model_fields} | OTHERS
 
 
-def test_settings_have_their_defaults_here_and_in_processes() -> None:
+def test_c3_settings_have_their_defaults_here_and_in_processes() -> None:
     assert load_settings() == Settings.model_construct()
     seen = [name for name in of_a_user() if name in os.environ]
     assert (seen, os.listdir(os.environ["HOME"])) == ([], [])
@@ -57,13 +57,13 @@ def test_settings_have_their_defaults_here_and_in_processes() -> None:
 
 
 @pytest.mark.parametrize("way", ["environment", "file"])
-def test_what_a_user_has_set_reaches_no_test(tmp_path: Path, way: str) -> None:
+def test_c3_what_a_user_has_set_reaches_no_test(tmp_path: Path, way: str) -> None:
     """Tests that fail when they see a setting are run where every setting is set."""
     settings = of_a_user()
     if way == "file":
         (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     caller = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)} | (settings if way == "environment" else {})
-    tests = [f"{__file__}::test_settings_have_their_defaults_here_and_in_processes"]
+    tests = [f"{__file__}::test_c3_settings_have_their_defaults_here_and_in_processes"]
     tests.append(str(ROOT / "pricing_pipeline_tests/unit/test_settings_page.py"))
     command = [
         sys.executable,
