@@ -642,15 +642,15 @@ GRANT SELECT ON TABLE pricing.corporate_actions TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_worker;
 
--- What fails in Dagster now: a job whose last run failed, a sensor or schedule whose last tick did. The sensor note_failures writes it.
+-- What fails in Dagster now: a job whose last run failed, a sensor or schedule whose last tick did; the sensor note_failures writes these. And a code location that does not load, and sensors that have not worked since it was loaded; the daemon of `up` writes these.
 CREATE TABLE pricing.dagster_failures (
-    kind text NOT NULL  -- run = a job, or what a run without one materializes; tick = a sensor or schedule.
-    name text NOT NULL  -- The job, sensor or schedule; of a run that was started on assets, their names.
-    run_id text  -- The run that failed; NULL for ticks.
-    reason text NOT NULL  -- The first line of the error.
-    failed_at timestamp with time zone NOT NULL  -- When the run failed, or when a tick was first seen to fail.
+    kind text NOT NULL  -- run = a job, or what a run without one materializes; tick = a sensor or schedule; location = a code location; sensor = a sensor that has not worked since its code location was loaded.
+    name text NOT NULL  -- The job, sensor, schedule or code location; of a run that was started on assets, their names.
+    run_id text  -- The run that failed; NULL for all others.
+    reason text NOT NULL  -- The first line of the error, or what a sensor lacks.
+    failed_at timestamp with time zone NOT NULL  -- When the run failed, or when something else was first seen to fail.
     CONSTRAINT dagster_failures_pkey PRIMARY KEY (kind, name)
-    CONSTRAINT dagster_failure_kind_is_known CHECK ((kind = ANY (ARRAY['run'::text, 'tick'::text])))
+    CONSTRAINT dagster_failure_kind_is_known CHECK ((kind = ANY (ARRAY['run'::text, 'tick'::text, 'location'::text, 'sensor'::text])))
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.dagster_failures TO pricing_worker;
 GRANT SELECT ON TABLE pricing.dagster_failures TO pricing_reader;
@@ -2912,7 +2912,7 @@ GRANT EXECUTE ON FUNCTION pricing.has_splits(text) TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.has_viewers_waiting(wanted_provider text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_viewers_waiting(text) TO pricing_reader, pricing_worker;
 
--- Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled. The names of the parts tell nothing of anybody.
+-- Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled; but a sensor that does not work, or a duty that has never run, is late in any case. The names of the parts tell nothing of anybody.
 CREATE FUNCTION pricing.health() RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.health() TO pricing_reader, pricing_worker;
 
@@ -2951,6 +2951,10 @@ GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],boolean) TO pricing_wo
 -- Says that the user of this session holds these pairs from now on. Returns how many holdings are new.
 CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
+
+-- Periodic duties that have never run: because they fail, or although others have run since the start, which was twenty seconds ago.
+CREATE FUNCTION pricing.idle_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.idle_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, or its bytes are more than the quota allows.
 CREATE FUNCTION pricing.impossible_tasks() RETURNS TABLE(id bigint, data_type text, is_misrouted boolean, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3136,7 +3140,7 @@ GRANT EXECUTE ON FUNCTION pricing.lasting_drains() TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.late_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- What gives a sign of life again and again, as pricing.health() has it. A sign that lies ahead of the clock says nothing.
+-- What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign that lies ahead of the clock says nothing.
 CREATE FUNCTION pricing.late_signs(now_ timestamp with time zone, started timestamp with time zone) RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_signs(timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -3486,9 +3490,9 @@ GRANT EXECUTE ON FUNCTION pricing.note_claim(text,boolean,bigint,timestamp with 
 CREATE FUNCTION pricing.note_dagster_runs(runs jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.note_dagster_runs(jsonb) TO pricing_worker;
 
--- Notes which sensors and schedules fail now: their names, with the reasons. Those that are not named work again.
-CREATE FUNCTION pricing.note_dagster_ticks(failing jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.note_dagster_ticks(jsonb) TO pricing_worker;
+-- Notes what of a kind fails now, such as sensors and schedules: their names, with the reasons. Those that are not named work again.
+CREATE FUNCTION pricing.note_dagster_ticks(failing jsonb, of_kind text DEFAULT 'tick'::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.note_dagster_ticks(jsonb,text) TO pricing_worker;
 
 -- Notes how a duty failed and until when it is to wait; not, if another session has its row locked.
 CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone, error text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3538,7 +3542,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_slot_windows(text,text,bigint,timestamp with time zone,jsonb) TO pricing_worker;
 
--- The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given.
+-- The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given. What the daemon noted before is forgotten.
 CREATE FUNCTION pricing.note_start() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_start() TO pricing_worker;
 

@@ -55,7 +55,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         extend_calendars,
         end_silent_runs,
     ]
-    exported = [export_assets(snapshot, months(snapshot))] if exports.is_wanted() else []
+    exported = [export_assets(snapshot, months(snapshot))] if exports.is_wanted(snapshot) else []
     if exported:
         schedules.append(export_schedule(snapshot, months(snapshot)))
     lists = [commodity_lists()] if is_wanted(snapshot) else []

@@ -30,6 +30,7 @@ from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.environments import environment_of_children, given_to
 from pricing_pipeline.local_files.env_file import env_file
 from pricing_pipeline.operations import health, last_resort, life
+from pricing_pipeline.operations.console import Console
 from pricing_pipeline.processes import dagster_home
 from pricing_pipeline.processes.children import Child
 from pricing_pipeline.processes.home import code_socket
@@ -103,11 +104,12 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
         # These start last: the first price does not need them, and they would take its processors.
         supervisor.start(_api(environment, urls["api"], api_port))
-        supervisor.start(_notifier(settings.home.absolute(), environment))
+        console = Console(_notes(settings), say)
+        supervisor.start(_notifier(_notes(settings), environment))
         supervisor.wait_until_ready("api")
         say(f"Operations page and HTTP API: {urls['api']}; `pricing-pipeline page` prints a link")
         say(f"Stop with Ctrl-C. In another terminal: pricing-pipeline status, {_next_step(worker)}")
-        supervisor.run_until_stopped()
+        supervisor.run_until_stopped(console.look)
         with contextlib.suppress(OSError):  # the terminal may be gone
             say("Stopping; this takes some seconds, in which runs return their tasks to the queue")
 
@@ -413,9 +415,13 @@ def _webserver(environment: dict[str, str], url: str, port: int, token: str | No
     )
 
 
-def _notifier(home: Path, environment: dict[str, str]) -> Child:
+def _notes(settings: Settings) -> Path:
+    """The folder in which the notifier leaves signs of life, and what the console is to say."""
+    return settings.home.absolute() / "notifier"
+
+
+def _notifier(folder: Path, environment: dict[str, str]) -> Child:
     """The process that tells people. It hangs when one of its threads no longer changes its file."""
-    folder = home / "notifier"
     return _module(
         "notifier",
         "pricing_pipeline.operations.notifier",

@@ -8,6 +8,7 @@ import pytest
 from _pytest.nodeid import NodeId  # internal, hence the exact pin
 from hypothesis import HealthCheck, Phase, settings
 
+from pricing_pipeline_tests.fixtures import isolation
 from pricing_pipeline_tests.fixtures.api import api
 from pricing_pipeline_tests.fixtures.cli import cli
 from pricing_pipeline_tests.fixtures.core import core, engine, owner_engine
@@ -28,6 +29,8 @@ from pricing_pipeline_tests.fixtures.embedded import make_server, used_home
 from pricing_pipeline_tests.fixtures.home import open_folder
 from pricing_pipeline_tests.fixtures.refresher import refresher, reports, sandbox, shared_sandbox
 from pricing_pipeline_tests.support.examples import examples
+
+isolation.leave_environment()
 
 # Ignored where the tests were started in the background or with nohup, and inherited by every process they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -53,7 +56,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage from now on, among what the tests make."""
+    """Leave the folder in which the tests were found, and look for garbage from now on, among what they make."""
+    isolation.leave_folder()
     gc.freeze()
     gc.enable()
 

@@ -148,18 +148,18 @@ class Gate:
                 "send a token as `Authorization: Bearer TOKEN`. `pricing-pipeline token add` makes one",
                 "",
             )
-        credentials = _credentials(headers)
-        token = await self._tokens.find(credentials) if credentials else None
+        sent = credentials(headers)
+        token = await self._tokens.find(sent) if sent else None
         if token is not None:
             return token
         self._shares.count_wrong_token()
-        if not credentials:
+        if not sent:
             raise _no_token(
                 "no-token",
                 "the header must be `Authorization: Bearer TOKEN`: the word Bearer, a space, the token. Send it once",
                 "",
             )
-        expired = self._tokens.expired(credentials)
+        expired = self._tokens.expired(sent)
         if expired is not None:
             raise _no_token(
                 "expired-token",
@@ -170,10 +170,10 @@ class Gate:
         )
 
 
-def _credentials(headers: Sequence[str]) -> str:
+def credentials(headers: Sequence[str]) -> str:
     """What the headers Authorization have as the token; empty if they are not one of the scheme Bearer."""
-    scheme, _, credentials = headers[0].partition(" ")
-    return credentials.strip() if len(headers) == 1 and scheme.lower() == "bearer" else ""
+    scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _no_token(kind: str, detail: str, error: str = ' error="invalid_token"') -> Refused:

@@ -20,6 +20,7 @@ This daemon differs from Dagster's own:
 - It launches the run of a sensor as soon as it is queued. Dagster's own looks at its queue every second, and looks
   again when all runs that it saw are launched, which takes seconds for each.
 - It looks for backfills every five seconds, not every thirty.
+- It notes in the pricing database that the code location does not load, or that a sensor does not work.
 - It lets a backfill wait while the code server is away. Dagster's own fails it and cancels its runs.
 """
 
@@ -33,11 +34,12 @@ import time
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
 from dagster._core.scheduler.instigation import InstigatorState
+from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import WorkspaceFileTarget  # internal like the next ones: pinned
 from dagster._daemon import controller as dagster_daemon
 from dagster._daemon import daemon as interval_daemons
@@ -53,6 +55,7 @@ from pricing_pipeline.defs.coordinator import QUEUED
 from pricing_pipeline.defs.ours import CUT_OFF, DRAIN_TAG, LABEL, leave_others_alone, made_here, only
 from pricing_pipeline.defs.snapshot import last_good
 from pricing_pipeline.defs.storage import make_tables
+from pricing_pipeline.defs.watching import start_watching
 from pricing_pipeline.settings import load_settings
 
 _UNFINISHED = [
@@ -95,6 +98,7 @@ def main() -> None:
             closing(WakeUp(make_engine(listen_url(settings), pool_size=1), work.set)),
             dagster_daemon.daemon_controller_from_instance(instance, target) as controller,
         ):
+            start_watching(cast("WorkspaceProcessContext", controller._workspace_process_context))
             controller.check_daemon_loop()
 
 

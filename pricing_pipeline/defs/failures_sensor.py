@@ -30,7 +30,7 @@ from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.demand import drains
 from pricing_pipeline.operations import dagster_failures
-from pricing_pipeline.operations.dagster_failures import EndedRun
+from pricing_pipeline.operations.dagster_failures import EndedRun, Kind
 
 _EVERY_SECONDS = 30
 _OVERLAP_SECONDS = 60.0
@@ -77,8 +77,8 @@ def note_failures(snapshot: RegistrySnapshot, ticking: Collection[str]) -> dg.Se
             newest = {run.name: run for run in ended if run.reason != CUT_OFF}
             if newest:
                 dagster_failures.note_runs(connection, newest.values())
-            if failing.keys() != dagster_failures.failing_ticks(connection):
-                dagster_failures.note_ticks(connection, failing)
+            if failing.keys() != dagster_failures.noted(connection, Kind.TICK).keys():
+                dagster_failures.note(connection, Kind.TICK, failing)
         failed = sum(run.reason is not None for run in ended)
         return dg.SensorResult(
             skip_reason=f"{len(ended)} runs ended, {failed} of them failed; {len(failing)} sensors and schedules fail",
@@ -150,6 +150,11 @@ def _innermost(error: SerializableErrorInfo) -> str:
     return error.message
 
 
+def first_line(error: SerializableErrorInfo | None) -> str:
+    """The first line of what caused an error, without passwords."""
+    return _line(_innermost(error)) if error is not None else "it failed"
+
+
 def _line(text: str) -> str:
     """The first line of an error, without passwords."""
     first = next(filter(None, map(str.strip, text.splitlines())), "")
@@ -169,7 +174,7 @@ def _failing_ticks(context: dg.SensorEvaluationContext, ticking: Collection[str]
     failing = {}
     for state, tick in _last_ticks(context.instance, states):
         if tick.status is TickStatus.FAILURE:
-            failing[state.instigator_name] = _line(_innermost(tick.error)) if tick.error else "it failed"
+            failing[state.instigator_name] = first_line(tick.error)
     return failing
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 
 from sqlalchemy import Connection
 
@@ -28,11 +29,24 @@ def note_runs(connection: Connection, runs: Collection[EndedRun]) -> None:
     )
 
 
-def failing_ticks(connection: Connection) -> set[str]:
-    """The sensors and schedules that are noted as failing."""
-    return set(connection.execute(query("dagster_failures.failing_ticks")).scalars())
+class Kind(StrEnum):
+    """What can fail beside runs."""
+
+    TICK = "tick"
+    """A sensor or schedule whose last tick failed."""
+    LOCATION = "location"
+    """A code location that does not load."""
+    SENSOR = "sensor"
+    """A sensor that has not worked since its code location was loaded."""
 
 
-def note_ticks(connection: Connection, failing: Mapping[str, str]) -> None:
-    """Note which sensors and schedules fail now, and why; all others work."""
-    connection.execute(query("dagster_failures.note_ticks"), {"failing": json.dumps(dict(failing))})
+def noted(connection: Connection, kind: Kind) -> dict[str, str]:
+    """What of a kind is noted as failing, and why."""
+    rows = connection.execute(query("dagster_failures.noted"), {"kind": kind.value})
+    return {row.name: row.reason for row in rows}
+
+
+def note(connection: Connection, kind: Kind, failing: Mapping[str, str]) -> None:
+    """Note what of a kind fails now, and why; all else of it works."""
+    parameters = {"kind": kind.value, "failing": json.dumps(dict(failing))}
+    connection.execute(query("dagster_failures.note"), parameters)

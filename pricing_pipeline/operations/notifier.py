@@ -22,7 +22,7 @@ from sqlalchemy import Engine
 from pricing_pipeline.db.engine import make_engine, masked
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.operations import alerts, last_resort, own_handlers, price_watch
+from pricing_pipeline.operations import alerts, console, last_resort, own_handlers, price_watch
 from pricing_pipeline.operations.handlers import for_active_recipients, make_handlers
 from pricing_pipeline.operations.life import RUNS, TABLES, SignsOfLife
 from pricing_pipeline.operations.runner import Handler, OperationRunner
@@ -49,7 +49,8 @@ def main() -> None:
     url = worker_url(settings)
     engine = make_engine(url)
     worker = f"{socket.gethostname()}:{os.getpid()}"
-    signs = SignsOfLife(_folder_of_signs(sys.argv[1:]))
+    folder = _folder_of_signs(sys.argv[1:])
+    signs = SignsOfLife(folder)
     built_in = make_handlers(engine, settings)
     runners = make_runners(engine, built_in, worker, signs)
     # Rules and prices have threads of their own: a slow query holds no message up.
@@ -58,6 +59,8 @@ def main() -> None:
         partial(price_watch.keep_watching, engine, signs=signs),
         *(runner.run for runner in runners),
     ]
+    if folder is not None:
+        work.append(partial(console.keep_writing, engine, folder=folder))
     if resort is not None:
         work.append(last_resort.Watch(resort, signs, settings.home, masked(url)).keep_watching)
     threads = start(work, stop)

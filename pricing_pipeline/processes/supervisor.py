@@ -32,6 +32,7 @@ ONE_PRESS = 0.5
 """Seconds within which several signals are one: `make` and the terminal may both deliver one Ctrl-C."""
 
 _LOOK_AT_LOGS_EVERY = 60.0
+_LOOK_EVERY = 2.0
 
 
 class StopRequested(Exception):
@@ -153,10 +154,14 @@ class Supervisor:
             self.check()
         return True
 
-    def run_until_stopped(self) -> None:
-        """Look after the processes until a signal asks for the end."""
+    def run_until_stopped(self, look: Callable[[], object] = lambda: None) -> None:
+        """Look after the processes until a signal asks for the end, and call `look` every two seconds.
+
+        `look` must not wait for anything.
+        """
         while not self.stop_requested:
-            self._sleep(self._look_after())
+            look()
+            self._sleep(min(self._look_after(), _LOOK_EVERY))
 
     def record(self, **facts: Any) -> None:
         """Add facts (JSON values) to `state.json`, for `status` to read."""

@@ -85,7 +85,7 @@ class Starts:
 @pytest.fixture
 def starts(server: TestServer) -> Iterator[Starts]:
     with subprocess.Popen(
-        [sys.executable, "-c", STARTS], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", STARTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         starts = Starts(process, server)
         yield starts

@@ -82,7 +82,7 @@ def test_every_benchmark_answers_in_json(tmp_path: Path) -> None:
     """All in one process and on one server: starting those costs more than all the tiny questions."""
     environment = os.environ | {"BENCHMARK_PEERS_PYTHON": str(tmp_path / "none")}
     command = [sys.executable, "-m", "benchmarks", "all", "--tiny", "--json"]
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     answers = {answer["name"]: answer for answer in map(json.loads, run.stdout.splitlines())}
     assert set(answers) == set(METRICS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pricing_pipeline.operations import alerts, dagster_failures
-from pricing_pipeline.operations.dagster_failures import EndedRun
+from pricing_pipeline.operations.dagster_failures import EndedRun, Kind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -107,7 +107,7 @@ def test_b21_one_alert_is_shown_with_all_that_is_known_of_it(
 def test_b21_a_failed_run_that_nobody_repeats_is_forgotten_after_a_week(core: Core, clock: Clock) -> None:
     fail_run(core)
     with core.engine.begin() as connection:
-        dagster_failures.note_ticks(connection, {"report_freshness": "odd"})
+        dagster_failures.note(connection, Kind.TICK, {"report_freshness": "odd"})
     failed_at = core.one("SELECT failed_at FROM pricing.dagster_failures WHERE kind = 'run'")
     assert (core.clock() - failed_at).total_seconds() == 5
     core.rows("SELECT pricing.move_dagster_failures(pricing.clock() - interval '1 hour')")

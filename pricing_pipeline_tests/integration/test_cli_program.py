@@ -20,7 +20,7 @@ import pytest
 import typer.main
 
 from pricing_pipeline.cli import app
-from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
+from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.database import TestServer, bare_template
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
@@ -230,7 +230,6 @@ def test_the_shell_completes_commands_and_options(typed: str, completed: set[str
     }
     done = subprocess.run(
         [sys.executable, "-m", "pricing_pipeline.cli"],
-        cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -242,7 +241,7 @@ def test_the_shell_completes_commands_and_options(typed: str, completed: set[str
 def test_starting_imports_nothing_slow() -> None:
     """`--help` in a quarter of a second: the slowest of these alone would take longer."""
     code = "import sys, pricing_pipeline.cli; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not SLOW & set(run.stdout.split())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.operations import alerts, dagster_failures, operation_queue, price_watch
-from pricing_pipeline.operations.dagster_failures import EndedRun
+from pricing_pipeline.operations.dagster_failures import EndedRun, Kind
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
@@ -246,12 +246,12 @@ def end_run(core: Core, reason: str | None = None) -> None:
 
 def fail_tick(core: Core, _: Clock) -> None:
     with core.engine.begin() as connection:
-        dagster_failures.note_ticks(connection, {"report_freshness": "RuntimeError: odd"})
+        dagster_failures.note(connection, Kind.TICK, {"report_freshness": "RuntimeError: odd"})
 
 
 def mend_tick(core: Core, _: Clock) -> None:
     with core.engine.begin() as connection:
-        dagster_failures.note_ticks(connection, {})
+        dagster_failures.note(connection, Kind.TICK, {})
 
 
 def leave_price(core: Core, clock: Clock) -> None:

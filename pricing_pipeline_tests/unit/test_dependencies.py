@@ -150,6 +150,6 @@ for found in pkgutil.walk_packages(pricing_pipeline.__path__, "pricing_pipeline.
 from pricing_pipeline.cli import app
 app(["up", "--no-demo"])
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     (sentence,) = done.stderr.splitlines()
     assert "error: Dagster is not installed here" in sentence

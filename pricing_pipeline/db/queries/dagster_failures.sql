@@ -2,10 +2,10 @@
 -- Note how the newest runs ended.
 SELECT pricing.note_dagster_runs(CAST(:runs AS jsonb));
 
--- name: failing_ticks
--- Sensors and schedules that are noted as failing.
-SELECT d.name FROM pricing.dagster_failures d WHERE d.kind = 'tick';
+-- name: noted
+-- What of a kind is noted as failing, and why.
+SELECT d.name, d.reason FROM pricing.dagster_failures d WHERE d.kind = :kind;
 
--- name: note_ticks
--- Note which sensors and schedules fail now.
-SELECT pricing.note_dagster_ticks(CAST(:failing AS jsonb));
+-- name: note
+-- Note what of a kind fails now.
+SELECT pricing.note_dagster_ticks(CAST(:failing AS jsonb), :kind);

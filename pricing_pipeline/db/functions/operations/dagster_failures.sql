@@ -14,16 +14,16 @@ COMMENT ON FUNCTION pricing.note_dagster_runs(jsonb) IS
     'Notes how the newest runs ended: for each name one row with run_id, reason (NULL = it succeeded) and seconds_ago. Waits a second at most for a row that another session has locked.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_dagster_ticks(failing jsonb) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.note_dagster_ticks(failing jsonb, of_kind text DEFAULT 'tick') RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
 BEGIN
-    DELETE FROM pricing.dagster_failures d WHERE d.kind = 'tick' AND NOT failing ? d.name;
+    DELETE FROM pricing.dagster_failures d WHERE d.kind = of_kind AND NOT failing ? d.name;
     INSERT INTO pricing.dagster_failures AS d (kind, name, reason, failed_at)
-    SELECT 'tick', f.key, left(f.value, 500), pricing.clock() FROM jsonb_each_text(failing) f ORDER BY 2
-    ON CONFLICT (kind, name) DO NOTHING;
+    SELECT of_kind, f.key, left(f.value, 500), pricing.clock() FROM jsonb_each_text(failing) f ORDER BY 2
+    ON CONFLICT (kind, name) DO UPDATE SET reason = excluded.reason WHERE d.reason <> excluded.reason;
 END $$;
-COMMENT ON FUNCTION pricing.note_dagster_ticks(jsonb) IS
-    'Notes which sensors and schedules fail now: their names, with the reasons. Those that are not named work again.';
+COMMENT ON FUNCTION pricing.note_dagster_ticks(jsonb, text) IS
+    'Notes what of a kind fails now, such as sensors and schedules: their names, with the reasons. Those that are not named work again.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prune_dagster_failures(now_ timestamptz) RETURNS integer

@@ -36,9 +36,13 @@ BEGIN
         PERFORM pricing.note_life('start');
     END IF;
     PERFORM pricing.note_life('start', 0);
+    -- The daemon that starts looks itself.
+    DELETE FROM pricing.dagster_failures d
+    WHERE (d.kind, d.name) IN (SELECT x.kind, x.name FROM pricing.dagster_failures x
+                               WHERE x.kind IN ('location', 'sensor') FOR UPDATE SKIP LOCKED);
 END $$;
 COMMENT ON FUNCTION pricing.note_start() IS
-    'The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given.';
+    'The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given. What the daemon noted before is forgotten.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_signs_of_life(now_ timestamptz) RETURNS void
@@ -104,6 +108,20 @@ COMMENT ON FUNCTION pricing.late_duties(timestamptz) IS
     'Periodic duties that have not run for ten minutes, or for ten minutes longer than they may: when they last did (NULL = never), and why not, if they fail. started = they are not expected to have run earlier.';
 
 
+CREATE OR REPLACE FUNCTION pricing.idle_duties(started timestamptz) RETURNS TABLE (duty text, since timestamptz, last_error text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT v.name, NULL::timestamptz, d.last_error
+    FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN pricing.duty_intervals() v LEFT JOIN pricing.duties d ON d.duty = v.name
+    WHERE d.last_success_at IS NULL AND coalesce(d.not_before <= n.at, true)
+      AND (d.last_error IS NOT NULL
+           OR started <= n.at - interval '20 seconds' AND EXISTS (
+               SELECT FROM pricing.duties x JOIN pricing.duty_intervals() y ON y.name = x.duty WHERE x.last_success_at > started))
+    ORDER BY 1
+$$;
+COMMENT ON FUNCTION pricing.idle_duties(timestamptz) IS
+    'Periodic duties that have never run: because they fail, or although others have run since the start, which was twenty seconds ago.';
+
+
 CREATE OR REPLACE FUNCTION pricing.late_types(started timestamptz) RETURNS TABLE (data_type text, watched bigint, late bigint)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     -- Samples are taken every five minutes: three cover ten.
@@ -158,7 +176,8 @@ COMMENT ON FUNCTION pricing.stopped_providers() IS
 CREATE OR REPLACE FUNCTION pricing.late_signs(now_ timestamptz, started timestamptz)
 RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT v.part, late.is_late, v.last_at, CASE WHEN late.is_late THEN pg_catalog.format(v.says, coalesce('since ' || pricing.format_time(v.last_at), 'yet')) END
+    SELECT v.part, late.is_late OR broken.says IS NOT NULL, v.last_at,
+           nullif(concat_ws('; ', broken.says, CASE WHEN late.is_late THEN pg_catalog.format(v.says, coalesce('since ' || pricing.format_time(v.last_at), 'yet')) END), '')
     FROM (
         SELECT 1 AS place, 'daemon' AS part, interval '2 minutes' AS late_after, true AS with_background,
                (SELECT max(s.began_at) FROM pricing.signs_of_life s WHERE s.part IN ('refresh_watched', 'report_freshness') AND s.began_at <= now_) AS last_at,
@@ -179,10 +198,13 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     -- What is wanted is asked only of what gives no sign: that may read many rows.
     CROSS JOIN LATERAL (SELECT CASE WHEN greatest(v.last_at, started) > now_ - v.late_after THEN false
                                     ELSE coalesce(pricing.wanted_since(now_, started, v.with_background) <= now_ - v.late_after, false) END AS is_late OFFSET 0) late
+    LEFT JOIN LATERAL (
+        SELECT string_agg(pg_catalog.format('the sensor %s %s', f.name, f.reason), '; ' ORDER BY f.name) AS says
+        FROM pricing.dagster_failures f WHERE f.kind = 'sensor') broken ON v.part = 'sensor'
     ORDER BY v.place
 $$;
 COMMENT ON FUNCTION pricing.late_signs(timestamptz, timestamptz) IS
-    'What gives a sign of life again and again, as pricing.health() has it. A sign that lies ahead of the clock says nothing.';
+    'What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign that lies ahead of the clock says nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.health() RETURNS TABLE (part text, is_late boolean, since timestamptz, says text)
@@ -200,6 +222,9 @@ BEGIN
     since := NULL;
     says := CASE WHEN is_late THEN 'this server is a read replica, and the pipeline works on the primary only' END;
     RETURN NEXT;
+    RETURN QUERY
+    SELECT 'code_location', count(*) > 0, NULL::timestamptz, 'Dagster cannot load the definitions, so nothing is refreshed: ' || string_agg(f.reason, '; ')
+    FROM pricing.dagster_failures f WHERE f.kind = 'location';
     RETURN QUERY SELECT * FROM pricing.late_signs(now_, started);
     RETURN QUERY
     SELECT 'schedules', count(*) > 0, min(w.served_slot), string_agg(CASE
@@ -216,7 +241,8 @@ BEGIN
     RETURN QUERY
     SELECT 'duties', count(*) > 0, min(d.since), string_agg(pg_catalog.format(
                'the duty %s has not run %s%s', d.duty, coalesce('since ' || pricing.format_time(d.since), 'yet'), coalesce(': ' || d.last_error, '')), '; ')
-    FROM (SELECT x.* FROM pricing.late_duties(greatest(wanted, started)) x WHERE wanted IS NOT NULL) d;
+    FROM (SELECT x.* FROM pricing.late_duties(greatest(wanted, started)) x WHERE wanted IS NOT NULL
+          UNION SELECT y.* FROM pricing.idle_duties(started) y) d;
     RETURN QUERY
     SELECT 'notifier', s.says IS NOT NULL, s.since, s.says FROM (VALUES (1)) one LEFT JOIN pricing.silent_notifier(started) s ON true;
     RETURN QUERY
@@ -236,4 +262,4 @@ BEGIN
     FROM late l WHERE l.data_type IS NULL;
 END $$;
 COMMENT ON FUNCTION pricing.health() IS
-    'Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled. The names of the parts tell nothing of anybody.';
+    'Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled; but a sensor that does not work, or a duty that has never run, is late in any case. The names of the parts tell nothing of anybody.';

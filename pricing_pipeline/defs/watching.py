@@ -1,0 +1,148 @@
+"""What of Dagster does not work, as its daemon sees it: a code location that does not load, and sensors.
+
+A code location that does not load has no sensor that could say so. So the daemon of `up` looks in a thread of its own,
+and notes in the pricing database what it sees. From there `pricing.health` has it.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+import dagster as dg
+from dagster._core.remote_representation.external import RemoteSensor  # internal like the next ones: pinned
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorTick,
+    InstigatorType,
+    SensorInstigatorData,
+    TickStatus,
+)
+from dagster._core.workspace.context import WorkspaceProcessContext
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.defs.failures_sensor import first_line
+from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.operations import dagster_failures
+from pricing_pipeline.operations.dagster_failures import Kind
+from pricing_pipeline.settings import load_settings
+
+_LOG = logging.getLogger(__name__)
+_EVERY_SECONDS = 5.0
+_PATIENCE_SECONDS = 15.0
+"""How long after its time a sensor may begin its tick. The daemon looks every five seconds whose time has come."""
+_VERIFY_SECONDS = 60.0
+"""How often what is noted is compared while nothing fails."""
+_CLOCK_STEP_SECONDS = 5.0
+
+Failing = Mapping[Kind, Mapping[str, str]]
+"""What fails of each kind: names, with reasons."""
+
+
+def start_watching(workspace: WorkspaceProcessContext) -> None:
+    """Look until the process ends."""
+    engine = make_engine(worker_url(load_settings()), pool_size=1)
+    threading.Thread(target=_keep_looking, args=(Watch(workspace), engine), name="watch", daemon=True).start()
+
+
+def _keep_looking(watch: "Watch", engine: Engine) -> None:
+    while True:
+        try:
+            watch.look(engine)
+        except (DatabaseError, DBAPIError) as error:
+            _LOG.warning("what fails in Dagster cannot be noted: %s", error)
+        except Exception:  # Dagster's own storage may be away, in more ways than one
+            _LOG.exception("what fails in Dagster is not known")
+        time.sleep(_EVERY_SECONDS)
+
+
+class Watch:
+    """Looks at the code locations of a workspace and at their sensors, and notes what does not work."""
+
+    def __init__(self, workspace: WorkspaceProcessContext) -> None:
+        self._workspace = workspace
+        self._loaded_at: dict[str, float] = {}
+        self._ahead = time.time() - time.monotonic()
+        self._noted: Failing | None = None
+        self._compared_at = float("-inf")
+
+    def look(self, engine: Engine) -> Failing:
+        """Look once, and note in the database what has changed."""
+        failing = self.failing()
+        is_due = time.monotonic() - self._compared_at >= _VERIFY_SECONDS
+        if failing != self._noted or any(failing.values()) or is_due:
+            with engine.begin() as connection:
+                for kind, reasons in failing.items():
+                    if reasons != dagster_failures.noted(connection, kind):
+                        dagster_failures.note(connection, kind, reasons)
+            engine.dispose()  # a session for minutes in which nothing changes would be one too many
+            self._noted, self._compared_at = failing, time.monotonic()
+        return failing
+
+    def failing(self) -> Failing:
+        """What does not work now."""
+        now = time.time()
+        if abs(now - time.monotonic() - self._ahead) > _CLOCK_STEP_SECONDS:
+            # The clock was set, or the machine slept: each sensor has its time anew.
+            self._ahead = now - time.monotonic()
+            self._loaded_at.clear()
+        entries = self._workspace.create_request_context().get_code_location_entries()
+        locations = {
+            name: first_line(entry.load_error) for name, entry in entries.items() if entry.load_error
+        }
+        sensors = [
+            sensor
+            for entry in entries.values()
+            if entry.code_location is not None
+            for repository in entry.code_location.get_repositories().values()
+            for sensor in repository.get_sensors()
+        ]
+        return {Kind.LOCATION: locations, Kind.SENSOR: dict(self._idle(sensors, now))}
+
+    def _idle(self, sensors: Sequence[RemoteSensor], now: float) -> Iterator[tuple[str, str]]:
+        """The sensors that are switched on and have not worked since they were loaded, and why."""
+        instance = self._workspace.instance
+        states = {
+            state.selector_id: state
+            for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+        }
+        running = [
+            sensor
+            for sensor in sensors
+            if sensor.get_current_instigator_state(states.get(sensor.selector_id)).is_running
+        ]
+        since = {sensor.name: self._loaded_at.get(sensor.name, now) for sensor in running}
+        self._loaded_at = since
+        for sensor in running:
+            state = states.get(sensor.selector_id)
+            if not _has_worked(state, since[sensor.name]):
+                why = _why_idle(instance, sensor, since[sensor.name], now)
+                if why is not None:
+                    yield sensor.name, why
+
+
+def _has_worked(state: InstigatorState | None, since: float) -> bool:
+    """Whether a sensor has ticked since then, and its last tick has not failed. Its state says so without a query."""
+    data = state.instigator_data if state is not None else None
+    return (
+        isinstance(data, SensorInstigatorData)
+        and data.last_tick_success_timestamp is not None
+        and data.last_tick_success_timestamp >= since
+    )
+
+
+def _why_idle(instance: dg.DagsterInstance, sensor: RemoteSensor, since: float, now: float) -> str | None:
+    """Why a sensor does not work; None while it may still begin, and after a single failure among successes."""
+    ticks = instance.get_ticks(sensor.get_remote_origin_id(), sensor.selector_id, limit=3)
+    own = [tick for tick in ticks if tick.timestamp >= since]
+    ended: list[InstigatorTick] = [tick for tick in own if tick.status is not TickStatus.STARTED][:2]
+    if ended and all(tick.status is TickStatus.FAILURE for tick in ended):
+        return f"fails: {first_line(ended[0].error)}"
+    # One that ticked just before may wait as long as it is to.
+    due_at = max([since, *(tick.timestamp + sensor.min_interval_seconds for tick in ticks[:1])])
+    if own or now <= due_at + _PATIENCE_SECONDS:
+        return None
+    return "has not ticked since the code location was loaded: the log of dagster-daemon says what that waits for"

@@ -1,0 +1,75 @@
+"""What does not work, for the console of `up`: the notifier writes it into a file, and the supervisor reads that.
+
+The supervisor has one thread, which starts processes. It must not wait for a database that hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.errors import reason
+from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.operations import health
+
+NAME = "health"
+_EVERY_SECONDS = 5.0
+
+
+def keep_writing(engine: Engine, stop: threading.Event, *, folder: Path) -> None:
+    """Write which parts of the pipeline are late until `stop` is set."""
+    watch = health.Watch(engine)
+    while not stop.is_set():
+        try:
+            late = {part.part: part.says or "" for part in health.late(watch.measure())}
+        except DBAPIError as error:
+            late = {health.DATABASE: f"the database does not answer: {reason(error)}"}
+        except DatabaseError as error:
+            late = {health.DATABASE: str(error)}
+        with contextlib.suppress(OSError):  # a full disk stops nobody
+            unfinished = folder / f".{NAME}"
+            unfinished.write_text(json.dumps(late))
+            os.replace(unfinished, folder / NAME)
+        stop.wait(_EVERY_SECONDS)
+
+
+class Console:
+    """Says once of each part that it does not work, and why, and that it works again."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self._path = folder / NAME
+        self._say = say
+        self._said: dict[str, str] = {}
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)  # of an earlier start
+
+    def look(self) -> None:
+        """Say what has changed."""
+        try:
+            late: dict[str, str] = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return
+        for part, says in late.items():
+            # Counts and times go on changing.
+            if (gist := re.sub(r"\d+", "", says)) != self._said.get(part):
+                self._said[part] = gist
+                self._tell(f"Does not work: {_words(part)}: {says.rstrip('.')}.")
+        for part in self._said.keys() - late.keys():
+            del self._said[part]
+            self._tell(f"Works again: {_words(part)}")
+
+    def _tell(self, line: str) -> None:
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            self._say(line)
+
+
+def _words(part: str) -> str:
+    return part.replace("_", " ")
