@@ -87,7 +87,9 @@ class Held:
                 f"`pricing-pipeline operation-type change {self.channel} --active` sends them"
             )
         since = f"{self.since:%Y-%m-%d %H:%M}" if self.since is not None else "a while ago"
-        until = f", the next attempt is at {self.held_until:%H:%M:%S} UTC" if self.held_until is not None else ""
+        until = (
+            f", the next attempt is at {self.held_until:%H:%M:%S} UTC" if self.held_until is not None else ""
+        )
         return (
             f"{self.recipient} cannot be reached by {self.channel} since {since} UTC (attempts that failed: "
             f"{self.failures}{until}; messages that wait: {self.waiting}): {self.last_error}"

@@ -118,10 +118,7 @@ class OperationRunner:
         while not stop.is_set():
             self._signs.advance(self._sign)
             try:
-                # Whatever has ended is noted before anything is taken back: its lease may be over.
-                self._note_ended(patience=0)
-                self._recover()
-                self._begin()
+                self._go_on()
                 self._signs.answered(self._sign)
                 if self._under_way:
                     self._note_ended(patience=every_seconds)
@@ -142,6 +139,12 @@ class OperationRunner:
             _LOG.warning(
                 "how %d operations ended is not noted, so they happen again: %s", len(self._under_way), error
             )
+
+    def _go_on(self) -> None:
+        # Whatever has ended is noted before anything is taken back: its lease may be over.
+        self._note_ended(patience=0)
+        self._recover()
+        self._begin()
 
     def _return_unfinished(self) -> None:
         by_token: dict[UUID, list[Future[str | None]]] = {}

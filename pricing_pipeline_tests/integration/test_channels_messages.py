@@ -47,7 +47,9 @@ def test_e6_a_chat_message_arrives_with_the_sign_of_its_operation(monkeypatch: p
     assert "for an hour" in text
 
 
-MENTIONS = "@everyone @here <@1> <@&2> <#3> <!channel> <!here|here> <users/all> <@all> <@personEmail:a@b.example>"
+MENTIONS = (
+    "@everyone @here <@1> <@&2> <#3> <!channel> <!here|here> <users/all> <@all> <@personEmail:a@b.example>"
+)
 DISGUISES = (
     "[bank](https://evil.example/) <https://evil.example/|bank> [bank][1] [1]: https://evil.example/"
     " <a href='https://evil.example/'>bank</a> https://bank.example/\u202egpj.exe"
@@ -93,7 +95,9 @@ def test_e8_words_of_a_provider_ping_nobody_and_disguise_no_link(
         shown = text.replace("\\", "")
         assert not re.search(PINGS_AND_DISGUISES[scheme], shown), shown
         assert "\u202e" not in shown
-    assert "https://ui.example/runs/17" in "".join(texts).replace("\\", ""), "a link that shows where it leads stays"
+    assert "https://ui.example/runs/17" in "".join(texts).replace("\\", ""), (
+        "a link that shows where it leads stays"
+    )
 
 
 def _strings(value: object) -> Iterator[str]:

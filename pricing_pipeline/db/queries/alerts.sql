@@ -39,6 +39,12 @@ WHERE a.alert_id = ANY (CAST(:ids AS bigint[])) AND a.resolved_at IS NULL RETURN
 -- What the open alerts of a rule are about.
 SELECT a.subject FROM pricing.alerts a WHERE a.rule = :rule AND a.raised_at IS NOT NULL AND a.resolved_at IS NULL ORDER BY 1;
 
+-- name: nobody_told_now
+-- Why nobody can be told of trouble, unless somebody has silenced that.
+SELECT a.says FROM pricing.alerts a
+WHERE a.rule = 'nobody_told' AND a.raised_at IS NOT NULL AND a.resolved_at IS NULL
+  AND NOT EXISTS (SELECT FROM pricing.alert_silences s WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > pricing.clock());
+
 -- name: silence
 -- Tell nobody of alerts of a rule for a while; returns until when.
 INSERT INTO pricing.alert_silences (rule, subject, until, silenced_by, because, created_at)
