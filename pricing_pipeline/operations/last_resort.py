@@ -218,7 +218,8 @@ class Watch:
                 return (
                     "[over] Recipients can be told of trouble again",
                     f"A recipient of alerts of {host} can be reached again. None could be {lasted}. Messages that "
-                    "waited are being sent. `pricing-pipeline operation retry --all-failed` sends those that were given up.",
+                    "waited are being sent. `pricing-pipeline operation retry --all-failed` sends those that were "
+                    "given up.",
                     f"{key} over",
                 )
             return (

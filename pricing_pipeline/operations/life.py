@@ -22,7 +22,7 @@ SILENT_AFTER = timedelta(minutes=2)
 
 
 class SignsOfLife:
-    """What the threads of a notifier note as they go on: that they do, whether the database does its work, and people are reached.
+    """What the threads of a notifier note as they go on: that they do, and whether the database and recipients answer.
 
     A thread that waits for a database that is away goes on; one that is stuck in a query does not.
     """

@@ -145,7 +145,8 @@ BEGIN
         UPDATE pricing.async_operations_live o
         SET status = 'processing', attempt = o.attempt + 1, claim_token = token, claimed_at = now_,
             lease_until = now_ + interval '5 minutes', worker = by_worker
-        FROM due WHERE o.id = due.id RETURNING o.*)
+        -- As an array: a join might read all that wait.
+        WHERE o.id = ANY (ARRAY(SELECT due.id FROM due)) RETURNING o.*)
     SELECT c.id, c.operation_type, c.payload, c.idempotency_key, c.attempt, c.max_attempts, t.time_limit_seconds, c.enqueued_at, token
     FROM claimed c JOIN pricing.operation_types t USING (operation_type) ORDER BY c.priority, c.due_at, c.id;
 END $$;
