@@ -355,6 +355,25 @@ class Machine(RuleBasedStateMachine):
         self.now = then
         self.clock.advance(seconds)
 
+    @rule(name=st.sampled_from(NAMES), seconds=st.sampled_from([-239, -59, 0]), is_sent=st.booleans())
+    def quiet_hours_are_near(self, name: str, seconds: int, is_sent: bool) -> None:
+        """Just before the quiet hours begin, when an attempt might end within them, or when they begin or end."""
+        minutes = 1
+        while minutes < 1440 and self.is_quiet(name, self.now) == self.is_quiet(
+            name, self.now + timedelta(minutes=minutes)
+        ):
+            minutes += 1
+        edge = (self.now + timedelta(minutes=minutes)).replace(second=0, microsecond=0)
+        if edge + timedelta(seconds=seconds) <= self.now:
+            return
+        self.time_passes(int((edge - self.now).total_seconds()) + seconds)
+        if is_sent:
+            self.a_transaction_sends(name, 2, 1, is_kept=True)
+            self.a_process_goes_on(0, 1)
+            self.time_passes(59)
+            for attempt in [a for a in self.attempts if self.known[a.operation.id].to == name]:
+                self.end(attempt, "arrives")
+
     @invariant()
     def each_message_is_somewhere(self) -> None:
         rows = self.core.rows(

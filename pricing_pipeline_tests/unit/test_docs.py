@@ -162,7 +162,8 @@ def test_the_states_of_side_effects_are_those_of_their_functions() -> None:
         "bury_operations",
         "prune_operations",
         "move_operations",
-        "reconsider_quiet",
+        "queue_operation",
+        "finish_operations",
     }:
         assert name in named, f"{relative(STATES)} does not list {name}"
     for name, made in named.items():
