@@ -332,7 +332,6 @@ CREATE TABLE pricing.async_operations (
     idempotency_key uuid NOT NULL DEFAULT gen_random_uuid()  -- Reaches the receiver, the same in every attempt.
     status text NOT NULL DEFAULT 'pending'::text  -- pending, processing, completed, failed or cancelled.
     due_at timestamp with time zone NOT NULL  -- Not claimed before.
-    is_urgent boolean NOT NULL DEFAULT false  -- Claimed before all that are not.
     attempt smallint NOT NULL DEFAULT 0  -- Attempts begun; a retry by hand begins anew.
     max_attempts smallint NOT NULL  -- Attempts before it is dead, by its type when it was queued.
     claim_token uuid  -- Who does it now: only the claim with this token may finish it.
@@ -343,6 +342,9 @@ CREATE TABLE pricing.async_operations (
     finished_at timestamp with time zone  -- When it was completed, failed for good or was cancelled.
     errors jsonb NOT NULL DEFAULT '[]'::jsonb  -- All failed attempts: at, attempt, message.
     result jsonb  -- What the handler brought back, if anything.
+    recipient text NOT NULL GENERATED ALWAYS AS ("left"(COALESCE((payload ->> 'recipient'::text), ''::text), 100)) STORED  -- Whose line it waits in; empty = its payload names nobody.
+    priority smallint NOT NULL DEFAULT 2  -- Lower numbers are claimed first. 0 = P0, also in quiet hours and while the recipient fails; 1 = other alerts; 2 = the rest.
+    CONSTRAINT priority_is_known CHECK (((priority >= 0) AND (priority <= 2)))
 ) PARTITION BY LIST (status);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations TO pricing_worker;
 
@@ -367,7 +369,7 @@ CREATE TABLE pricing.async_operations_live PARTITION OF pricing.async_operations
     CONSTRAINT operation_has_its_columns CHECK ((((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((claim_token IS NULL) = (lease_until IS NULL))))
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500, fillfactor=40);
 CREATE INDEX operations_claimed ON pricing.async_operations_live USING btree (lease_until) WHERE (status = 'processing'::text);
-CREATE INDEX operations_due ON pricing.async_operations_live USING btree (is_urgent DESC, due_at, id) WHERE (status = 'pending'::text);
+CREATE INDEX operations_due ON pricing.async_operations_live USING btree (operation_type, recipient, priority, due_at, id) WHERE (status = 'pending'::text);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations_live TO pricing_worker;
 
 -- One row for each backfill someone asked for; its tasks carry its id.
@@ -865,6 +867,21 @@ CREATE TABLE pricing.exported_months (
 GRANT SELECT ON TABLE pricing.exported_months TO pricing_reader;
 GRANT SELECT ON TABLE pricing.exported_months TO pricing_worker;
 
+-- Recipients whose last attempt failed. The next attempt that succeeds deletes the row. After three failures the recipient's breaker holds its messages back.
+CREATE TABLE pricing.failing_recipients (
+    operation_type text NOT NULL  -- Its channel, or another operation type whose payload names it.
+    recipient text NOT NULL  -- Who cannot be reached.
+    since timestamp with time zone NOT NULL  -- When the first of these attempts failed.
+    failed_at timestamp with time zone NOT NULL  -- When the last of them failed.
+    failures integer NOT NULL DEFAULT 0  -- How many attempts have failed in a row.
+    holds integer NOT NULL DEFAULT 0  -- How often the breaker has opened since then; each hold is twice as long as the one before, up to 16 minutes.
+    held_until timestamp with time zone  -- Until then only P0 is attempted; NULL = the breaker has not opened.
+    is_dead boolean NOT NULL DEFAULT false  -- Whether the recipient counts as unreachable: a message was given up, or three attempts failed.
+    last_error text NOT NULL DEFAULT ''::text  -- Why the last attempt failed.
+    CONSTRAINT failing_recipients_pkey PRIMARY KEY (operation_type, recipient)
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.failing_recipients TO pricing_worker;
+
 -- What a provider can be asked for. The registry names one for each data type.
 CREATE TABLE pricing.fetchers (
     fetcher text NOT NULL  -- Its name.
@@ -1258,6 +1275,8 @@ CREATE TABLE pricing.price_alerts (
     created_at timestamp with time zone NOT NULL  -- When it was added.
     created_by text NOT NULL  -- Who added it.
     user_id text  -- The user who asked for it over HTTP; NULL = added with the command line.
+    is_settled boolean NOT NULL DEFAULT false  -- Whether it has looked at every price that was stored, or was being stored, when it was added. Until then it looks at the latest price, too.
+    settles_at xid8  -- It is settled by a look when all transactions before this one have ended; NULL = it has not looked yet.
     CONSTRAINT price_alerts_pkey PRIMARY KEY (price_alert_id)
     CONSTRAINT price_alerts_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
     CONSTRAINT price_alerts_recipient_fkey FOREIGN KEY (recipient) REFERENCES pricing.recipients(recipient) ON DELETE CASCADE
@@ -2488,7 +2507,7 @@ GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],bool
 CREATE FUNCTION pricing.claim_etl_call(wanted_provider text, wanted_type text, keys text[], who text, OUT refusal text, OUT wait_seconds double precision, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_etl_call(text,text,text[],text) TO pricing_worker;
 
--- Claims operations of some types that are due, urgent ones first, then the oldest; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.
+-- Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. What another worker has is passed over. Each claim counts an attempt, and is lost after five minutes.
 CREATE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text) RETURNS TABLE(id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint, max_attempts smallint, time_limit_seconds smallint, enqueued_at timestamp with time zone, claim_token uuid) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_operations(text[],integer,text) TO pricing_worker;
 
@@ -2723,11 +2742,11 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[]) TO pricing_worker;
 
--- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. In quiet hours what is not urgent waits for their end. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.
+-- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. While its channel is inactive a message waits. So does what is not urgent in its quiet hours, and while its breaker is open. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.
 CREATE FUNCTION pricing.enqueue_message(to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL::jsonb, goes_first boolean DEFAULT false) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_message(text,text,text,boolean,jsonb,boolean) TO pricing_worker;
 
--- Queues a side effect in the caller's transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others. An unknown type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.
+-- Queues a side effect in the caller's transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others, also in quiet hours. An unknown or inactive type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.
 CREATE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, is_urgent boolean DEFAULT false) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_operation(text,jsonb,timestamp with time zone,boolean) TO pricing_worker;
 
@@ -2805,6 +2824,10 @@ GRANT EXECUTE ON FUNCTION pricing.find_watched_calendars(text) TO pricing_reader
 -- Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.
 CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, stated_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean,integer,integer) TO pricing_worker;
+
+-- Moves locked operations to the completed ones, with their results by id; their recipients fail no longer. Returns their ids.
+CREATE FUNCTION pricing.finish_operations(ids bigint[], results jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.finish_operations(bigint[],jsonb) TO pricing_worker;
 
 -- Finishes tasks for what is latest that are not in work, because the answer to another call has served their pairs. Returns their ids.
 CREATE FUNCTION pricing.finish_pending(wanted_type text, symbols text[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -3410,7 +3433,7 @@ GRANT EXECUTE ON FUNCTION pricing.move_month(text,date,bigint) TO pricing_worker
 CREATE FUNCTION pricing.move_notifiers(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_notifiers(timestamp with time zone) TO pricing_worker;
 
--- The clock was set back: pauses and leases of operations end when they would have.
+-- The clock was set back: pauses and leases of operations, and breakers of recipients, end when they would have.
 CREATE FUNCTION pricing.move_operations(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_operations(timestamp with time zone,interval) TO pricing_worker;
 
@@ -3501,6 +3524,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_duty(text,timestamp with time zone,text,t
 -- Notes that the file of a month has been written.
 CREATE FUNCTION pricing.note_export(wanted_type text, wanted_month date, in_file bigint, marked jsonb, bytes bigint, digest text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_export(text,date,bigint,jsonb,bigint,text) TO pricing_worker;
+
+-- Notes that an attempt to reach a recipient has failed. The third failure in a row opens its breaker for a minute, each later probe that fails for twice as long, up to 16 minutes. A row that another session has locked is left as it is.
+CREATE FUNCTION pricing.note_failing(of_type text, to_recipient text, message text, is_given_up boolean, opens_breaker boolean, retry_after interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_failing(text,text,text,boolean,boolean,interval) TO pricing_worker;
 
 -- The clock was set forward, or the pipeline was off: keeps what cannot be undone from being done for a while.
 CREATE FUNCTION pricing.note_gap(now_ timestamp with time zone, known timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3776,7 +3803,7 @@ GRANT EXECUTE ON FUNCTION pricing.prune_leaf(text,timestamp with time zone) TO p
 CREATE FUNCTION pricing.prune_notifiers(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_notifiers(timestamp with time zone) TO pricing_worker;
 
--- Deletes operations that were completed more than 14 days ago, and dead ones after 90. Returns how many.
+-- Deletes operations that were completed more than 14 days ago, and dead ones and failures of recipients after 90. Returns how many operations.
 CREATE FUNCTION pricing.prune_operations(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.prune_operations(timestamp with time zone) TO pricing_worker;
 
@@ -3807,6 +3834,10 @@ GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,intege
 -- Live tasks of a provider without those of backfills, counted up to a limit.
 CREATE FUNCTION pricing.queue_depth(wanted_provider text, at_most integer) RETURNS integer LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.queue_depth(text,integer) TO pricing_reader, pricing_worker;
+
+-- Queues a side effect of a type, whether the type is active or not. Refuses a payload unlike its type or longer than 64 kB, and a time more than a year ahead.
+CREATE FUNCTION pricing.queue_operation(kind pricing.operation_types, payload jsonb, due_at timestamp with time zone, priority integer) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.queue_operation(pricing.operation_types,jsonb,timestamp with time zone,integer) TO pricing_worker;
 
 -- The bytes that may still be queued for a provider: what its quota leaves work of this priority, less what waits of this priority or a higher one. NULL = so many more bytes fit.
 CREATE FUNCTION pricing.queue_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -3852,13 +3883,9 @@ GRANT EXECUTE ON FUNCTION pricing.recent_warnings(interval) TO pricing_reader, p
 CREATE FUNCTION pricing.reconcile_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
 
--- Messages that wait for the end of a recipient's former quiet hours wait for the end of the present ones, or are due. Returns how many.
-CREATE FUNCTION pricing.reconsider_quiet(of_recipient text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.reconsider_quiet(text) TO pricing_worker;
-
--- Takes back operations whose worker has said nothing for five minutes: they are due at once, or dead after their last attempt. Returns how many.
-CREATE FUNCTION pricing.recover_operations() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.recover_operations() TO pricing_worker;
+-- Takes back operations whose worker has said nothing for five minutes, except those that the caller knows to be its own: they are due at once, or dead after their last attempt. Returns how many.
+CREATE FUNCTION pricing.recover_operations(known bigint[] DEFAULT '{}'::bigint[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.recover_operations(bigint[]) TO pricing_worker;
 
 -- Takes tasks back from workers whose lease ran out; dead when no attempt is left. Returns how many were stuck.
 CREATE FUNCTION pricing.recover_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3963,7 +3990,7 @@ GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 CREATE FUNCTION pricing.retire_tasks() RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
 
--- Queues dead operations again, with all their attempts, their errors and the same idempotency key. Returns their ids.
+-- Queues dead operations again, with all their attempts, their errors and the same idempotency key; their recipients' breakers are closed. Returns their ids.
 CREATE FUNCTION pricing.retry_operations(ids bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.retry_operations(bigint[]) TO pricing_worker;
 
@@ -4092,6 +4119,10 @@ GRANT EXECUTE ON FUNCTION pricing.set_product_zone(text,text) TO pricing_worker;
 -- Closes a call and books its wire bytes, once; false when it was closed before. A page of it that is still open is closed with it.
 CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
+
+-- Completes an operation that was taken back from a worker who knows that it has happened, if nobody has begun another attempt. Returns whether it did.
+CREATE FUNCTION pricing.settle_operation(happened bigint, at_attempt integer, result jsonb) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.settle_operation(bigint,integer,jsonb) TO pricing_worker;
 
 -- Closes the pages of a call that are still open, booking their estimate: none outlasts its call.
 CREATE FUNCTION pricing.settle_pages(of_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4252,7 +4283,7 @@ GRANT EXECUTE ON FUNCTION pricing.sustained_rate(bigint[],bigint,bigint) TO pric
 CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
 
--- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it; a young alert gets the latest price, too.
+-- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An alert that is not settled gets the latest price, too, and is settled when all transactions have ended that were open at its first look.
 CREATE FUNCTION pricing.take_price_events(most integer) RETURNS TABLE(price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text, threshold numeric, is_beyond boolean, seen_at timestamp with time zone, reference numeric, reference_at timestamp with time zone, split_days date[], split_new numeric[], split_old numeric[], symbol text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_price_events(integer) TO pricing_worker;
 
@@ -4469,6 +4500,10 @@ GRANT EXECUTE ON FUNCTION pricing.why_as_json(text,text,pricing.provider_stop[])
 -- Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.
 CREATE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, stops pricing.provider_stop[], OUT state text, OUT sentence text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_call_queue_dead,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
+
+-- Why messages of a priority to a recipient are held back now: quiet = its quiet hours, or an attempt might end within them; failing = its breaker is open. NULL = they may be sent.
+CREATE FUNCTION pricing.why_held(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_held(text,text,integer,integer,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Why a pair that counts as fresh is as old as it is: by its TTL, its market, its source or its staleness function.
 CREATE FUNCTION pricing.why_judged_fresh(kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;

@@ -24,7 +24,7 @@ from pricing_pipeline.demand import backfills, freshness, schedules
 from pricing_pipeline.demand.freshness import Freshness
 from pricing_pipeline.demand.schedules import WaitingSchedule
 from pricing_pipeline.errors import DatabaseError, PricingError
-from pricing_pipeline.operations import alerts, health, life
+from pricing_pipeline.operations import alerts, health, life, recipients
 from pricing_pipeline.operations.health import Part
 from pricing_pipeline.operations.life import LastSigns
 from pricing_pipeline.prices import quarantined_values
@@ -61,6 +61,7 @@ class Overview:
     health: Sequence[Part] = ()
     no_provider: str | None = None
     alerts: Sequence[Mapping[str, Any]] = ()
+    held: Sequence[recipients.Held] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(type_, name)) for type_ in self.types)
@@ -94,6 +95,7 @@ def status(*, as_json: bool) -> bool:
                 health.measure(connection),
                 provider_rules.no_provider(connection),
                 alerts.listed(connection, None),
+                recipients.held(connection),
             )
     except (DatabaseError, DBAPIError) as failure:
         error = _words_of(failure)
@@ -147,6 +149,7 @@ def _content(
         ],
         "health": [asdict(part) for part in overview.health] if known else _unreachable(error),
         "notifier": _notifier(overview),
+        "recipients_held": [asdict(held) | {"words": held.words} for held in overview.held],
         "urls": state.get("urls", {}),
         "processes": state.get("processes", {}),
         "home": str(settings.home.absolute()),
@@ -286,6 +289,8 @@ def _say(content: Mapping[str, Any]) -> None:
         for shown in content["shown_limits"]:
             typer.echo(f"warning:     {shown['words']}")
         _say_left_out(content)
+        for held in content["recipients_held"]:
+            typer.echo(f"warning:     {held['words']}")
         _say_quarantine(content["quarantine"])
         _say_warnings(content["warnings"])
 

@@ -89,7 +89,7 @@ BEGIN
             ('(game_versions|terminals|commodities|commodity_prices)', 'SELECT, INSERT, UPDATE'),
             ('(price|document|corporate_action|product|product_option|pax_category|slot|slot_price|pax_availability|commodity_price)_revisions', 'SELECT, INSERT')),
         -- Encrypted secrets are nothing for a reader, and neither are messages to others and what they ask for, nor how far this database has been upgraded.
-        hidden_from_readers (pattern) AS (VALUES ('(provider_credentials|api_tokens|recipients|async_operations(_.*)?|price_alerts|price_events|alembic_version)')),
+        hidden_from_readers (pattern) AS (VALUES ('(provider_credentials|api_tokens|recipients|failing_recipients|async_operations(_.*)?|price_alerts|price_events|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
             ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'),

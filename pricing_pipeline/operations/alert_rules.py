@@ -45,6 +45,7 @@ RULES = (
     AlertRule("size_unannounced", "P2"),
     AlertRule("many_warnings", "P2"),
     AlertRule("message_dead", "P1"),
+    AlertRule("nobody_told", "P0"),
     AlertRule("price_alerts_wait", "P1", lasts_seconds=AWAKE_AFTER),
     AlertRule("operation_unhandled", "P1", lasts_seconds=AWAKE_AFTER),
     AlertRule("run_fails", "P1"),

@@ -120,6 +120,10 @@ def keep_looking(
         advance()
         try:
             look(engine, ui_url=ui_url, worker=worker, advance=advance)
+            with engine.connect() as connection:
+                signs.nobody_told = (
+                    connection.execute(query("alerts.nobody_told_now")).scalar_one_or_none() or ""
+                )
             signs.answered(LOOKS)
         except DBAPIError as error:
             signs.failed(LOOKS, reason(error))

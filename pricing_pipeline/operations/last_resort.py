@@ -1,7 +1,7 @@
-"""The last resort: a message that the pricing database is away, sent without it to an address of the environment.
+"""The last resort: an address of the environment that is told when nobody else can be.
 
-Everything else that people are told is queued in the database. While the database does not do what the notifier asks,
-nobody would be told that it does not.
+Everything else that people are told is queued in the database, and sent to recipients. So two kinds of trouble are told
+here: the database does not do what the notifier asks, or none of the recipients can be reached.
 """
 
 from __future__ import annotations
@@ -108,17 +108,22 @@ def _signing_secret(settings: Settings) -> SecretStr:
     return secret
 
 
+_DATABASE, _RECIPIENTS = "database", "recipients"
+"""What may be in trouble."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Outage:
-    """What the state file says: since when the database is away, whether that was told, and when it was back."""
+class _Trouble:
+    """What the state file says: since when it lasts, what it is, whether that was told, and when it was over."""
 
     since: str
+    says: str = ""
     is_told: bool = False
     over_at: str | None = None
 
 
 class Watch:
-    """Tells of each outage of the database once, and of its end once, also over restarts of the notifier.
+    """Tells of each trouble once, and of its end once, also over restarts of the notifier.
 
     What it knows is in a file of the home, which only its owner may read.
     """
@@ -138,11 +143,12 @@ class Watch:
         self._path = home / "last-resort.json"
         self._database = database
         self._away_after = away_after
-        self._first_pause = self._pause = first_pause
+        self._first_pause = first_pause
         self._began_at = signs.answered_at
-        self._next_attempt = 0.0
+        self._pauses: dict[str, float] = {}
+        self._next_attempts: dict[str, float] = {}
         self._woke_at = -math.inf
-        self._outage = self._read()
+        self._troubles = self._read()
 
     def keep_watching(self, stop: threading.Event, *, every_seconds: float = 1.0) -> None:
         """Watch until `stop` is set."""
@@ -156,84 +162,111 @@ class Watch:
             self.look()
 
     def look(self) -> None:
-        """Note an outage or its end, and tell what is not told yet."""
+        """Note trouble or its end, and tell what is not told yet."""
         answered_at = self._signs.answered_at
         silent = time.monotonic() - max(answered_at, self._woke_at)
-        outage = self._outage
-        if silent >= self._away_after and (outage is None or outage.over_at is not None):
-            since = datetime.now(UTC) - timedelta(seconds=silent)
-            self._keep(_Outage(since.isoformat(timespec="seconds")))
-        elif (
-            outage is not None
-            and outage.over_at is None
-            and answered_at > self._began_at
-            and silent < self._away_after
-        ):
-            self._keep(replace(outage, over_at=datetime.now(UTC).isoformat(timespec="seconds")))
+        is_away = silent >= self._away_after
+        words = f"It said: {self._signs.last_error}" if self._signs.last_error else "It says nothing."
+        self._judge(
+            _DATABASE,
+            words if is_away else None,
+            silent,
+            is_over=answered_at > self._began_at and not is_away,
+        )
         self._began_at = max(self._began_at, answered_at)
-        self._tell()
+        # Until the first look nobody knows whether recipients can be reached; then trouble lasts.
+        unreachable = self._signs.nobody_told
+        self._judge(_RECIPIENTS, unreachable or None, 0.0, is_over=unreachable == "")
+        for name in list(self._troubles):
+            self._tell(name)
 
-    def _tell(self) -> None:
-        outage = self._outage
-        if (
-            outage is None
-            or time.monotonic() < self._next_attempt
-            or (outage.over_at is None and outage.is_told)
-        ):
+    def _judge(self, name: str, says: str | None, for_seconds: float, *, is_over: bool) -> None:
+        trouble = self._troubles.get(name)
+        if says is not None and (trouble is None or trouble.over_at is not None):
+            since = datetime.now(UTC) - timedelta(seconds=for_seconds)
+            self._keep(name, _Trouble(since.isoformat(timespec="seconds"), says))
+        elif is_over and trouble is not None and trouble.over_at is None:
+            self._keep(name, replace(trouble, over_at=datetime.now(UTC).isoformat(timespec="seconds")))
+
+    def _tell(self, name: str) -> None:
+        trouble = self._troubles[name]
+        if time.monotonic() < self._next_attempts[name] or (trouble.over_at is None and trouble.is_told):
             return
         try:
-            self._last_resort.send(*self._message(outage))
+            self._last_resort.send(*self._message(name, trouble))
         except OperationFailed as error:
-            pause = max(self._pause, error.retry_after or 0)
+            pause = max(self._pauses[name], error.retry_after or 0)
             _LOG.error(
-                "%s is not told of the database, tried again in %.0f s: %s",
+                "%s is not told of the %s, tried again in %.0f s: %s",
                 self._last_resort.place,
+                name,
                 pause,
                 error,
             )
-            self._next_attempt = time.monotonic() + pause
-            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+            self._next_attempts[name] = time.monotonic() + pause
+            self._pauses[name] = min(2 * self._pauses[name], _LONGEST_PAUSE)
             return
-        self._keep(replace(outage, is_told=True) if outage.over_at is None else None)
+        self._keep(name, replace(trouble, is_told=True) if trouble.over_at is None else None)
 
-    def _message(self, outage: _Outage) -> tuple[str, str, str]:
+    def _message(self, name: str, trouble: _Trouble) -> tuple[str, str, str]:
         """Title, body and key."""
         host = socket.gethostname()
-        key = f"pricing-pipeline {host} {self._database} {outage.since}"
-        if outage.over_at is not None:
+        key = f"pricing-pipeline {host} {self._database} {name} {trouble.since}"
+        lasted = f"from {trouble.since} to {trouble.over_at}"
+        if name == _RECIPIENTS:
+            if trouble.over_at is not None:
+                return (
+                    "[over] Recipients can be told of trouble again",
+                    f"A recipient of alerts of {host} can be reached again. None could be {lasted}. Messages that "
+                    "waited are being sent. `pricing-pipeline operation retry --all-failed` sends those that were "
+                    "given up.",
+                    f"{key} over",
+                )
+            return (
+                "[P0] Nobody can be told of trouble",
+                f"{trouble.says} {host} says so since {trouble.since}.\n"
+                "What to do: docs/runbook.md, section nobody_told. You are told when a recipient can be reached again.",
+                key,
+            )
+        if trouble.over_at is not None:
             return (
                 "[over] The pricing database answers again",
-                f"The pricing database {self._database} answers {host} again. It was away from {outage.since} to "
-                f"{outage.over_at}. Messages that waited are being sent.",
+                f"The pricing database {self._database} answers {host} again. It was away {lasted}. Messages that "
+                "waited are being sent.",
                 f"{key} over",
             )
-        words = f"It said: {self._signs.last_error}" if self._signs.last_error else "It says nothing."
         return (
             "[P0] The pricing database does not answer",
-            f"The pricing database {self._database} has not done what {host} asked since {outage.since}: nobody is "
-            f"told of other trouble, and prices are not refreshed if it does nothing else either. {words}\n"
+            f"The pricing database {self._database} has not done what {host} asked since {trouble.since}: nobody is "
+            f"told of other trouble, and prices are not refreshed if it does nothing else either. {trouble.says}\n"
             "What to do: docs/runbook.md, section The database is away. You are told when it answers again.",
             key,
         )
 
-    def _keep(self, outage: _Outage | None) -> None:
-        self._outage = outage
-        self._pause, self._next_attempt = self._first_pause, 0.0
+    def _keep(self, name: str, trouble: _Trouble | None) -> None:
+        self._pauses[name], self._next_attempts[name] = self._first_pause, 0.0
+        if trouble is None:
+            self._troubles.pop(name, None)
+        else:
+            self._troubles[name] = trouble
         try:
-            if outage is None:
+            if not self._troubles:
                 self._path.unlink(missing_ok=True)
             else:
-                replace_own(self._path, json.dumps(asdict(outage)), durable=True)
+                content = {each: asdict(known) for each, known in self._troubles.items()}
+                replace_own(self._path, json.dumps(content), durable=True)
         except OSError as error:
-            _LOG.warning(
-                "%s cannot be written, so an outage may be told twice: %s", self._path, error.strerror
-            )
+            _LOG.warning("%s cannot be written, so trouble may be told twice: %s", self._path, error.strerror)
 
-    def _read(self) -> _Outage | None:
+    def _read(self) -> dict[str, _Trouble]:
         try:
-            return _Outage(**json.loads(read_private(self._path)))
+            content = json.loads(read_private(self._path))
+            found = {name: _Trouble(**content[name]) for name in (_DATABASE, _RECIPIENTS) if name in content}
         except FileNotFoundError:
-            return None
+            return {}
         except (OSError, ValueError, TypeError, NotPrivate) as error:
             _LOG.warning("%s is not used: %s", self._path, error)
-            return None
+            return {}
+        for name in found:
+            self._pauses[name], self._next_attempts[name] = self._first_pause, 0.0
+        return found

@@ -22,7 +22,7 @@ SILENT_AFTER = timedelta(minutes=2)
 
 
 class SignsOfLife:
-    """What the threads of a notifier note as they go on: that they do, and whether the database does its work.
+    """What the threads of a notifier note as they go on: that they do, and whether the database and recipients answer.
 
     A thread that waits for a database that is away goes on; one that is stuck in a query does not.
     """
@@ -32,6 +32,8 @@ class SignsOfLife:
         self._began_at = time.monotonic()
         self._answered: dict[str, float] = {}
         self._errors: dict[str, str] = {}
+        self.nobody_told: str | None = None
+        """What keeps all recipients from being told of trouble; empty = nothing, None = nobody has looked yet."""
 
     @property
     def answered_at(self) -> float:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 from sqlalchemy import Engine
 
@@ -29,6 +30,8 @@ from pricing_pipeline.operations.runner import Handler, OperationRunner
 from pricing_pipeline.settings import load_settings
 
 _LOG = logging.getLogger(__name__)
+_TABLES = 16
+"""So many tables are written at once."""
 _OF_ONE_OWN_TYPE = 4
 """So many operations of a type of the user's own are done at once."""
 _ENDING_SECONDS = 4.0
@@ -52,7 +55,8 @@ def main() -> None:
     folder = _folder_of_signs(sys.argv[1:])
     signs = SignsOfLife(folder)
     built_in = make_handlers(engine, settings)
-    runners = make_runners(engine, built_in, worker, signs)
+    in_hand: dict[int, UUID] = {}
+    runners = make_runners(engine, built_in, worker, signs, in_hand)
     # Rules and prices have threads of their own: a slow query holds no message up.
     work: list[Work] = [
         partial(alerts.keep_looking, engine, ui_url=settings.ui_url, worker=worker, signs=signs),
@@ -66,7 +70,7 @@ def main() -> None:
     threads = start(work, stop)
     # What others wrote is imported when all else is at work.
     try:
-        own = make_own_runners(engine, built_in, worker)
+        own = make_own_runners(engine, built_in, worker, in_hand)
     except Exception:
         _LOG.exception("handlers of installed packages are not used: looking for them fails")
         own = []
@@ -76,18 +80,22 @@ def main() -> None:
 
 
 def make_runners(
-    engine: Engine, built_in: Mapping[str, Handler], worker: str, signs: SignsOfLife
+    engine: Engine,
+    built_in: Mapping[str, Handler],
+    worker: str,
+    signs: SignsOfLife,
+    in_hand: dict[int, UUID] | None = None,
 ) -> list[OperationRunner]:
     """A runner for tables, whose services may be slow, and one for all other messages."""
     tables = {"rest": built_in["rest"]}
     messages = {name: handler for name, handler in built_in.items() if name not in tables}
-    return [
-        OperationRunner(engine, handlers, worker=worker, signs=signs, sign=sign)
-        for handlers, sign in ((messages, RUNS), (tables, TABLES))
-    ]
+    make = partial(OperationRunner, engine, worker=worker, signs=signs, in_hand=in_hand)
+    return [make(messages, sign=RUNS), make(tables, sign=TABLES, at_once=_TABLES)]
 
 
-def make_own_runners(engine: Engine, built_in: Mapping[str, Handler], worker: str) -> list[OperationRunner]:
+def make_own_runners(
+    engine: Engine, built_in: Mapping[str, Handler], worker: str, in_hand: dict[int, UUID] | None = None
+) -> list[OperationRunner]:
     """A runner for each type with a handler of the user's own: one that hangs holds up its own type alone."""
     runners = []
     for own in own_handlers.load(built_in):
@@ -95,7 +103,9 @@ def make_own_runners(engine: Engine, built_in: Mapping[str, Handler], worker: st
             _LOG.error("the handler for %s (%s) is not used: %s", own.operation_type, own.source, own.fault)
             continue
         handlers = {own.operation_type: for_active_recipients(engine, own.handler)}
-        runners.append(OperationRunner(engine, handlers, worker=worker, at_once=_OF_ONE_OWN_TYPE))
+        runners.append(
+            OperationRunner(engine, handlers, worker=worker, at_once=_OF_ONE_OWN_TYPE, in_hand=in_hand)
+        )
     return runners
 
 

@@ -84,7 +84,7 @@ def enqueue(
 
 
 def claim(connection: Connection, types: Collection[str], most: int, worker: str) -> list[Operation]:
-    """Claim operations of these types that are due, the oldest first; each counts an attempt."""
+    """Claim operations of these types that are due, by turns for each recipient; each counts an attempt."""
     parameters = {"types": sorted(types), "most": most, "worker": worker}
     return [Operation(**row) for row in connection.execute(query("operations.claim"), parameters).mappings()]
 
@@ -135,7 +135,7 @@ def superseded(connection: Connection, operation: Operation) -> set[tuple[str, s
 def return_(connection: Connection, token: UUID, ids: Sequence[int]) -> list[int]:
     """Return operations to the queue that a worker stops doing; returns the ids that the claim still owned.
 
-    They are due at once, and the attempt does not count, though the operation may have happened.
+    They are due, and the attempt does not count, though the operation may have happened.
     """
     return list(
         connection.execute(query("operations.return"), {"ids": list(ids), "token": token}).scalar_one()
@@ -147,9 +147,18 @@ def note_run(connection: Connection, worker: str) -> None:
     connection.execute(query("operations.note_run"), {"worker": worker})
 
 
-def recover(connection: Connection) -> int:
-    """Take back operations whose worker has said nothing for five minutes; returns how many."""
-    return int(connection.execute(query("operations.recover")).scalar_one())
+def settle(connection: Connection, operation: Operation, result: str | None) -> bool:
+    """Complete an operation that has happened and was taken back; False if somebody has begun another attempt."""
+    parameters = {"id": operation.id, "attempt": operation.attempt, "result": result}
+    return bool(connection.execute(query("operations.settle"), parameters).scalar_one())
+
+
+def recover(connection: Connection, known: Collection[int] = ()) -> int:
+    """Take back operations whose worker has said nothing for five minutes; returns how many.
+
+    `known` are those of which the caller knows how they go: it has them in hand.
+    """
+    return int(connection.execute(query("operations.recover"), {"known": sorted(known)}).scalar_one())
 
 
 def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:

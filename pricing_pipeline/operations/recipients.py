@@ -64,6 +64,43 @@ class Recipient:
         return self.takes_any_user or self.user_id == user_id
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An active recipient whose messages do not arrive, and how many of them wait. Times are UTC."""
+
+    recipient: str
+    channel: str
+    channel_is_active: bool
+    since: datetime | None
+    failures: int | None
+    held_until: datetime | None
+    is_dead: bool
+    last_error: str | None
+    waiting: int
+
+    @property
+    def words(self) -> str:
+        """What keeps its messages from arriving, in a sentence."""
+        if not self.channel_is_active:
+            return (
+                f"the channel {self.channel} is inactive, and {self.waiting} messages to {self.recipient} wait. "
+                f"`pricing-pipeline operation-type change {self.channel} --active` sends them"
+            )
+        since = f"{self.since:%Y-%m-%d %H:%M}" if self.since is not None else "a while ago"
+        until = (
+            f", the next attempt is at {self.held_until:%H:%M:%S} UTC" if self.held_until is not None else ""
+        )
+        return (
+            f"{self.recipient} cannot be reached by {self.channel} since {since} UTC (attempts that failed: "
+            f"{self.failures}{until}; messages that wait: {self.waiting}): {self.last_error}"
+        )
+
+
+def held(connection: Connection) -> list[Held]:
+    """Recipients that cannot be reached, and those whose channel is inactive while messages wait."""
+    return [Held(**row) for row in connection.execute(query("recipients.held")).mappings()]
+
+
 def stored(connection: Connection, name: str | None = None) -> list[Recipient]:
     """All recipients by name, or the one of this name, if there is one."""
     found = []
@@ -118,12 +155,9 @@ def add(
 
 
 def change(connection: Connection, recipient: Recipient) -> None:
-    """Write anew when and of what a recipient is told; its address stays.
-
-    Messages that wait for the end of the former quiet hours wait for the end of the new ones, or are due.
-    """
+    """Write anew when and of what a recipient is told; its address stays. Waiting messages are tried by what is new."""
     connection.execute(query("recipients.change"), asdict(recipient))
-    connection.execute(query("recipients.reconsider_quiet"), {"recipient": recipient.recipient})
+    connection.execute(query("recipients.try_anew"), {"recipient": recipient.recipient})
 
 
 def readdress(connection: Connection, keyring: Keyring, recipient: Recipient, address: Address) -> bool:
@@ -131,12 +165,14 @@ def readdress(connection: Connection, keyring: Keyring, recipient: Recipient, ad
     version = recipient.sealed.row_version if recipient.sealed else 0
     columns = _columns(_seal(connection, keyring, recipient.recipient, address))
     parameters = {"recipient": recipient.recipient, "found_version": version, **columns}
+    connection.execute(query("recipients.try_anew"), {"recipient": recipient.recipient})
     return connection.execute(query("recipients.readdress"), parameters).scalar_one_or_none() is not None
 
 
 def remove(connection: Connection, name: str) -> None:
     """Forget a recipient, and cancel what waits for it or has failed. Raises UnknownRecipient."""
     connection.execute(query("recipients.withdraw"), {"recipient": name})
+    connection.execute(query("recipients.try_anew"), {"recipient": name})
     if connection.execute(query("recipients.remove"), {"recipient": name}).scalar_one_or_none() is None:
         find(connection, name)
 
@@ -182,8 +218,8 @@ def send(
 ) -> int:
     """Queue a message to a recipient with the caller's transaction; returns the operation's id.
 
-    In the recipient's quiet hours a message waits, unless it is urgent. What is urgent or `goes_first` is sent before
-    other messages that are due. `data` is for webhooks alone. Raises OperationRefused.
+    In the recipient's quiet hours, and while it cannot be reached, a message waits, unless it is urgent. What is urgent
+    or `goes_first` is sent before other messages that are due. `data` is for webhooks alone. Raises OperationRefused.
     """
     parameters = {
         "recipient": name,

@@ -39,6 +39,8 @@ _LAST_SECONDS = 3.0
 """For attempts that are under way when the worker is stopped. A supervisor kills what lives two seconds longer."""
 _MOST_STUCK = 32
 """So many handlers may take longer than their time limit before no more operations are begun."""
+_MOST_REMEMBERED = 10_000
+"""Operations that have happened, though the database could not be told so."""
 _LONGEST_RESULT = 65_536
 _LONGEST_PAUSE = 86_400
 """In seconds, for which a receiver may ask."""
@@ -54,9 +56,13 @@ class _Attempt:
 class OperationRunner:
     """Does operations of the types that it has handlers for, several at a time. Close it after use.
 
-    It claims no more than it can begin at once, so that one slow operation holds no other up; as many as run `at_once`
-    do, until their time limits end. A handler that takes longer than its limit has failed. Its thread is busy until
-    it returns, so while too many have not returned, no operation is begun.
+    It claims no more than it can begin at once, and the database shares out the claims by recipient, so that one that
+    hangs holds up only its own messages. A handler that takes longer than its limit has failed. Its thread is busy
+    until it returns, so while too many have not returned, no operation is begun.
+
+    What this process knows about its operations counts more than their leases, which may end while the database is
+    away: `in_hand`, which all runners of a process share, are taken back by none of them, and what has happened is
+    not done again.
     """
 
     def __init__(
@@ -65,9 +71,10 @@ class OperationRunner:
         handlers: Mapping[str, Handler],
         *,
         worker: str,
-        at_once: int = 16,
+        at_once: int = 64,
         signs: SignsOfLife | None = None,
         sign: str = RUNS,
+        in_hand: dict[int, UUID] | None = None,
     ) -> None:
         self._engine = engine
         self._handlers = dict(handlers)
@@ -76,6 +83,8 @@ class OperationRunner:
         self._at_once = at_once
         self._pool = ThreadPoolExecutor(at_once + _MOST_STUCK, thread_name_prefix="operation")
         self._under_way: dict[Future[str | None], _Attempt] = {}
+        self._in_hand = {} if in_hand is None else in_hand
+        self._happened: dict[UUID, str | None] = {}
         self._stuck: list[Future[str | None]] = []
         self._recovered_at = -_RECOVER_EVERY
         self._is_full = False
@@ -91,7 +100,7 @@ class OperationRunner:
 
     def run_due(self) -> int:
         """Take back what is lost, and do what is due; returns how many attempts were begun."""
-        transact(self._engine, operation_queue.recover)
+        self._take_back()
         begun = self._begin()
         while self._under_way:
             self._note_ended()
@@ -109,8 +118,7 @@ class OperationRunner:
         while not stop.is_set():
             self._signs.advance(self._sign)
             try:
-                self._recover()
-                self._begin()
+                self._go_on()
                 self._signs.answered(self._sign)
                 if self._under_way:
                     self._note_ended(patience=every_seconds)
@@ -132,6 +140,12 @@ class OperationRunner:
                 "how %d operations ended is not noted, so they happen again: %s", len(self._under_way), error
             )
 
+    def _go_on(self) -> None:
+        # Whatever has ended is noted before anything is taken back: its lease may be over.
+        self._note_ended(patience=0)
+        self._recover()
+        self._begin()
+
     def _return_unfinished(self) -> None:
         by_token: dict[UUID, list[Future[str | None]]] = {}
         for future, attempt in self._under_way.items():
@@ -141,12 +155,16 @@ class OperationRunner:
             transact(self._engine, partial(operation_queue.return_, token=token, ids=ids))
             _LOG.warning("%d operations return to the queue; they may have happened", len(ids))
             for future in futures:
-                del self._under_way[future]
+                self._let_go(future)
                 self._stuck.append(future)
+
+    def _take_back(self) -> None:
+        # The copy is made at once, whatever other threads do meanwhile.
+        transact(self._engine, partial(operation_queue.recover, known=self._in_hand.copy()))
 
     def _recover(self) -> None:
         if time.monotonic() >= self._recovered_at + _RECOVER_EVERY:
-            transact(self._engine, operation_queue.recover)
+            self._take_back()
             transact(self._engine, partial(operation_queue.note_run, worker=self._worker))
             self._recovered_at = time.monotonic()
 
@@ -172,14 +190,27 @@ class OperationRunner:
             lambda connection: operation_queue.claim(connection, self._handlers, room, self._worker),
         )
         for operation in claimed:
-            handler = self._handlers[operation.operation_type]
+            self._in_hand[operation.id] = operation.claim_token
             ends_at = time.monotonic() + operation.time_limit_seconds
-            future = self._pool.submit(_storable_result, handler, operation)
-            self._under_way[future] = _Attempt(operation, ends_at)
+            self._under_way[self._started(operation)] = _Attempt(operation, ends_at)
         return len(claimed)
+
+    def _started(self, operation: Operation) -> Future[str | None]:
+        if operation.idempotency_key in self._happened:  # it was taken back before that could be noted
+            future: Future[str | None] = Future()
+            future.set_result(self._happened[operation.idempotency_key])
+            return future
+        return self._pool.submit(_storable_result, self._handlers[operation.operation_type], operation)
+
+    def _let_go(self, future: Future[str | None]) -> None:
+        operation = self._under_way.pop(future).operation
+        if self._in_hand.get(operation.id) == operation.claim_token:
+            del self._in_hand[operation.id]
 
     def _note_ended(self, patience: float = math.inf) -> None:
         """Wait until one has ended or its time is up, or for `patience` seconds; note how those ended."""
+        if not self._under_way:
+            return
         first_end = min(attempt.ends_at for attempt in self._under_way.values())
         wait(
             self._under_way,
@@ -213,17 +244,33 @@ class OperationRunner:
             if not is_refusal(error):
                 _LOG.warning("how an operation ended cannot be noted now: %s", reason(error))
                 return False
-            # It would be refused again. Its lease runs out, which counts as a failed attempt.
+            # It would be refused again. Its lease runs out; what has happened is then completed without its result.
             _LOG.error("how an operation ended is refused by the database: %s", reason(error))
+            for future in futures:
+                if future.done() and future.exception() is None:
+                    self._remember(self._under_way[future].operation, None)
         for future in futures:
-            del self._under_way[future]
+            self._let_go(future)
         return True
 
     def _complete(self, token: UUID, futures: Sequence[Future[str | None]]) -> None:
-        results = {self._under_way[future].operation.id: future.result() for future in futures}
+        ended = {self._under_way[future].operation.id: future for future in futures}
+        results = {id_: future.result() for id_, future in ended.items()}
         done = transact(self._engine, lambda connection: operation_queue.complete(connection, token, results))
         for id_ in results.keys() - set(done):
-            _LOG.warning("operation %d has happened, but its claim was lost: it may happen again", id_)
+            operation = self._under_way[ended[id_]].operation
+            settle = partial(operation_queue.settle, operation=operation, result=results[id_])
+            if not transact(self._engine, settle):
+                self._remember(operation, results[id_])
+                _LOG.warning(
+                    "operation %d has happened, but its claim was lost: another worker may do it again", id_
+                )
+
+    def _remember(self, operation: Operation, result: str | None) -> None:
+        """If this process claims it again, it does not do it again."""
+        self._happened[operation.idempotency_key] = result
+        if len(self._happened) > _MOST_REMEMBERED:
+            del self._happened[next(iter(self._happened))]
 
     def _fail(self, operation: Operation, error: BaseException) -> None:
         is_permanent = isinstance(error, OperationFailed) and error.is_permanent

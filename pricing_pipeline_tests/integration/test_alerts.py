@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from pricing_pipeline.api.page import reading, verdict
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.operations import alerts, notifier
+from pricing_pipeline.operations import alerts, notifier, operation_queue
 from pricing_pipeline.operations.alert_rules import AWAKE_AFTER, RULES, AlertRule
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
@@ -263,8 +263,14 @@ def test_b21_a_recipient_who_cannot_be_told_stops_nobody(core: Core, clock: Cloc
     )
     core.rows("UPDATE pricing.operation_types SET is_active = false WHERE operation_type = 'chat'")
     open_breaker(core, clock)
-    assert look(core) == 1
-    assert len(messages(core)) == 1
+    assert look(core) == 2
+    with core.engine.begin() as connection:
+        claimed = operation_queue.claim(connection, ["chat", "log"], 8, "here")
+    assert [operation.operation_type for operation in claimed] == ["log"]
+    core.rows("UPDATE pricing.operation_types SET is_active = true WHERE operation_type = 'chat'")
+    with core.engine.begin() as connection:
+        (waited,) = operation_queue.claim(connection, ["chat", "log"], 8, "here")
+    assert waited.payload["recipient"] == "ann", "her message has waited for her channel"
 
 
 def test_b21_what_nobody_is_to_be_told_of_waits_for_somebody(core: Core, clock: Clock) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+import requests
 from apprise.manager_plugins import NotificationManager
 from apprise.plugins.discord import NotifyDiscord
 from pydantic import SecretStr
@@ -42,6 +45,72 @@ def test_e6_a_chat_message_arrives_with_the_sign_of_its_operation(monkeypatch: p
     text = json.dumps(json.loads(first.body))
     assert "AAPL is late #1f0c9a3e" in text
     assert "for an hour" in text
+
+
+MENTIONS = (
+    "@everyone @here <@1> <@&2> <#3> <!channel> <!here|here> <users/all> <@all> <@personEmail:a@b.example>"
+)
+DISGUISES = (
+    "[bank](https://evil.example/) <https://evil.example/|bank> [bank][1] [1]: https://evil.example/"
+    " <a href='https://evil.example/'>bank</a> https://bank.example/\u202egpj.exe"
+)
+CHAT_ADDRESSES = {
+    "discord": DISCORD,
+    "gchat": "gchat://space/key/token",
+    "slack": "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ",
+    "tgram": "tgram://123456789:abcdefg_hijklmnop/12315544",
+    "wxteams": f"wxteams://{'a' * 80}",
+}
+PINGS_AND_DISGUISES = {
+    "discord": r"@(everyone|here)|<[@#:/]|<id:|\]\(",
+    "gchat": r"<users/|<https?:|\]\(",
+    "slack": r"<[!@#]|<https?:|@(everyone|here|channel)|\|bank>",
+    "tgram": r"@\w|<a\b|tg:",
+    "wxteams": r"<@|\]\(|\]\[|<spark",
+}
+"""What each service reads as a mention, or as a link that shows other words than its address."""
+
+
+@pytest.mark.parametrize("scheme", CHAT)
+def test_e8_words_of_a_provider_ping_nobody_and_disguise_no_link(
+    monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    assert CHAT_ADDRESSES.keys() == set(CHAT)
+    posted: list[str] = []
+
+    def request(session: requests.Session, method: str, url: str, **options: Any) -> requests.Response:
+        posted.append(str(options.get("data") or json.dumps(options.get("json"))))
+        answer = requests.Response()
+        answer.status_code, answer._content = 200, b"ok"
+        return answer
+
+    monkeypatch.setattr(requests.Session, "request", request)
+    operation = an_operation(
+        key=KEY, title=MENTIONS, body=f"{MENTIONS}\n{DISGUISES}\nhttps://ui.example/runs/17?a=1"
+    )
+    send_message(operation, SecretStr(CHAT_ADDRESSES[scheme]), seconds=20)
+    texts = list(_strings(json.loads(posted[-1])))
+    assert any("everyone" in text for text in texts)
+    for text in texts:
+        shown = text.replace("\\", "")
+        assert not re.search(PINGS_AND_DISGUISES[scheme], shown), shown
+        assert "\u202e" not in shown
+    assert "https://ui.example/runs/17" in "".join(texts).replace("\\", ""), (
+        "a link that shows where it leads stays"
+    )
+
+
+def _strings(value: object) -> Iterator[str]:
+    """All texts of a document that are shown."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for each in value.values():
+                yield from _strings(each)
+        case list():
+            for each in value:
+                yield from _strings(each)
 
 
 def test_e8_a_text_that_is_too_long_is_cut_off_and_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -335,7 +335,8 @@ def test_e3_e8_a_table_ends_as_the_messages_say_whatever_fails(
                 model |= prices
             run_due(core, cli.home)
             clock.advance(chance.choice([1, 60, 301]))
-        for _ in range(25):
+        # While the table fails, one message a round is tried.
+        for _ in range(200):
             clock.advance(86_400)
             run_due(core, cli.home)
         statuses = {row.status for row in core.rows("SELECT status FROM pricing.async_operations")}

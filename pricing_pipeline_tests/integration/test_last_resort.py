@@ -117,7 +117,7 @@ def test_b21_a_receiver_that_is_down_first_is_told_later_with_the_same_key(tmp_p
 
         def is_told() -> bool:
             watch.look()
-            return bool(json.loads((tmp_path / "last-resort.json").read_text())["is_told"])
+            return bool(json.loads((tmp_path / "last-resort.json").read_text())["database"]["is_told"])
 
         wait_until(is_told)
         assert len(receiver.posted) == 3
@@ -142,6 +142,28 @@ def test_b21_an_outage_that_nobody_could_be_told_of_is_told_when_it_is_over(tmp_
         make_silent(signs)
         watch.look()
         assert len(receiver.posted) == 3, "the next outage is another one"
+
+
+def test_b21_that_no_recipient_can_be_reached_is_told_once_and_again_when_it_is_over(tmp_path: Path) -> None:
+    with receiving(accept) as receiver:
+        for nobody_told, title in (
+            (None, None),
+            ("Nobody can be told of trouble: ops is gone.", "[P0] Nobody can be told of trouble"),
+            ("Nobody can be told of trouble: ops is gone.", None),
+            (None, None),
+            ("", "[over] Recipients can be told of trouble again"),
+            ("", None),
+            ("Nobody can be told of trouble: it is gone again.", "[P0] Nobody can be told of trouble"),
+        ):
+            told = len(receiver.posted)
+            # Each look is that of a notifier that has just been started again.
+            signs = SignsOfLife()
+            signs.nobody_told = nobody_told
+            watch_of(receiver, signs, tmp_path, PATIENCE).look()
+            assert titles(receiver)[told:] == ([] if title is None else [title])
+        assert "ops is gone" in json.loads(receiver.posted[0].body)["payload"]["body"]
+        began, ended = (posted.headers["Idempotency-Key"] for posted in receiver.posted[:2])
+        assert began != ended
 
 
 def test_b21_a_short_silence_and_a_damaged_file_tell_nobody(

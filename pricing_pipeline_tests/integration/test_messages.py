@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.errors import OperationRefused
 from pricing_pipeline.operations import operation_queue, recipients
 from pricing_pipeline.operations.handlers import make_handlers
+from pricing_pipeline.operations.operation_queue import Operation
 from pricing_pipeline.operations.runner import OperationRunner
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
@@ -107,30 +108,61 @@ def test_e8_messages_that_wait_for_quiet_hours_follow_a_change_of_them(core: Cor
     clock.stop()
     add(core, "ann", quiet_from=time(22), quiet_until=time(7))
     add(core, "bob", quiet_from=time(22), quiet_until=time(7))
-    waits, others = send(core, "ann"), send(core, "bob")
+    waits = send(core, "ann")
+    send(core, "bob")
 
-    def due() -> dict[int, datetime]:
-        return {row.id: row.due_at for row in core.rows("SELECT id, due_at FROM pricing.async_operations")}
+    def claimed() -> list[int]:
+        with core.engine.begin() as connection:
+            return [operation.id for operation in operation_queue.claim(connection, ["log"], 8, "here")]
 
     def change(**settings: time | None) -> None:
         with core.owner.begin() as connection:
             recipients.change(connection, replace(recipients.find(connection, "ann"), **settings))
 
-    seven = datetime(2026, 3, 3, 7, tzinfo=UTC)
-    assert due() == {waits: seven, others: seven}
-    change(quiet_until=time(5))
-    assert due() == {waits: datetime(2026, 3, 3, 5, tzinfo=UTC), others: seven}
-    with core.engine.begin() as holder:
-        holder.execute(text("SELECT FROM pricing.async_operations_live FOR UPDATE"))
-        change(quiet_until=time(6))
-    change(quiet_from=None, quiet_until=None)
-    assert due() == {waits: core.one("SELECT pricing.clock()"), others: seven}
-    with core.engine.begin() as connection:
-        (claimed,) = operation_queue.claim(connection, ["log"], 1, "here")
-        operation_queue.fail(connection, claimed, "odd")
-    pause = due()[waits]
-    change(quiet_from=time(1), quiet_until=time(2))
-    assert due()[waits] == pause, "after an attempt it waits for its pause"
+    assert claimed() == []
+    change(quiet_from=time(23, 1))
+    assert claimed() == [waits]
+
+
+@pytest.mark.parametrize("way", ["retry", "lease", "stopped", "late"])
+def test_e8_whatever_makes_a_message_wait_it_does_not_arrive_in_quiet_hours(
+    core: Core, clock: Clock, way: str
+) -> None:
+    """A retry, an attempt whose worker died or stopped, and a notifier that was down when the hours began."""
+    clock.set(datetime(2026, 3, 2, 21, 50, tzinfo=UTC))
+    clock.stop()
+    add(core, "ann", quiet_from=time(22), quiet_until=time(7))
+    waits = send(core, "ann")
+
+    def claim() -> list[Operation]:
+        with core.engine.begin() as connection:
+            operation_queue.recover(connection)
+            return operation_queue.claim(connection, ["log"], 8, "here")
+
+    if way != "late":
+        (first,) = claim()
+        clock.advance(600)
+        with core.engine.begin() as connection:
+            if way == "retry":
+                operation_queue.fail(connection, first, "odd")
+            elif way == "stopped":
+                operation_queue.return_(connection, first.claim_token, [first.id])
+    for minutes in (15, 60, 7 * 60):
+        clock.advance(minutes * 60)
+        assert claim() == [], clock.now()
+    clock.set(datetime(2026, 3, 3, 7, tzinfo=UTC))
+    assert [operation.id for operation in claim()] == [waits]
+
+
+def test_e8_an_attempt_does_not_begin_if_it_might_end_in_quiet_hours(core: Core, clock: Clock) -> None:
+    clock.set(datetime(2026, 3, 2, 21, 59, 29, tzinfo=UTC))
+    clock.stop()
+    add(core, "ann", quiet_from=time(22), quiet_until=time(7))
+    for seconds, claimed in ((0, 1), (2, 0)):
+        clock.advance(seconds)
+        send(core, "ann")
+        with core.engine.begin() as connection:
+            assert len(operation_queue.claim(connection, ["log"], 8, "here")) == claimed
 
 
 def is_quiet(at: datetime, begins: time, ends: time, zone: str) -> bool:
@@ -290,8 +322,8 @@ def test_b15_a_message_waits_no_longer_when_the_clock_is_set_back(
 def test_e8_what_is_urgent_is_claimed_before_what_waits_longer(core: Core) -> None:
     waits, urgent = send(core, "mailbox"), send(core, "mailbox", is_urgent=True)
     with core.engine.begin() as connection:
-        claimed = [operation_queue.claim(connection, ["log"], 1, "here")[0].id for _ in range(2)]
-    assert claimed == [urgent, waits]
+        claimed = operation_queue.claim(connection, ["log"], 4, "here")
+    assert [operation.id for operation in claimed] == [urgent, waits]
 
 
 def test_e8_what_waits_for_a_removed_recipient_is_cancelled(core: Core, cli: CommandLine) -> None:

@@ -247,7 +247,8 @@ def test_b27_whoever_cannot_be_told_stops_nobody(core: Core, clock: Clock) -> No
         asked(core, "above", "200", to=name)
     priced(core, clock, "201")
     core.rows("DELETE FROM pricing.recipients WHERE recipient = 'gone'")
-    assert told(core) == ["AAPL is above 200: 201.00 USD"]
+    title = "AAPL is above 200: 201.00 USD"
+    assert told(core) == [title, title], "a message by a channel that is inactive waits until it is active"
     assert core.rows("SELECT FROM pricing.price_alerts WHERE recipient = 'gone'") == []
     core.rows("UPDATE pricing.recipients SET is_active = true")
     assert told(core) == [], "what happened while somebody was away is not told later"

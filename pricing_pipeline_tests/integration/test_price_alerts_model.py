@@ -29,7 +29,7 @@ KINDS = (
     ("moved", "0.01"),
     ("each", "60"),
 )
-YOUNG, NO_TIME = 600, -1
+TEN_MINUTES = 600
 STORE = text(
     "SELECT pricing.merge_prices('equity_quote', 'twelvedata', 1, true, ARRAY[:symbol],"
     " ARRAY[pricing.clock() - make_interval(secs => CAST(:age AS float8))], ARRAY[CAST(:cents AS bigint)],"
@@ -48,7 +48,6 @@ class Alert:
     symbol: str | None
     condition: str
     value: Decimal
-    created_at: int
     waiting: list[tuple[str, int]] = field(default_factory=list)
     is_beyond: bool = False
     reference: int | None = None
@@ -112,7 +111,7 @@ class Model:
             else:
                 assert alert.symbol is not None
                 seen = [cents for _, cents in alert.waiting]
-                if alert.created_at > self.now - YOUNG and alert.symbol in self.latest:
+                if alert.symbol in self.latest:  # whenever the alert was made, and however long that took
                     seen.append(self.latest[alert.symbol][1])
                 told += [
                     (id_, frozenset({(alert.symbol, words(cents))})) for cents in seen if alert.sees(cents)
@@ -151,7 +150,7 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
             clock.advance(seconds)
             self.model.now += seconds
 
-        @rule(seconds=st.sampled_from([1, 58, 60, YOUNG]))
+        @rule(seconds=st.sampled_from([1, 58, 60, TEN_MINUTES]))
         def time_passes(self, seconds: int) -> None:
             self.pass_time(seconds)
 
@@ -198,8 +197,15 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
         def store(self, connection: Connection, symbol: str, cents: int, at: int) -> None:
             connection.execute(STORE, {"symbol": symbol, "cents": cents, "age": self.model.now - at})
 
-        @rule(symbol=st.sampled_from(SYMBOLS), kind=st.sampled_from(KINDS), is_of_all=st.booleans())
-        def somebody_asks(self, symbol: str, kind: tuple[str, str], is_of_all: bool) -> None:
+        @rule(
+            symbol=st.sampled_from(SYMBOLS),
+            kind=st.sampled_from(KINDS),
+            is_of_all=st.booleans(),
+            meanwhile=st.none() | st.sampled_from(CENTS),
+        )
+        def somebody_asks(
+            self, symbol: str, kind: tuple[str, str], is_of_all: bool, meanwhile: int | None
+        ) -> None:
             condition, value = kind[0], Decimal(kind[1])
             of = None if condition == "each" and is_of_all else symbol
             if any(
@@ -213,7 +219,10 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
             )
             with core.engine.begin() as connection:
                 id_ = price_alerts.add(connection, wanted, "ann").price_alert_id
-            self.model.alerts[id_] = Alert(of, condition, value, self.model.now)
+                if meanwhile is not None:
+                    self.pass_time(TEN_MINUTES)
+                    self.prices_come(symbol, [meanwhile], is_same_time=False)
+            self.model.alerts[id_] = Alert(of, condition, value)
 
         @precondition(lambda self: self.model.alerts)
         @rule(data=st.data())

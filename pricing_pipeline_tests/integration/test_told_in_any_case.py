@@ -152,7 +152,7 @@ def test_b21_what_no_channel_takes_is_told_when_one_does(core: Core, clock: Cloc
     "obstacle",
     [
         "LOCK TABLE pricing.async_operations_live IN EXCLUSIVE MODE",
-        "DROP FUNCTION pricing.enqueue_operation(text, jsonb, timestamptz, boolean)",
+        "DROP FUNCTION pricing.queue_operation(pricing.operation_types, jsonb, timestamptz, integer)",
         "REVOKE INSERT ON pricing.async_operations_live FROM pricing_worker",
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.operations import alerts, dagster_failures, operation_queue, price_watch
+from pricing_pipeline.operations import alerts, dagster_failures, operation_queue, price_watch, recipients
 from pricing_pipeline.operations.dagster_failures import EndedRun, Kind
 from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -215,6 +215,32 @@ def kill_message(core: Core, _: Clock) -> None:
         operation_queue.fail(connection, claimed, "gone", is_permanent=True)
 
 
+def lose_recipients(core: Core, _: Clock) -> None:
+    """The only recipient that is not a log; what died before it was added says nothing of it."""
+    core.rows(
+        "INSERT INTO pricing.operation_types (operation_type, payload_fields, max_attempts)"
+        """ VALUES ('pager', '{"recipient": "string", "title": "string", "body": "string"}', 1)"""
+    )
+    core.rows(
+        "INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES ('ops', 'pager', pricing.clock())"
+    )
+    page(core, is_reached=False)
+
+
+def reach_recipient(core: Core, _: Clock) -> None:
+    page(core, is_reached=True)
+
+
+def page(core: Core, *, is_reached: bool) -> None:
+    with core.engine.begin() as connection:
+        recipients.send(connection, "ops", "t", "b", is_urgent=True)
+        for claimed in operation_queue.claim(connection, ["pager"], 8, "here"):
+            if is_reached:
+                operation_queue.complete(connection, claimed.claim_token, {claimed.id: None})
+            else:
+                operation_queue.fail(connection, claimed, "gone")
+
+
 def leave_operation(core: Core, clock: Clock) -> None:
     core.rows("INSERT INTO pricing.operation_types (operation_type) VALUES ('post')")
     with core.engine.begin() as connection:
@@ -289,6 +315,7 @@ CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "size_unannounced": (omit_length, day_passes, TWELVEDATA),
     "many_warnings": (warn, hour_passes, QUOTE),
     "message_dead": (kill_message, day_passes, "bob"),
+    "nobody_told": (lose_recipients, reach_recipient, "recipients"),
     "price_alerts_wait": (leave_price, look_at_prices, "price_alerts"),
     "operation_unhandled": (leave_operation, do_operation, "post"),
     "run_fails": (fail_run, repeat_run, "refresh"),

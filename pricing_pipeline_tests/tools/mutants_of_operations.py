@@ -14,6 +14,8 @@ _ALERTS_MODEL = "pricing_pipeline_tests/integration/test_alerts_model.py"
 _OPERATIONS = "pricing_pipeline_tests/integration/test_operations.py"
 _ALERTS = "pricing_pipeline_tests/integration/test_alerts.py"
 _MESSAGES = "pricing_pipeline_tests/integration/test_messages.py"
+_FAIR = "pricing_pipeline_tests/integration/test_fair_shares.py"
+_PRICES_MODEL = "pricing_pipeline_tests/integration/test_price_alerts_model.py"
 _WEBHOOK = "pricing_pipeline_tests/integration/test_channels_webhook.py"
 _MAIL = "pricing_pipeline_tests/integration/test_channels_mail.py"
 
@@ -70,16 +72,16 @@ MUTANTS = (
         "an operation that a person has locked holds all others up",
         _OPERATIONS_SQL,
         "claim_operations",
-        " FOR UPDATE SKIP LOCKED",
-        " FOR UPDATE",
+        "LIMIT s.share FOR UPDATE SKIP LOCKED",
+        "LIMIT s.share FOR UPDATE",
         (f"{_OPERATIONS}::test_e7_an_operation_that_a_person_has_locked_is_passed_over_by_claims",),
     ),
     Mutant(
         "urgent messages wait for their turn",
         _OPERATIONS_SQL,
         "claim_operations",
-        "ORDER BY o.is_urgent DESC, o.due_at, o.id LIMIT",
-        "ORDER BY o.due_at, o.id LIMIT",
+        "ORDER BY c.priority, c.due_at, c.id",
+        "ORDER BY c.due_at, c.id",
         (f"{_MESSAGES}::test_e8_what_is_urgent_is_claimed_before_what_waits_longer",),
     ),
     Mutant(
@@ -108,11 +110,43 @@ MUTANTS = (
     ),
     Mutant(
         "alarms wait for the morning",
-        _MESSAGES_SQL,
-        "enqueue_message",
-        "CASE WHEN NOT is_urgent THEN pricing.quiet_end(who, now_) END",
-        "pricing.quiet_end(who, now_)",
+        _OPERATIONS_SQL,
+        "why_held",
+        "WHEN with_priority = 0 OR to_recipient = '' THEN NULL",
+        "WHEN to_recipient = '' THEN NULL",
         (f"{_MESSAGES}::test_e8_in_quiet_hours_only_what_is_urgent_is_sent",),
+    ),
+    Mutant(
+        "a retry disturbs quiet hours",
+        _OPERATIONS_SQL,
+        "why_held",
+        "(pricing.quiet_end(r, now_) IS NOT NULL OR ",
+        "(false AND ",
+        (f"{_MESSAGES}::test_e8_whatever_makes_a_message_wait_it_does_not_arrive_in_quiet_hours",),
+    ),
+    Mutant(
+        "a recipient that hangs gets every place",
+        _OPERATIONS_SQL,
+        "claim_operations",
+        "ELSE greatest(least(8, most / 2), 1) - u.busy END",
+        "ELSE most END",
+        (_FAIR,),
+    ),
+    Mutant(
+        "a breaker never opens",
+        _OPERATIONS_SQL,
+        "note_failing",
+        "opens_breaker AND x.failures >= 2",
+        "false AND x.failures >= 2",
+        (f"{_FAIR}::test_e7_three_failures_open_the_breaker_of_a_recipient_and_one_success_closes_it",),
+    ),
+    Mutant(
+        "a price that was being stored when its alert was made is forgotten",
+        f"{_FUNCTIONS}/price_alerts.sql",
+        "take_price_events",
+        "<= pg_snapshot_xmin(pg_current_snapshot())\n        WHERE",
+        "IS NOT NULL\n        WHERE",
+        (_PRICES_MODEL,),
     ),
     Mutant(
         "an alert is over as soon as it is not seen",

@@ -162,11 +162,17 @@ def test_the_states_of_side_effects_are_those_of_their_functions() -> None:
         "bury_operations",
         "prune_operations",
         "move_operations",
-        "reconsider_quiet",
+        "queue_operation",
+        "finish_operations",
     }:
         assert name in named, f"{relative(STATES)} does not list {name}"
     for name, made in named.items():
         body = function_bodies()[name]
+        body += "".join(
+            function_bodies()[each]
+            for each in ("queue_operation", "finish_operations")
+            if f"pricing.{each}(" in body
+        )
         for end in made:
             assert f"'{end}'" in body, f"{name} makes nothing {end}"
 

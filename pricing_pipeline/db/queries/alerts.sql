@@ -39,6 +39,12 @@ WHERE a.alert_id = ANY (CAST(:ids AS bigint[])) AND a.resolved_at IS NULL RETURN
 -- What the open alerts of a rule are about.
 SELECT a.subject FROM pricing.alerts a WHERE a.rule = :rule AND a.raised_at IS NOT NULL AND a.resolved_at IS NULL ORDER BY 1;
 
+-- name: nobody_told_now
+-- Why nobody can be told of trouble, unless somebody has silenced that.
+SELECT a.says FROM pricing.alerts a
+WHERE a.rule = 'nobody_told' AND a.raised_at IS NOT NULL AND a.resolved_at IS NULL
+  AND NOT EXISTS (SELECT FROM pricing.alert_silences s WHERE s.rule = a.rule AND coalesce(s.subject = a.subject, true) AND s.until > pricing.clock());
+
 -- name: silence
 -- Tell nobody of alerts of a rule for a while; returns until when.
 INSERT INTO pricing.alert_silences (rule, subject, until, silenced_by, because, created_at)
@@ -187,6 +193,14 @@ SELECT coalesce(o.payload ->> 'recipient', o.operation_type) AS subject,
 FROM pricing.async_operations_dead o WHERE o.status = 'failed' AND o.finished_at > pricing.clock() - interval '1 day'
 GROUP BY coalesce(o.payload ->> 'recipient', o.operation_type), o.payload ->> 'recipient';
 
+-- name: nobody_told
+-- Everybody who is to be told of trouble cannot be reached; what the channel `log` keeps reaches nobody.
+SELECT 'recipients' AS subject,
+       format('Nobody can be told of trouble: %s.', string_agg(format('messages to %s by %s fail since %s (%s)', r.recipient, r.channel, pricing.format_time(f.since),
+                                                                f.last_error), '; ' ORDER BY r.recipient)) AS says
+FROM pricing.recipients r LEFT JOIN pricing.failing_recipients f ON (f.operation_type, f.recipient) = (r.channel, r.recipient)
+WHERE r.is_active AND r.least_severity IS NOT NULL AND r.channel <> 'log' HAVING count(*) > 0 AND bool_and(coalesce(f.is_dead, false));
+
 -- name: price_alerts_wait
 -- New prices have waited for ten minutes for an alert that may be told now.
 SELECT 'price_alerts' AS subject,
@@ -204,8 +218,10 @@ SELECT w.operation_type AS subject,
               CASE WHEN t.operation_type IS NULL THEN 'There is no such type any more.'
                    ELSE format('No notifier has a handler for it, or its handler hangs: `pricing-pipeline operation-type show %s` says more.', w.operation_type) END) AS says
 FROM n CROSS JOIN LATERAL (
-    SELECT o.operation_type, count(*) AS operations FROM pricing.async_operations_live o
-    WHERE o.status = 'pending' AND o.attempt = 0 AND o.due_at <= n.at GROUP BY 1) w
+    SELECT l.operation_type, sum(l.operations) AS operations
+    FROM (SELECT o.operation_type, o.recipient, o.priority, count(*) AS operations FROM pricing.async_operations_live o
+          WHERE o.status = 'pending' AND o.attempt = 0 AND o.due_at <= n.at GROUP BY 1, 2, 3) l
+    WHERE pricing.why_held(l.operation_type, l.recipient, l.priority, 0, n.at + interval '10 minutes') IS NULL GROUP BY 1) w
 LEFT JOIN pricing.operation_types t USING (operation_type)
 WHERE coalesce(t.is_active AND NOT t.is_built_in, true)
   AND NOT EXISTS (SELECT FROM pricing.async_operations_live o WHERE o.operation_type = w.operation_type AND o.claimed_at > n.at)

@@ -10,6 +10,10 @@ SELECT * FROM pricing.claim_operations(CAST(:types AS text[]), :most, :worker);
 -- Operations have happened; returns the ids that the claim still owned.
 SELECT pricing.complete_operations(CAST(:ids AS bigint[]), :token, CAST(:results AS jsonb));
 
+-- name: settle
+-- An operation that was taken back has happened all the same; false if somebody has begun another attempt.
+SELECT pricing.settle_operation(:id, :attempt, CAST(:result AS jsonb));
+
 -- name: fail
 -- An attempt has failed; returns the new status, or NULL if the claim was lost.
 SELECT pricing.fail_operation(:id, :token, :message, :is_permanent, make_interval(secs => CAST(:retry_after AS float8)));
@@ -35,7 +39,7 @@ SELECT max(n.looked_at) AS looked_at, max(n.ran_at) AS ran_at, pricing.clock() A
 
 -- name: recover
 -- Take back what a worker has said nothing about; returns how many.
-SELECT pricing.recover_operations();
+SELECT pricing.recover_operations(CAST(:known AS bigint[]));
 
 -- name: cancel
 -- Cancel operations that wait or are under way.

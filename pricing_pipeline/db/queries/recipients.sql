@@ -24,9 +24,19 @@ SET least_severity = :least_severity, quiet_from = :quiet_from, quiet_until = :q
     allows_private = :allows_private, is_active = :is_active
 WHERE recipient = :recipient;
 
--- name: reconsider_quiet
--- Messages that wait for former quiet hours wait for the present ones, or are due.
-SELECT pricing.reconsider_quiet(:recipient);
+-- name: try_anew
+-- Forget that a recipient could not be reached: it has changed.
+DELETE FROM pricing.failing_recipients WHERE recipient = :recipient;
+
+-- name: held
+-- Recipients that cannot be reached, and those whose channel is inactive while messages wait; and how many wait.
+SELECT r.recipient, r.channel, t.is_active AS channel_is_active, f.since, f.failures, f.held_until, coalesce(f.is_dead, false) AS is_dead, f.last_error,
+       (SELECT count(*) FROM pricing.async_operations_live o WHERE o.status = 'pending' AND (o.operation_type, o.recipient) = (r.channel, r.recipient)) AS waiting
+FROM pricing.recipients r JOIN pricing.operation_types t ON t.operation_type = r.channel
+LEFT JOIN pricing.failing_recipients f ON (f.operation_type, f.recipient) = (r.channel, r.recipient)
+WHERE r.is_active AND (f.is_dead OR f.held_until > pricing.clock() OR (NOT t.is_active AND EXISTS (
+    SELECT FROM pricing.async_operations_live o WHERE o.status = 'pending' AND (o.operation_type, o.recipient) = (r.channel, r.recipient))))
+ORDER BY 1;
 
 -- name: readdress
 -- Replace the sealed address; none when the row is no longer the version that was read.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from pricing_pipeline.errors import OperationFailed
+from pricing_pipeline.operations.channels.literal import literal
 from pricing_pipeline.operations.channels.mail import Mailbox, send_mail
 from pricing_pipeline.operations.channels.posting import seconds_for
 from pricing_pipeline.operations.operation_queue import Operation
@@ -61,6 +62,8 @@ def send_message(
     scheme = scheme_of(address.get_secret_value())
     service = service_of(address.get_secret_value(), seconds)
     if scheme not in E_MAIL:
+        if scheme in CHAT:
+            title, body = literal(title), literal(body)
         return _post(service, scheme, f"{title} #{operation.idempotency_key.hex[:8]}", body, seconds)
     return send_mail(
         operation,

@@ -16,8 +16,8 @@ CREATE OR REPLACE FUNCTION pricing.enqueue_message(
     to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL, goes_first boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    now_ timestamptz := pricing.clock();
     who pricing.recipients;
+    kind pricing.operation_types;
     message jsonb := jsonb_build_object('recipient', to_recipient, 'title', left(title, 200), 'body', left(body, 20000));
 BEGIN
     SELECT * INTO who FROM pricing.recipients r WHERE r.recipient = to_recipient AND r.is_active;
@@ -27,33 +27,11 @@ BEGIN
                                                     FROM pricing.recipients r WHERE r.is_active), 'none yet'),
                   ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF data IS NOT NULL AND EXISTS (SELECT FROM pricing.operation_types t
-                                    WHERE t.operation_type = who.channel AND t.payload_fields -> 'data' IS NOT NULL) THEN
+    SELECT * INTO STRICT kind FROM pricing.operation_types t WHERE t.operation_type = who.channel;
+    IF data IS NOT NULL AND kind.payload_fields -> 'data' IS NOT NULL THEN
         message := message || jsonb_build_object('data', data);
     END IF;
-    RETURN pricing.enqueue_operation(who.channel, message, CASE WHEN NOT is_urgent THEN pricing.quiet_end(who, now_) END, is_urgent OR goes_first);
+    RETURN pricing.queue_operation(kind, message, NULL, CASE WHEN is_urgent THEN 0 WHEN goes_first THEN 1 ELSE 2 END);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_message(text, text, text, boolean, jsonb, boolean) IS
-    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. In quiet hours what is not urgent waits for their end. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.';
-
-
-CREATE OR REPLACE FUNCTION pricing.reconsider_quiet(of_recipient text) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    now_ timestamptz := pricing.clock();
-    who pricing.recipients;
-    moved integer;
-BEGIN
-    SELECT * INTO who FROM pricing.recipients r WHERE r.recipient = of_recipient;
-    -- After an attempt a message waits for its pause instead.
-    UPDATE pricing.async_operations_live o SET due_at = coalesce(pricing.quiet_end(who, now_), now_)
-    FROM (SELECT x.id FROM pricing.async_operations_live x
-          WHERE x.status = 'pending' AND x.attempt = 0 AND x.due_at > greatest(now_, x.enqueued_at) AND x.operation_type = who.channel
-            AND x.payload ->> 'recipient' = of_recipient
-          ORDER BY x.id FOR UPDATE SKIP LOCKED) mine
-    WHERE o.id = mine.id;
-    GET DIAGNOSTICS moved = ROW_COUNT;
-    RETURN moved;
-END $$;
-COMMENT ON FUNCTION pricing.reconsider_quiet(text) IS
-    'Messages that wait for the end of a recipient''s former quiet hours wait for the end of the present ones, or are due. Returns how many.';
+    'Queues a message to a recipient by its channel, in the caller''s transaction; returns the operation''s id. While its channel is inactive a message waits. So does what is not urgent in its quiet hours, and while its breaker is open. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.';

@@ -23,13 +23,35 @@ COMMENT ON FUNCTION pricing.payload_fault(jsonb, jsonb) IS
     'What is wrong with a payload by the fields of its type, for people; NULL = nothing. A field that may be left out may be null, too.';
 
 
-CREATE OR REPLACE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamptz DEFAULT NULL, is_urgent boolean DEFAULT false) RETURNS bigint
+CREATE OR REPLACE FUNCTION pricing.queue_operation(kind pricing.operation_types, payload jsonb, due_at timestamptz, priority integer) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    kind pricing.operation_types;
-    fault text;
+    fault text := pricing.payload_fault(kind.payload_fields, payload);
     new_id bigint;
+BEGIN
+    IF fault IS NULL AND octet_length(payload::text) > 65536 THEN
+        fault := 'it is longer than 64 kB';
+    END IF;
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'the payload of a % cannot be used: %', kind.operation_type, left(fault, 300) USING ERRCODE = 'check_violation';
+    END IF;
+    IF queue_operation.due_at > now_ + interval '1 year' THEN
+        RAISE EXCEPTION 'an operation is due within a year, not at %', queue_operation.due_at USING ERRCODE = 'check_violation';
+    END IF;
+    INSERT INTO pricing.async_operations_live (operation_type, payload, status, due_at, priority, max_attempts, enqueued_at)
+    VALUES (kind.operation_type, payload, 'pending', greatest(queue_operation.due_at, now_), queue_operation.priority, kind.max_attempts, now_)
+    RETURNING id INTO new_id;
+    RETURN new_id;
+END $$;
+COMMENT ON FUNCTION pricing.queue_operation(pricing.operation_types, jsonb, timestamptz, integer) IS
+    'Queues a side effect of a type, whether the type is active or not. Refuses a payload unlike its type or longer than 64 kB, and a time more than a year ahead.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamptz DEFAULT NULL, is_urgent boolean DEFAULT false) RETURNS bigint
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    kind pricing.operation_types;
 BEGIN
     SELECT * INTO kind FROM pricing.operation_types t WHERE t.operation_type = wanted_type AND t.is_active;
     IF NOT FOUND THEN
@@ -38,23 +60,25 @@ BEGIN
                                                     FROM pricing.operation_types t WHERE t.is_active), 'none yet'),
                   ERRCODE = 'invalid_parameter_value';
     END IF;
-    fault := pricing.payload_fault(kind.payload_fields, payload);
-    IF fault IS NULL AND octet_length(payload::text) > 65536 THEN
-        fault := 'it is longer than 64 kB';
-    END IF;
-    IF fault IS NOT NULL THEN
-        RAISE EXCEPTION 'the payload of a % cannot be used: %', wanted_type, left(fault, 300) USING ERRCODE = 'check_violation';
-    END IF;
-    IF enqueue_operation.due_at > now_ + interval '1 year' THEN
-        RAISE EXCEPTION 'an operation is due within a year, not at %', enqueue_operation.due_at USING ERRCODE = 'check_violation';
-    END IF;
-    INSERT INTO pricing.async_operations_live (operation_type, payload, status, due_at, is_urgent, max_attempts, enqueued_at)
-    VALUES (wanted_type, payload, 'pending', greatest(enqueue_operation.due_at, now_), coalesce(enqueue_operation.is_urgent, false),
-            kind.max_attempts, now_) RETURNING id INTO new_id;
-    RETURN new_id;
+    RETURN pricing.queue_operation(kind, payload, enqueue_operation.due_at, CASE WHEN enqueue_operation.is_urgent THEN 0 ELSE 2 END);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_operation(text, jsonb, timestamptz, boolean) IS
-    'Queues a side effect in the caller''s transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others. An unknown type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.';
+    'Queues a side effect in the caller''s transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others, also in quiet hours. An unknown or inactive type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.';
+
+
+CREATE OR REPLACE FUNCTION pricing.why_held(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamptz) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT CASE
+        WHEN with_priority = 0 OR to_recipient = '' THEN NULL
+        WHEN EXISTS (SELECT FROM pricing.failing_recipients f
+                     WHERE f.operation_type = of_type AND f.recipient = to_recipient AND f.held_until > now_) THEN 'failing'
+        -- An attempt that begins just before the quiet hours would end within them.
+        WHEN EXISTS (SELECT FROM pricing.recipients r
+                     WHERE r.recipient = to_recipient AND r.channel = of_type
+                       AND (pricing.quiet_end(r, now_) IS NOT NULL OR pricing.quiet_end(r, now_ + make_interval(secs => limit_seconds)) IS NOT NULL)) THEN 'quiet' END
+$$;
+COMMENT ON FUNCTION pricing.why_held(text, text, integer, integer, timestamptz) IS
+    'Why messages of a priority to a recipient are held back now: quiet = its quiet hours, or an attempt might end within them; failing = its breaker is open. NULL = they may be sent.';
 
 
 CREATE OR REPLACE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text)
@@ -68,44 +92,115 @@ DECLARE
 BEGIN
     PERFORM pricing.require_primary();
     RETURN QUERY
-    WITH due AS MATERIALIZED (
-        SELECT o.id FROM pricing.async_operations_live o
-        WHERE o.status = 'pending' AND o.due_at <= now_ AND o.operation_type = ANY (types)
-          AND EXISTS (SELECT FROM pricing.operation_types t WHERE t.operation_type = o.operation_type AND t.is_active)
-        ORDER BY o.is_urgent DESC, o.due_at, o.id LIMIT most FOR UPDATE SKIP LOCKED),
+    -- A look into the index for each line, however many wait in it.
+    WITH RECURSIVE lines AS (
+        SELECT first.operation_type, first.recipient, first.priority
+        FROM pricing.operation_types t CROSS JOIN LATERAL (
+            SELECT o.operation_type, o.recipient, o.priority FROM pricing.async_operations_live o
+            WHERE o.status = 'pending' AND o.operation_type = t.operation_type ORDER BY o.recipient, o.priority LIMIT 1) first
+        WHERE t.operation_type = ANY (types) AND t.is_active
+        UNION ALL
+        SELECT next.operation_type, next.recipient, next.priority
+        FROM lines l CROSS JOIN LATERAL (
+            SELECT o.operation_type, o.recipient, o.priority FROM pricing.async_operations_live o
+            WHERE o.status = 'pending' AND o.operation_type = l.operation_type AND (o.recipient, o.priority) > (l.recipient, l.priority)
+            ORDER BY o.recipient, o.priority LIMIT 1) next),
+    under_way AS MATERIALIZED (
+        -- What has passed its time limit has ended, though nobody may have noted how: it takes no place.
+        SELECT o.operation_type, o.recipient, o.priority
+        FROM pricing.async_operations_live o JOIN pricing.operation_types t USING (operation_type)
+        WHERE o.status = 'processing' AND o.claimed_at > now_ - make_interval(secs => t.time_limit_seconds + 5)),
+    room AS MATERIALIZED (
+        SELECT l.operation_type, l.recipient, l.priority, u.busy,
+               CASE WHEN l.recipient = '' THEN most
+                    -- Tables are written by one at a time, and who has just failed is tried by one at a time.
+                    WHEN l.operation_type = 'rest' OR f.recipient IS NOT NULL THEN 1 - u.busy
+                    -- Nobody gets more than half of what is free, so that some is left for the next.
+                    ELSE greatest(least(8, most / 2), 1) - u.busy END::integer AS places
+        FROM lines l JOIN pricing.operation_types t USING (operation_type)
+        LEFT JOIN pricing.failing_recipients f USING (operation_type, recipient)
+        CROSS JOIN LATERAL (
+            -- What is less urgent takes no place of what is more urgent.
+            SELECT count(*) AS busy FROM under_way u
+            WHERE (u.operation_type, u.recipient) = (l.operation_type, l.recipient) AND u.priority <= l.priority) u
+        WHERE pricing.why_held(l.operation_type, l.recipient, l.priority, t.time_limit_seconds, now_) IS NULL),
+    candidates AS (
+        SELECT r.operation_type, r.recipient, r.priority, r.busy, r.places, c.id, c.due_at,
+               row_number() OVER (PARTITION BY r.operation_type, r.recipient ORDER BY r.priority, c.due_at, c.id) AS place
+        FROM room r CROSS JOIN LATERAL (
+            SELECT o.id, o.due_at FROM pricing.async_operations_live o
+            WHERE o.status = 'pending' AND (o.operation_type, o.recipient, o.priority) = (r.operation_type, r.recipient, r.priority) AND o.due_at <= now_
+            ORDER BY o.due_at, o.id LIMIT greatest(r.places, 0)) c),
+    shares AS MATERIALIZED (
+        SELECT c.operation_type, c.recipient, c.priority, count(*) AS share
+        FROM (SELECT * FROM candidates x WHERE x.place <= x.places
+              ORDER BY x.priority, CASE WHEN x.recipient <> '' THEN x.busy + x.place END NULLS FIRST, x.due_at, x.id LIMIT most) c
+        GROUP BY 1, 2, 3),
+    due AS MATERIALIZED (
+        SELECT d.id FROM shares s CROSS JOIN LATERAL (
+            SELECT o.id FROM pricing.async_operations_live o
+            WHERE o.status = 'pending' AND (o.operation_type, o.recipient, o.priority) = (s.operation_type, s.recipient, s.priority) AND o.due_at <= now_
+            ORDER BY o.due_at, o.id LIMIT s.share FOR UPDATE SKIP LOCKED) d),
     claimed AS (
         UPDATE pricing.async_operations_live o
         SET status = 'processing', attempt = o.attempt + 1, claim_token = token, claimed_at = now_,
             lease_until = now_ + interval '5 minutes', worker = by_worker
-        FROM due WHERE o.id = due.id RETURNING o.*)
+        -- As an array: a join might read all that wait.
+        WHERE o.id = ANY (ARRAY(SELECT due.id FROM due)) RETURNING o.*)
     SELECT c.id, c.operation_type, c.payload, c.idempotency_key, c.attempt, c.max_attempts, t.time_limit_seconds, c.enqueued_at, token
-    FROM claimed c JOIN pricing.operation_types t USING (operation_type) ORDER BY c.is_urgent DESC, c.due_at, c.id;
+    FROM claimed c JOIN pricing.operation_types t USING (operation_type) ORDER BY c.priority, c.due_at, c.id;
 END $$;
 COMMENT ON FUNCTION pricing.claim_operations(text[], integer, text) IS
-    'Claims operations of some types that are due, urgent ones first, then the oldest; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.';
+    'Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. What another worker has is passed over. Each claim counts an attempt, and is lost after five minutes.';
+
+
+CREATE OR REPLACE FUNCTION pricing.finish_operations(ids bigint[], results jsonb) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    finished bigint[];
+BEGIN
+    WITH gone AS (DELETE FROM pricing.async_operations_live o WHERE o.id = ANY (ids) RETURNING o.*),
+    kept AS (
+        INSERT INTO pricing.async_operations_completed
+            (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, claimed_at, worker, enqueued_at,
+             finished_at, errors, result)
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'completed', g.due_at, g.priority, g.attempt, g.max_attempts, g.claimed_at,
+               g.worker, g.enqueued_at, pricing.clock(), g.errors, results -> g.id::text FROM gone g),
+    reached AS (
+        SELECT f.operation_type, f.recipient FROM pricing.failing_recipients f
+        WHERE (f.operation_type, f.recipient) IN (SELECT g.operation_type, g.recipient FROM gone g) FOR UPDATE SKIP LOCKED),
+    healed AS (
+        DELETE FROM pricing.failing_recipients f USING reached r
+        WHERE (f.operation_type, f.recipient) = (r.operation_type, r.recipient))
+    SELECT array_agg(g.id ORDER BY g.id) INTO finished FROM gone g;
+    RETURN coalesce(finished, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.finish_operations(bigint[], jsonb) IS
+    'Moves locked operations to the completed ones, with their results by id; their recipients fail no longer. Returns their ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.complete_operations(ids bigint[], token uuid, results jsonb DEFAULT '{}') RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 SET lock_timeout = '1s' AS $$
-DECLARE
-    done bigint[];
 BEGIN
-    WITH mine AS MATERIALIZED (
+    RETURN pricing.finish_operations(ARRAY(
         SELECT o.id FROM pricing.async_operations_live o
-        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token ORDER BY o.id FOR UPDATE),
-    gone AS (DELETE FROM pricing.async_operations_live o USING mine WHERE o.id = mine.id RETURNING o.*),
-    kept AS (
-        INSERT INTO pricing.async_operations_completed
-            (id, operation_type, payload, idempotency_key, status, due_at, is_urgent, attempt, max_attempts, claimed_at, worker, enqueued_at,
-             finished_at, errors, result)
-        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'completed', g.due_at, g.is_urgent, g.attempt, g.max_attempts, g.claimed_at,
-               g.worker, g.enqueued_at, pricing.clock(), g.errors, results -> g.id::text FROM gone g)
-    SELECT array_agg(g.id ORDER BY g.id) INTO done FROM gone g;
-    RETURN coalesce(done, '{}');
+        WHERE o.id = ANY (ids) AND o.status = 'processing' AND o.claim_token = token ORDER BY o.id FOR UPDATE), results);
 END $$;
 COMMENT ON FUNCTION pricing.complete_operations(bigint[], uuid, jsonb) IS
     'Notes that operations have happened, with their results by id. Returns the ids that the claim still owned; a lost claim changes nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.settle_operation(happened bigint, at_attempt integer, result jsonb) RETURNS boolean
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+SET lock_timeout = '1s' AS $$
+BEGIN
+    RETURN cardinality(pricing.finish_operations(ARRAY(
+        SELECT o.id FROM pricing.async_operations_live o
+        WHERE o.id = happened AND o.status = 'pending' AND o.attempt = at_attempt FOR UPDATE), jsonb_build_object(happened::text, result))) > 0;
+END $$;
+COMMENT ON FUNCTION pricing.settle_operation(bigint, integer, jsonb) IS
+    'Completes an operation that was taken back from a worker who knows that it has happened, if nobody has begun another attempt. Returns whether it did.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury_operations(ids bigint[], as_status text, message text) RETURNS bigint[]
@@ -117,9 +212,9 @@ BEGIN
     WITH gone AS (DELETE FROM pricing.async_operations_live o WHERE o.id = ANY (ids) RETURNING o.*),
     kept AS (
         INSERT INTO pricing.async_operations_dead
-            (id, operation_type, payload, idempotency_key, status, due_at, is_urgent, attempt, max_attempts, claimed_at, worker, enqueued_at,
+            (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, claimed_at, worker, enqueued_at,
              finished_at, errors)
-        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, as_status, g.due_at, g.is_urgent, g.attempt, g.max_attempts, g.claimed_at,
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, as_status, g.due_at, g.priority, g.attempt, g.max_attempts, g.claimed_at,
                g.worker, g.enqueued_at, now_,
                pricing.append_errors(g.errors, jsonb_build_object('at', now_, 'attempt', g.attempt, 'message', left(message, 500)))
         FROM gone g)
@@ -127,6 +222,30 @@ BEGIN
     RETURN coalesce(buried, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.bury_operations(bigint[], text, text) IS 'Moves locked operations to the dead ones, failed or cancelled, with a last word. Returns their ids.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_failing(of_type text, to_recipient text, message text, is_given_up boolean, opens_breaker boolean, retry_after interval) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    IF to_recipient = '' THEN
+        RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pricing.failing_recipients f WHERE f.operation_type = of_type AND f.recipient = to_recipient) THEN
+        INSERT INTO pricing.failing_recipients (operation_type, recipient, since, failed_at) VALUES (of_type, to_recipient, now_, now_)
+        ON CONFLICT (operation_type, recipient) DO NOTHING;
+    END IF;
+    UPDATE pricing.failing_recipients f
+    SET failures = f.failures + 1, failed_at = now_, last_error = left(message, 500), is_dead = f.is_dead OR is_given_up OR f.failures >= 2,
+        holds = f.holds + b.opens::integer,
+        held_until = CASE WHEN b.opens THEN now_ + greatest(interval '1 minute' * 2 ^ least(f.holds, 4), retry_after) ELSE f.held_until END
+    FROM (SELECT x.operation_type, x.recipient, opens_breaker AND x.failures >= 2 AND coalesce(x.held_until <= now_, true) AS opens
+          FROM pricing.failing_recipients x WHERE x.operation_type = of_type AND x.recipient = to_recipient FOR UPDATE SKIP LOCKED) b
+    WHERE (f.operation_type, f.recipient) = (b.operation_type, b.recipient);
+END $$;
+COMMENT ON FUNCTION pricing.note_failing(text, text, text, boolean, boolean, interval) IS
+    'Notes that an attempt to reach a recipient has failed. The third failure in a row opens its breaker for a minute, each later probe that fails for twice as long, up to 16 minutes. A row that another session has locked is left as it is.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_operation(
@@ -143,6 +262,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
+    PERFORM pricing.note_failing(mine.operation_type, mine.recipient, message, is_permanent OR mine.attempt >= mine.max_attempts,
+                                 NOT is_permanent, retry_after);
     IF is_permanent OR mine.attempt >= mine.max_attempts THEN
         PERFORM pricing.bury_operations(ARRAY[failed], 'failed', message);
         RETURN 'failed';
@@ -158,7 +279,7 @@ COMMENT ON FUNCTION pricing.fail_operation(bigint, uuid, text, boolean, interval
     'An attempt has failed: tried again after 5, 10, 20 ... minutes by its type, or later if the receiver asks for it; dead after its last attempt, or when trying again cannot help. Returns its new status; NULL if the claim was lost.';
 
 
-CREATE OR REPLACE FUNCTION pricing.recover_operations() RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.recover_operations(known bigint[] DEFAULT '{}') RETURNS integer
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -167,7 +288,7 @@ BEGIN
     SELECT array_agg(o.id) FILTER (WHERE o.attempt < o.max_attempts) AS again, array_agg(o.id) FILTER (WHERE o.attempt >= o.max_attempts) AS last,
            count(*)::integer AS number INTO lost
     FROM (SELECT x.id, x.attempt, x.max_attempts FROM pricing.async_operations_live x
-          WHERE x.status = 'processing' AND x.lease_until <= now_ ORDER BY x.id FOR UPDATE SKIP LOCKED) o;
+          WHERE x.status = 'processing' AND x.lease_until <= now_ AND x.id <> ALL (known) ORDER BY x.id FOR UPDATE SKIP LOCKED) o;
     UPDATE pricing.async_operations_live o
     SET status = 'pending', claim_token = NULL, lease_until = NULL, due_at = now_,
         errors = pricing.append_errors(o.errors, jsonb_build_object('at', now_, 'attempt', o.attempt, 'message',
@@ -176,8 +297,8 @@ BEGIN
     PERFORM pricing.bury_operations(lost.last, 'failed', 'its worker did not say within five minutes how its last attempt ended');
     RETURN lost.number;
 END $$;
-COMMENT ON FUNCTION pricing.recover_operations() IS
-    'Takes back operations whose worker has said nothing for five minutes: they are due at once, or dead after their last attempt. Returns how many.';
+COMMENT ON FUNCTION pricing.recover_operations(bigint[]) IS
+    'Takes back operations whose worker has said nothing for five minutes, except those that the caller knows to be its own: they are due at once, or dead after their last attempt. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.return_operations(ids bigint[], token uuid) RETURNS bigint[]
@@ -223,14 +344,20 @@ BEGIN
     WITH gone AS (DELETE FROM pricing.async_operations_dead o WHERE o.id = ANY (ids) RETURNING o.*),
     live AS (
         INSERT INTO pricing.async_operations_live
-            (id, operation_type, payload, idempotency_key, status, due_at, is_urgent, attempt, max_attempts, enqueued_at, errors)
-        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'pending', now_, g.is_urgent, 0, coalesce(t.max_attempts, g.max_attempts), g.enqueued_at, g.errors
-        FROM gone g LEFT JOIN pricing.operation_types t USING (operation_type))
+            (id, operation_type, payload, idempotency_key, status, due_at, priority, attempt, max_attempts, enqueued_at, errors)
+        SELECT g.id, g.operation_type, g.payload, g.idempotency_key, 'pending', now_, g.priority, 0, coalesce(t.max_attempts, g.max_attempts), g.enqueued_at, g.errors
+        FROM gone g LEFT JOIN pricing.operation_types t USING (operation_type)),
+    hopeful AS (
+        SELECT f.operation_type, f.recipient FROM pricing.failing_recipients f
+        WHERE (f.operation_type, f.recipient) IN (SELECT g.operation_type, g.recipient FROM gone g) FOR UPDATE SKIP LOCKED),
+    tried_anew AS (
+        UPDATE pricing.failing_recipients f SET held_until = NULL, holds = 0 FROM hopeful h
+        WHERE (f.operation_type, f.recipient) = (h.operation_type, h.recipient))
     SELECT array_agg(g.id ORDER BY g.id) INTO retried FROM gone g;
     RETURN coalesce(retried, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.retry_operations(bigint[]) IS
-    'Queues dead operations again, with all their attempts, their errors and the same idempotency key. Returns their ids.';
+    'Queues dead operations again, with all their attempts, their errors and the same idempotency key; their recipients'' breakers are closed. Returns their ids.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prune_operations(now_ timestamptz) RETURNS integer
@@ -247,10 +374,13 @@ BEGIN
         SELECT x.id FROM pricing.async_operations_dead x
         WHERE x.finished_at < now_ - interval '90 days' ORDER BY x.id LIMIT 50000 FOR UPDATE SKIP LOCKED);
     GET DIAGNOSTICS pruned = ROW_COUNT;
+    DELETE FROM pricing.failing_recipients f WHERE (f.operation_type, f.recipient) IN (
+        SELECT x.operation_type, x.recipient FROM pricing.failing_recipients x
+        WHERE x.failed_at < now_ - interval '90 days' FOR UPDATE SKIP LOCKED);
     RETURN total + pruned;
 END $$;
 COMMENT ON FUNCTION pricing.prune_operations(timestamptz) IS
-    'Deletes operations that were completed more than 14 days ago, and dead ones after 90. Returns how many.';
+    'Deletes operations that were completed more than 14 days ago, and dead ones and failures of recipients after 90. Returns how many operations.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_operations(now_ timestamptz, step interval) RETURNS void
@@ -260,7 +390,12 @@ LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
         claimed_at = pricing.moved_back(o.claimed_at, now_, step), enqueued_at = pricing.moved_back(o.enqueued_at, now_, step)
     FROM (SELECT x.id FROM pricing.async_operations_live x
           WHERE greatest(x.due_at, x.lease_until, x.claimed_at, x.enqueued_at) > now_ ORDER BY x.id FOR UPDATE) mine
-    WHERE o.id = mine.id
+    WHERE o.id = mine.id;
+    UPDATE pricing.failing_recipients f
+    SET since = least(f.since, now_), failed_at = least(f.failed_at, now_), held_until = pricing.moved_back(f.held_until, now_, step)
+    FROM (SELECT x.operation_type, x.recipient FROM pricing.failing_recipients x
+          WHERE greatest(x.failed_at, x.held_until) > now_ ORDER BY 1, 2 FOR UPDATE) mine
+    WHERE (f.operation_type, f.recipient) = (mine.operation_type, mine.recipient);
 $$;
 COMMENT ON FUNCTION pricing.move_operations(timestamptz, interval) IS
-    'The clock was set back: pauses and leases of operations end when they would have.';
+    'The clock was set back: pauses and leases of operations, and breakers of recipients, end when they would have.';

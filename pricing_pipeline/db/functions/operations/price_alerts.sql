@@ -62,7 +62,6 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
-    young timestamptz := now_ - interval '10 minutes';
     ids bigint[];
 BEGIN
     ids := ARRAY(
@@ -70,11 +69,12 @@ BEGIN
         -- OFFSET 0 keeps it a look into the index for each alert: of an hour's prices that wait for a pace, all would be read.
         WHERE (coalesce(a.told_at + a.pace <= now_, true)
                AND EXISTS (SELECT FROM pricing.price_events e WHERE e.price_alert_id = a.price_alert_id OFFSET 0))
-           -- A price that was being stored while the alert was added has no event.
-           OR (a.created_at > young AND a.condition IN ('above', 'below', 'moved') AND EXISTS (
-               SELECT FROM pricing.latest_prices l
-               WHERE (l.data_type, l.symbol) = (a.data_type, a.symbol)
-                 AND (a.seen_at IS NULL OR l.observed_at > a.seen_at OR l.amount * ('1e-' || l.scale)::numeric <> a.seen)))
+           -- A price that was stored, or being stored, while the alert was added has no event.
+           OR (NOT a.is_settled
+               AND (coalesce(a.settles_at <= pg_snapshot_xmin(pg_current_snapshot()), true) OR EXISTS (
+                   SELECT FROM pricing.latest_prices l
+                   WHERE (l.data_type, l.symbol) = (a.data_type, a.symbol)
+                     AND (a.seen_at IS NULL OR l.observed_at > a.seen_at OR l.amount * ('1e-' || l.scale)::numeric <> a.seen))))
         ORDER BY a.price_alert_id LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
     -- A statement of its own: it sees what was committed until the alerts were locked.
     RETURN QUERY
@@ -86,6 +86,13 @@ BEGIN
         FROM pricing.price_alerts a WHERE a.price_alert_id = ANY (ids)),
     gone AS (
         DELETE FROM pricing.price_events e USING reach r WHERE e.price_alert_id = r.price_alert_id AND e.event_id <= r.last_id RETURNING e.*),
+    -- Whoever stores a price without an event for the alert was at work when the alert was committed, and so at its first look.
+    -- After a restore into another server, numbers of transactions begin anew.
+    settling AS (
+        UPDATE pricing.price_alerts a
+        SET settles_at = least(a.settles_at, pg_snapshot_xmax(pg_current_snapshot())),
+            is_settled = coalesce(a.settles_at, pg_snapshot_xmax(pg_current_snapshot())) <= pg_snapshot_xmin(pg_current_snapshot())
+        WHERE a.price_alert_id = ANY (ids) AND NOT a.is_settled),
     found AS (
         SELECT g.price_alert_id, g.event_id, g.symbol, g.amount, g.scale, g.currency, g.observed_at, g.provider, g.call_id,
                row_number() OVER (PARTITION BY g.price_alert_id, g.symbol ORDER BY g.event_id DESC) AS place
@@ -93,7 +100,7 @@ BEGIN
         UNION ALL
         SELECT a.price_alert_id, NULL, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.provider, l.call_id, 1
         FROM reach r JOIN pricing.price_alerts a USING (price_alert_id) JOIN pricing.latest_prices l USING (data_type, symbol)
-        WHERE a.condition IN ('above', 'below', 'moved') AND a.created_at > young
+        WHERE NOT a.is_settled
           AND NOT EXISTS (SELECT FROM pricing.price_events e WHERE e.price_alert_id = r.price_alert_id AND e.event_id > r.last_id))
     SELECT a.price_alert_id, a.recipient, a.user_id, r.is_active, a.data_type, a.condition, a.threshold, a.is_beyond, a.seen_at,
            a.reference, a.reference_at, splits.days, splits.new_, splits.old_,
@@ -109,7 +116,7 @@ BEGIN
     ORDER BY a.price_alert_id, f.event_id NULLS LAST;
 END $$;
 COMMENT ON FUNCTION pricing.take_price_events(integer) IS
-    'Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it; a young alert gets the latest price, too.';
+    'Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An alert that is not settled gets the latest price, too, and is settled when all transactions have ended that were open at its first look.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_price_looks(looks jsonb) RETURNS void

@@ -1,0 +1,179 @@
+"""A recipient that hangs or fails holds up its own messages alone, however many wait for it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from sqlalchemy import text
+
+from pricing_pipeline.operations import operation_queue
+from pricing_pipeline.operations.handlers import make_handlers
+from pricing_pipeline.operations.operation_queue import Operation
+from pricing_pipeline.operations.runner import OperationRunner
+from pricing_pipeline.settings import Settings
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import Core, rows_read
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.receivers import receiving
+
+SLOTS = 8
+MANY = 100_000
+
+
+def add(core: Core, *names: str) -> None:
+    for name in names:
+        core.rows(
+            "INSERT INTO pricing.recipients (recipient, channel, created_at) VALUES (:name, 'log', pricing.clock())",
+            name=name,
+        )
+
+
+def send(core: Core, name: str, number: int = 1, *, is_urgent: bool = False) -> None:
+    core.rows(
+        "SELECT pricing.enqueue_message(:name, 'A title', 'A body', :is_urgent) FROM generate_series(1, :number)",
+        name=name,
+        number=number,
+        is_urgent=is_urgent,
+    )
+
+
+def claim(core: Core, most: int = 64) -> list[Operation]:
+    with core.engine.begin() as connection:
+        return operation_queue.claim(connection, ["log"], most, "here")
+
+
+def fail(core: Core, operations: list[Operation], message: str = "it gave no answer") -> None:
+    with core.engine.begin() as connection:
+        for operation in operations:
+            operation_queue.fail(connection, operation, message)
+
+
+def names(operations: list[Operation]) -> list[str]:
+    return [operation.payload["recipient"] for operation in operations]
+
+
+def test_e7_a_webhook_that_hangs_holds_up_no_other(core: Core, cli: CommandLine) -> None:
+    """Nothing that hangs ends within this test: what arrives has not waited for it."""
+    core.rows("UPDATE pricing.operation_types SET time_limit_seconds = 240 WHERE operation_type = 'webhook'")
+    stop = threading.Event()
+    with receiving(lambda post: post.hang()) as hanging, receiving(lambda post: post.answer(204)) as good:
+        for name, receiver in (("hangs", hanging), ("works", good)):
+            cli("recipient", "add", name, "webhook", "--allow-private", stdin=f"{receiver.url}/\n")
+        send(core, "hangs", 200)
+        runner = OperationRunner(
+            core.engine, make_handlers(core.engine, Settings(home=cli.home)), worker="here"
+        )
+        thread = threading.Thread(
+            target=runner.run, args=(stop,), kwargs={"every_seconds": 0.05, "last_seconds": 0}
+        )
+        thread.start()
+        wait_until(lambda: len(hanging.posted) == SLOTS)
+        for number in range(1, 21):
+            send(core, "works")
+            wait_until(lambda number=number: len(good.posted) == number)  # type: ignore[misc]
+        assert len(hanging.posted) == SLOTS
+        stop.set()
+        thread.join()
+    runner.close()
+
+
+def test_e7_recipients_take_turns_however_long_their_lines_are(core: Core) -> None:
+    add(core, "ann", "bob")
+    send(core, "mailbox", 30)
+    send(core, "ann", 3)
+    send(core, "bob", 1)
+    assert sorted(names(claim(core, 6))) == ["ann", "ann", "bob", "mailbox", "mailbox", "mailbox"]
+
+
+def test_e7_a_claim_costs_the_same_however_many_wait_for_one(core: Core) -> None:
+    add(core, "ann")
+    core.rows(
+        "INSERT INTO pricing.async_operations_live (operation_type, payload, status, due_at, max_attempts, enqueued_at)"
+        """ SELECT 'log', '{"recipient": "mailbox", "title": "t", "body": "b"}', 'pending', pricing.clock(), 3,"""
+        " pricing.clock() FROM generate_series(1, :number)",
+        number=MANY,
+    )
+    core.rows("ANALYZE pricing.async_operations_live")
+    send(core, "ann")
+    with core.engine.begin() as connection:
+        before = rows_read(connection)
+        claimed = operation_queue.claim(connection, ["log"], 64, "here")
+        read = rows_read(connection) - before
+    assert sorted(names(claimed)) == ["ann", *["mailbox"] * SLOTS]
+    assert read < 500, "it looks at the head of each line alone"
+
+
+def test_e7_three_failures_open_the_breaker_of_a_recipient_and_one_success_closes_it(
+    core: Core, cli: CommandLine, clock: Clock
+) -> None:
+    clock.stop()
+    add(core, "ann")
+    send(core, "ann", 20)
+    fail(core, claim(core)[:1])
+    assert claim(core) == [], "seven attempts are under way, and who has failed gets one at a time"
+    clock.advance(301)
+    with core.engine.begin() as connection:
+        operation_queue.recover(connection)
+    for _ in range(2):
+        (probe,) = claim(core)
+        fail(core, [probe])
+    for seconds in (60, 120, 240, 480, 960, 960):
+        send(core, "mailbox")
+        assert names(claim(core)) == ["mailbox"]
+        said = cli("status").stdout
+        assert "warning:     ann cannot be reached by log since" in said
+        assert "it gave no answer" in said
+        clock.advance(seconds - 1)
+        assert claim(core) == []
+        clock.advance(1)
+        (probe,) = claim(core)
+        fail(core, [probe])
+    send(core, "ann", is_urgent=True)
+    (urgent,) = claim(core)
+    with core.engine.begin() as connection:
+        operation_queue.complete(connection, urgent.claim_token, {urgent.id: None})
+    assert "cannot be reached" not in cli("status").stdout
+    assert names(claim(core)) == ["ann"] * SLOTS
+
+
+def test_e7_what_a_person_changes_or_retries_is_tried_at_once(core: Core, cli: CommandLine) -> None:
+    add(core, "ann")
+    send(core, "ann", 4)
+    claimed = claim(core)
+    fail(core, claimed[:3])
+    with core.engine.begin() as connection:
+        operation_queue.fail(connection, claimed[3], "gone", is_permanent=True)
+    send(core, "ann")
+    assert claim(core) == []
+    cli("operation", "retry", "--all-failed")
+    assert len(claim(core)) == 1
+    fail(core, claim(core))
+    cli("recipient", "change", "ann", "--severity", "P2")
+    assert core.rows("SELECT FROM pricing.failing_recipients") == []
+
+
+def test_e7_messages_to_a_channel_that_is_inactive_wait_and_are_counted(core: Core, cli: CommandLine) -> None:
+    core.rows("UPDATE pricing.operation_types SET is_active = false WHERE operation_type = 'log'")
+    send(core, "mailbox", 2)
+    assert claim(core) == []
+    assert "the channel log is inactive, and 2 messages to mailbox wait" in cli("status").stdout
+    cli("operation-type", "change", "log", "--active")
+    assert len(claim(core)) == 2
+
+
+@pytest.mark.parametrize("table", ["failing_recipients", "recipients"])
+def test_e7_a_row_that_a_person_has_locked_holds_up_no_claim_and_no_note(core: Core, table: str) -> None:
+    add(core, "ann")
+    send(core, "ann", 3)
+    claimed = claim(core)
+    fail(core, claimed[:1])
+    with core.owner.begin() as person:
+        person.execute(text(f"SELECT FROM pricing.{table} FOR UPDATE"))
+        fail(core, claimed[1:2])
+        send(core, "mailbox")
+        assert names(claim(core)) == ["mailbox"]
+        with core.engine.begin() as connection:
+            done = operation_queue.complete(connection, claimed[2].claim_token, {claimed[2].id: None})
+        assert done == [claimed[2].id]
