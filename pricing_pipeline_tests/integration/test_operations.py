@@ -176,6 +176,34 @@ def test_e7_a_worker_that_dies_leaves_nothing_undone(core: Core, post: str, cloc
         assert operation_queue.complete(connection, lost.claim_token, {lost.id: None}) == []
 
 
+@pytest.mark.parametrize("meanwhile", ["nothing", "taken_back", "claimed_by_another"])
+def test_e7_after_an_outage_longer_than_a_lease_a_process_repeats_nothing_that_it_has_done(
+    core: Core, post: str, clock: Clock, meanwhile: str
+) -> None:
+    clock.stop()
+    happened: list[int] = []
+    ids = enqueue(core, "ann", "bob")
+    working = runner(core, lambda operation: happened.append(operation.id))
+    working._begin()
+    wait_until(lambda: len(happened) == 2)
+    clock.advance(301)  # while it cannot note how they ended
+    if meanwhile != "nothing":
+        with core.engine.begin() as connection:
+            assert operation_queue.recover(connection) == 2
+    if meanwhile == "claimed_by_another":
+        with core.engine.begin() as connection:
+            for other in operation_queue.claim(connection, ["post"], 10, "another"):
+                operation_queue.fail(connection, other, "it dies")
+    for _ in range(3):
+        working._recovered_at = -1e9
+        working._go_on()
+        wait_until(lambda: all(future.done() for future in working._under_way))
+        clock.advance(601)
+    working.close()
+    assert sorted(happened) == ids
+    assert states(core) == dict.fromkeys(ids, "completed")
+
+
 def test_e7_a_row_that_a_person_has_locked_holds_no_other_operation_up(
     core: Core, post: str, database_url: str
 ) -> None:

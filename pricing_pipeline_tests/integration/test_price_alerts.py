@@ -15,6 +15,7 @@ from pricing_pipeline.operations import price_alerts, price_watch
 from pricing_pipeline.operations.price_alerts import Wanted
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.storing import next_call
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -267,6 +268,29 @@ def test_b27_a_rolled_back_price_is_told_to_nobody_and_a_late_one_is_not_lost(
         assert told(core) == ["IBM: 50.00 USD"], "a storing transaction that is open delays nobody else"
         clock.advance(2)
     assert told(core) == ["AAPL: 201.00 USD"]
+
+
+def test_b27_what_is_beyond_its_value_when_it_is_asked_for_is_told_whenever_somebody_looks(
+    core: Core, clock: Clock
+) -> None:
+    priced(core, clock, "201")
+    asked(core, "above", "200")
+    clock.advance(3 * 3600)
+    assert told(core) == ["AAPL is above 200: 201.00 USD"]
+    assert told(core) == []
+
+
+def test_b27_a_price_that_was_being_stored_when_its_alert_was_made_is_told_however_long_that_takes(
+    core: Core, clock: Clock
+) -> None:
+    with storing(core, 20100):
+        asked(core, "above", "200")
+        for _ in range(3):
+            assert told(core) == []
+            clock.advance(3600)
+    assert told(core) == ["AAPL is above 200: 201.00 USD"]
+    assert told(core) == []
+    wait_until(lambda: not told(core) and core.one("SELECT bool_and(is_settled) FROM pricing.price_alerts"))
 
 
 def test_b27_an_alert_that_somebody_has_locked_delays_nobody_and_loses_nothing(

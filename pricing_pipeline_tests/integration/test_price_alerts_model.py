@@ -194,6 +194,15 @@ def machine(core: Core, clock: Clock) -> type[RuleBasedStateMachine]:
             self.open.connection.close()
             self.open = None
 
+        @precondition(lambda self: self.open is None)
+        @rule(symbol=st.sampled_from(SYMBOLS), kind=st.sampled_from(KINDS[:3]), cents=st.sampled_from(CENTS))
+        def it_is_asked_for_while_it_is_stored(self, symbol: str, kind: tuple[str, str], cents: int) -> None:
+            self.a_transaction_stores(symbol, cents)
+            self.somebody_asks(symbol, kind, is_of_all=False, meanwhile=None)
+            self.notifiers_look(1)
+            self.pass_time(TEN_MINUTES)
+            self.notifiers_look(2)
+
         def store(self, connection: Connection, symbol: str, cents: int, at: int) -> None:
             connection.execute(STORE, {"symbol": symbol, "cents": cents, "age": self.model.now - at})
 

@@ -15,7 +15,7 @@ _OPERATIONS = "pricing_pipeline_tests/integration/test_operations.py"
 _ALERTS = "pricing_pipeline_tests/integration/test_alerts.py"
 _MESSAGES = "pricing_pipeline_tests/integration/test_messages.py"
 _FAIR = "pricing_pipeline_tests/integration/test_fair_shares.py"
-_PRICES_MODEL = "pricing_pipeline_tests/integration/test_price_alerts_model.py"
+_PRICES = "pricing_pipeline_tests/integration/test_price_alerts.py"
 _WEBHOOK = "pricing_pipeline_tests/integration/test_channels_webhook.py"
 _MAIL = "pricing_pipeline_tests/integration/test_channels_mail.py"
 
@@ -146,7 +146,9 @@ MUTANTS = (
         "take_price_events",
         "<= pg_snapshot_xmin(pg_current_snapshot())\n        WHERE",
         "IS NOT NULL\n        WHERE",
-        (_PRICES_MODEL,),
+        (
+            f"{_PRICES}::test_b27_a_price_that_was_being_stored_when_its_alert_was_made_is_told_however_long_that_takes",
+        ),
     ),
     Mutant(
         "an alert is over as soon as it is not seen",
