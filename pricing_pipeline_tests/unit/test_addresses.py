@@ -98,7 +98,7 @@ def test_the_neighbours_of_a_block_are_public_unless_another_block_has_them(
 
 
 def test_fault_11_nothing_is_public_that_python_knows_as_private() -> None:
-    numbers = random.Random(38)  # noqa: S311 - no secret
+    numbers = random.Random(38)
     drawn: list[IPv4Address | IPv6Address] = []
     for _ in range(4000):
         drawn.append(IPv4Address(numbers.getrandbits(32)))
