@@ -56,25 +56,30 @@ class Tokens:
         self._failed: tuple[float, Exception] | None = None
         self._noted_at: dict[int, float] = {}
         self._turn = asyncio.Lock()
-        # Not among the threads of requests, which may all be busy.
-        self._thread = CapacityLimiter(2)
+        # Not among the threads of requests, which may all be busy. A note waits for whoever has locked its token.
+        self._reading, self._noting = CapacityLimiter(1), CapacityLimiter(1)
 
     async def find(self, token: str) -> ApiToken | None:
-        """What a token allows; None if it is none of ours, or has expired.
+        """What a token allows, whose use is noted; None if it is none of ours, or has expired.
 
         Raises Refused, DatabaseError and DBAPIError when nobody can tell.
         """
+        known = await self.look_up(token)
+        if known is not None:
+            await self._note_use(known)
+        return known
+
+    async def look_up(self, token: str, at_most_seconds_old: float | None = None) -> ApiToken | None:
+        """What a token allows, by what was known so long ago at most; otherwise as `find`."""
         secret_hash = api_tokens.hash_of(token)
         if secret_hash is None:
             return None
+        oldest = REMEMBERED_SECONDS if at_most_seconds_old is None else at_most_seconds_old
         known = self._by_hash.get(secret_hash)
-        if known is None or self._read_at + REMEMBERED_SECONDS <= self._clock():
+        if known is None or self._read_at + oldest <= self._clock():
             await self._read_again()
             known = self._by_hash.get(secret_hash)
-        if known is None or self._has_expired(known):
-            return None
-        await self._note_use(known)
-        return known
+        return None if known is None or self._has_expired(known) else known
 
     def expired(self, token: str) -> str | None:
         """The name of a token that `find` has refused because it has expired; None for any other."""
@@ -103,11 +108,14 @@ class Tokens:
             await asyncio.sleep(max(0.0, self._read_at + _PAUSE_SECONDS - self._clock()))
             began_at = self._clock()
             try:
-                self._by_hash = await to_thread.run_sync(self._read, limiter=self._thread)
+                self._by_hash = await self._stored()
             except Exception as error:
                 self._failed = began_at, error
                 raise
             self._read_at = began_at
+
+    async def _stored(self) -> dict[bytes, ApiToken]:
+        return await to_thread.run_sync(self._read, limiter=self._reading)
 
     def _read(self) -> dict[bytes, ApiToken]:
         with self._engine.connect() as connection:
@@ -120,7 +128,7 @@ class Tokens:
         self._noted_at[token.token_id] = now
         try:
             with anyio.move_on_after(_PATIENCE_SECONDS):
-                await to_thread.run_sync(self._note, token.token_id, limiter=self._thread)
+                await to_thread.run_sync(self._note, token.token_id, limiter=self._noting)
         except (
             DatabaseError,
             DBAPIError,

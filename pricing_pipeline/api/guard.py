@@ -6,7 +6,6 @@ A request without a right token is refused before its body is read.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Iterable, Iterator
@@ -17,14 +16,12 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pricing_pipeline.api.access import STREAM_PATH, Gate
-from pricing_pipeline.api.connections import LONGEST_BODY
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import Refused, answer, response_to
+from pricing_pipeline.processes.connections import LONGEST_BODY, in_time
 from pricing_pipeline.processes.web_guard import stranger_refusal
 
 _LOG = logging.getLogger(__name__)
-BODY_SECONDS = 20.0
-"""Seconds in which a body must arrive."""
 _SENT_AT_ONCE = 256 * 1024
 _GUARDED = ("/v1/", "/metrics/")
 
@@ -76,7 +73,7 @@ class Guard:
         if refusal is not None:
             await refusal(request.scope, receive, send)
             return
-        receive = _in_time(receive)
+        receive = in_time(receive, _too_late)
         if not f"{request.scope['path']}/".startswith(_GUARDED):
             await self._app(request.scope, receive, send)
             return
@@ -125,21 +122,5 @@ def _length(request: Request) -> int:
     return int(request.headers.get("content-length", 0))
 
 
-def _in_time(receive: Receive) -> Receive:
-    """The same, for as long as a body may take; afterwards it raises Refused."""
-    until: float | None = asyncio.get_running_loop().time() + BODY_SECONDS
-
-    async def receive_in_time() -> Message:
-        nonlocal until
-        try:
-            async with asyncio.timeout_at(until):
-                message = await receive()
-        except TimeoutError:
-            raise Refused(
-                408, "slow-body", f"the body takes longer than {BODY_SECONDS:.0f} s to come"
-            ) from None
-        if not message.get("more_body", False):
-            until = None
-        return message
-
-    return receive_in_time
+def _too_late(detail: str) -> Refused:
+    return Refused(408, "slow-body", detail)

@@ -14,12 +14,12 @@ from fastapi import FastAPI
 from sqlalchemy import Engine
 
 from pricing_pipeline.api.app import MOST_OF_REPLICA, MOST_SESSIONS, make_app
-from pricing_pipeline.api.connections import BoundedProtocol
 from pricing_pipeline.api.stream_hub import StreamHub
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import replica_url, worker_url
 from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.processes.connections import server_config
 from pricing_pipeline.processes.ports import listen_for_browsers, require_free_port
 from pricing_pipeline.processes.web_guard import own_hosts
 from pricing_pipeline.settings import Settings, load_settings
@@ -79,15 +79,8 @@ class Server(uvicorn.Server):
 
 def make_server(app: FastAPI) -> Server:
     """A server for the application, to be run with sockets that listen."""
-    config = uvicorn.Config(
-        app,
-        http=BoundedProtocol,
-        loop="uvloop",
-        lifespan="on",
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=_ENDING_SECONDS,
+    config = server_config(
+        app, loop="uvloop", lifespan="on", ws="none", timeout_graceful_shutdown=_ENDING_SECONDS
     )
     return Server(config, app.state.streams)
 

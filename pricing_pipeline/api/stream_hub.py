@@ -27,6 +27,7 @@ from pricing_pipeline.demand import stream_log, viewers
 from pricing_pipeline.demand.stream_log import Look, Pair, PairEvent
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import CapExceeded, PricingError
+from pricing_pipeline.keys.api_tokens import ApiToken
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,7 +42,10 @@ MOST_OF_TOKEN = 400
 """The most of them for a token, so that no application takes all."""
 MOST_OF_USER = 20
 """The most of them for a user of a token."""
-_UPKEEP_SECONDS, _BEAT_SECONDS, _TOKENS_SECONDS = 5.0, 60.0, 10.0
+_UPKEEP_SECONDS, _BEAT_SECONDS = 5.0, 60.0
+_TOKENS_SECONDS, _TOKENS_REMEMBERED_SECONDS = 2.0, 1.0
+"""Between two looks at the tokens of streams, and how old what they go by may be. Together with the time that a look
+takes, that is less than the five seconds after which no request gets anywhere with a removed token."""
 _OUTAGE_SECONDS = 30.0
 """So long streams last, and one that begins waits, while the database fails or hangs. Then they end. A client that
 connects again gets the reason."""
@@ -71,6 +75,7 @@ class StreamHub:
         self._turns: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
         self._reader: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._gatekeeper: asyncio.Task[None] | None = None
         self._unanswered_since: float | None = None
 
     async def open(
@@ -140,7 +145,7 @@ class StreamHub:
         self._ending.set()
         self._nudge.set()
         self._end_streams(_ends())
-        tasks = [task for task in (self._reader, self._keeper) if task is not None]
+        tasks = [task for task in (self._reader, self._keeper, self._gatekeeper) if task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
 
@@ -164,6 +169,8 @@ class StreamHub:
             self._reader = asyncio.create_task(self._read())
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep_up())
+        if self._gatekeeper is None or self._gatekeeper.done():
+            self._gatekeeper = asyncio.create_task(self._watch_tokens())
 
     async def _read(self) -> None:
         session = KeptSession(self._engine)
@@ -271,7 +278,7 @@ class StreamHub:
                 del self._of_pair[pair]
                 self._since.pop(pair, None)
 
-    # Subscriptions and tokens
+    # Subscriptions
 
     def _watch(self, user: str, pairs: Collection[Pair] | None) -> set[Pair]:
         """The pairs of a stream, each watched by its user from now on."""
@@ -284,18 +291,16 @@ class StreamHub:
         return wanted
 
     async def _keep_up(self) -> None:
-        beat_at = tokens_at = time.monotonic()
+        beat_at = time.monotonic()
         while self._streams:
             with anyio.move_on_after(_UPKEEP_SECONDS):
                 await self._ending.wait()
                 return
             now = time.monotonic()
-            if now >= tokens_at + _TOKENS_SECONDS:
-                tokens_at = now
-                await self._attempt(self._require_tokens)
             await self._attempt(self._follow)
             if now >= beat_at + _BEAT_SECONDS and await self._attempt(self._beat):
                 beat_at = now
+                await self._attempt(self._note_uses)
 
     async def _attempt(self, work: Callable[[], Awaitable[None]]) -> bool:
         """Do some upkeep; False if it fails. The other kinds must go on."""
@@ -360,14 +365,47 @@ class StreamHub:
                 _beat_all(connection, user, pairs & stream_log.watched(connection, [user])[user])
             raise
 
-    async def _require_tokens(self) -> None:
-        """End the streams of tokens that have been removed, or no longer allow them."""
+    # Tokens
+
+    async def _note_uses(self) -> None:
         for token in {stream.token for stream in self._streams}:
-            found = await self._tokens.find(token)
-            if found is None or not (found.allows(Scope.READ) and found.allows(Scope.WATCH)):
-                for stream in self._streams:
-                    if stream.token == token:
-                        stream.scope.cancel()
+            await self._tokens.find(token)
+
+    async def _watch_tokens(self) -> None:
+        """End streams whose tokens no longer allow them, or all when nobody can tell for as long as an outage may last.
+
+        It waits for nothing else that keeps streams going: a lock of somebody else must not keep a stream open.
+        """
+        now = asyncio.get_running_loop().time
+        known_at = now()
+        while self._streams and not self._ending.is_set():
+            began = now()
+            look = asyncio.create_task(self._attempt(self._require_tokens))
+            while not look.done() and not self._ending.is_set():
+                await asyncio.wait([look], timeout=1.0)
+                if now() - known_at > _OUTAGE_SECONDS and not all(
+                    s.scope.cancel_called for s in self._streams
+                ):
+                    _LOG.warning(
+                        "live streams end, because nobody can tell whether their tokens are still valid"
+                    )
+                    self._end_streams(_no_answer())
+            if look.done() and look.result():
+                known_at = began
+            with anyio.move_on_after(_TOKENS_SECONDS):
+                await self._ending.wait()
+
+    async def _require_tokens(self) -> None:
+        """End the streams of tokens that are removed, have expired, or no longer allow them."""
+        for stream in list(self._streams):
+            found = await self._tokens.look_up(stream.token, _TOKENS_REMEMBERED_SECONDS)
+            if found is None or not _allows(found, stream):
+                stream.scope.cancel()
+
+
+def _allows(token: ApiToken, stream: Stream) -> bool:
+    is_for_user = token.user_id in (None, stream.user)
+    return is_for_user and token.allows(Scope.READ) and token.allows(Scope.WATCH)
 
 
 def _rest_after(took: float) -> float:

@@ -10,6 +10,7 @@ import typer
 from pricing_pipeline.cli.commands import NOUNS, PROCESSES
 from pricing_pipeline.cli.program import PlainLines, Program
 from pricing_pipeline.local_files.env_file import env_file
+from pricing_pipeline.processes.closed_memory import close_memory
 
 _FILE = env_file()
 
@@ -54,6 +55,7 @@ def _version() -> str:
 
 def main() -> None:
     """Entry point of the command `pricing-pipeline`."""
+    close_memory()
     # What is imported stays. To look through it for rubbish, ever again, took a tenth of a command's start.
     gc.set_threshold(50_000)
     logging.basicConfig(level=logging.WARNING, handlers=[PlainLines()])

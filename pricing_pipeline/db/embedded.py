@@ -206,6 +206,7 @@ class EmbeddedServer:
                     process.kill()
                     process.wait()
             self._process = None
+            self._remove_socket_folder()
         self._release_ownership()
 
     def __enter__(self) -> Self:
@@ -274,8 +275,19 @@ class EmbeddedServer:
             cluster_files.make_cluster(programs, cluster, user, password, sync=not self._for_tests)
             cluster_files.drop_left_over_lock_file(self.data_dir)
             self._spawn(programs, places.socket_folder(self.home, remembered), user, cluster_lock)
+        except BaseException:
+            places.remove_socket_folder(self.home, remembered)
+            raise
         finally:
             os.close(cluster_lock)  # from here on only the server's processes hold it
+
+    def _remove_socket_folder(self) -> None:
+        with contextlib.suppress(
+            EmbeddedServerError
+        ):  # its record is damaged or gone, and the server has ended anyhow
+            remembered = places.Remembered.load(self._memory)
+            if remembered is not None:
+                places.remove_socket_folder(self.home, remembered)
 
     def _data_of(self, remembered: places.Remembered) -> Path:
         return (Path(remembered.cluster) if remembered.cluster else self.home / "postgres") / "data"

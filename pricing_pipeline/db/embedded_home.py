@@ -221,8 +221,24 @@ def new_relocated_cluster(home: Path, relocation: Path) -> Path:
 
 
 def socket_folder(home: Path, remembered: Remembered) -> Path:
-    """Return the folder where the socket is."""
-    return Path(remembered.socket_folder) if remembered.socket_folder else home / "run"
+    """Return the folder where the socket is, or will be after the next start.
+
+    Another account may take the name of a folder elsewhere while no server runs. It would get the passwords of whoever
+    connects, so a folder that is not ours does not count.
+    """
+    folder = Path(remembered.socket_folder) if remembered.socket_folder else home / "run"
+    if remembered.socket_folder and os.path.lexists(folder) and not _is_ours(home, remembered):
+        return home / "run"
+    return folder
+
+
+def remove_socket_folder(home: Path, remembered: Remembered) -> None:
+    """Remove the socket's folder if it is in the temporary folder, where nobody would expect it after the server's end.
+
+    Its name stays remembered, so that URLs are the same after the next start.
+    """
+    if remembered.socket_folder is not None and _is_ours(home, remembered):
+        shutil.rmtree(remembered.socket_folder, ignore_errors=True)
 
 
 def prepare_socket_folder(home: Path, remembered: Remembered, user: ServerUser | None) -> None:
@@ -248,16 +264,30 @@ def _fits(folder: Path) -> bool:
     return len(os.fsencode(folder)) <= _LONGEST_SOCKET_FOLDER and "," not in str(folder)
 
 
+def _is_ours(home: Path, remembered: Remembered) -> bool:
+    """Whether the folder elsewhere is private and of a user whose the home or the cluster is."""
+    owners = {os.geteuid()}
+    for place in (home, Path(remembered.cluster) if remembered.cluster else home / "postgres"):
+        with contextlib.suppress(OSError):
+            owners.add(place.stat().st_uid)
+    return _is_private_folder(Path(remembered.socket_folder or ""), owners)
+
+
+def _is_private_folder(path: Path, owners: set[int]) -> bool:
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid in owners and not status.st_mode & 0o077
+
+
 def _temporary_folder(previous: str | None, user: ServerUser | None) -> str:
     """Return the folder of last time, so that URLs stay valid, or a new one if that is not safely ours."""
     if previous is not None:
         with contextlib.suppress(OSError):
             os.mkdir(previous, mode=0o700)
-        with contextlib.suppress(OSError):
-            status = os.lstat(previous)
-            owners = {os.geteuid(), user.uid if user else os.geteuid()}
-            if stat.S_ISDIR(status.st_mode) and status.st_uid in owners and not status.st_mode & 0o077:
-                return previous
+        if _is_private_folder(Path(previous), {os.geteuid(), user.uid if user else os.geteuid()}):
+            return previous
     for parent in (Path(tempfile.gettempdir()), Path("/tmp")):  # noqa: S108 - mkdtemp makes it safe
         if _fits(parent / "pricing-xxxxxxxx") and (user is None or user.can_use(parent)):
             return tempfile.mkdtemp(prefix="pricing-", dir=parent)

@@ -16,6 +16,7 @@ from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.processes.connections import server_config
 from pricing_pipeline.processes.ports import listen_for_browsers, require_free_port
 from pricing_pipeline.processes.web_guard import Guard, own_hosts, ui_token
 from pricing_pipeline.settings import Settings, load_settings
@@ -25,8 +26,6 @@ _RECYCLE_SECONDS = 3600
 _MAX_OVERFLOW = 20
 """The defaults of `dagster-webserver`, like the next one."""
 _POLL_MS = 2000
-_LONGEST_HEAD = 64 * 1024
-"""The longest head of a request, in bytes. It is read before the sender is checked."""
 
 
 def main() -> None:
@@ -48,16 +47,11 @@ def serve(settings: Settings, workspace: str, token: str | None) -> None:
         target = WorkspaceFileTarget([workspace])
         with WorkspaceProcessContext(instance, target, version=__version__) as context:
             app = create_app_from_workspace_process_context(context, live_data_poll_rate=_POLL_MS)
-            config = uvicorn.Config(
-                Guard(app, hosts=own_hosts(settings.ui_address, port, settings.ui_hosts), token=token),
-                http="h11",  # the only one of uvicorn's that bounds the head
-                h11_max_incomplete_event_size=_LONGEST_HEAD,
-                lifespan="off",
-                log_level="warning",
-            )
+            hosts = own_hosts(settings.ui_address, port, settings.ui_hosts)
+            guard = Guard(app, hosts=hosts, token=token)
             sockets = listen_for_browsers(settings.ui_address.compressed, port, need_all=token is not None)
             with suppress(KeyboardInterrupt):
-                uvicorn.Server(config).run(sockets=sockets)
+                uvicorn.Server(server_config(guard, lifespan="off")).run(sockets=sockets)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,12 @@ their death signal; after a grace period the guardian kills the remaining childr
 of the home, so that a new supervisor starts only after that.
 
 A bare interpreter runs it as a script, so it uses only the standard library. It knows the supervisor's processes by an
-environment variable, which every descendant inherits (Linux).
+environment variable, which every descendant inherits, or by their name, where the environment is closed (Linux).
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
@@ -19,20 +20,30 @@ MARK = "SUPERVISED_FROM_HOME"
 """Environment variable that holds the home in everything a supervisor starts."""
 
 
+def name_of(home: str) -> str:
+    """The name of processes whose environment nobody may read; a name has 15 bytes at most."""
+    return f"pp-{hashlib.sha256(os.fsencode(home)).hexdigest()[:12]}"
+
+
 def marked(home: str) -> list[int]:
     """Return all processes started from `home`, except this one and those it descends from."""
-    entry = b"\0" + os.fsencode(f"{MARK}={home}") + b"\0"
     spared = _ancestors()
-    pids = []
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
-        if name.isdigit() and int(name) not in spared:
-            try:
-                with open(f"/proc/{name}/environ", "rb") as environment:
-                    if entry in b"\0" + environment.read() + b"\0":
-                        pids.append(int(name))
-            except OSError:  # ended meanwhile, or not ours
-                continue
-    return pids
+    numbers = (
+        [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc/self") else []
+    )
+    return [pid for pid in numbers if pid not in spared and _is_marked(pid, home)]
+
+
+def _is_marked(pid: int, home: str) -> bool:
+    entry = b"\0" + os.fsencode(f"{MARK}={home}") + b"\0"
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as name:
+            if name.read().strip() == name_of(home).encode():
+                return True
+        with open(f"/proc/{pid}/environ", "rb") as environment:
+            return entry in b"\0" + environment.read() + b"\0"
+    except OSError:  # ended meanwhile, or not ours
+        return False
 
 
 def kill_marked(home: str, grace: float) -> None:

@@ -17,7 +17,6 @@ _OTHER_LOOPBACK = {
     "::": LOOPBACK,
 }
 """By the address of a server: where browsers look, too, for what they call `localhost`."""
-_BACKLOG = 2048
 
 
 def require_free_port(port: int, name: str, setting: str, promised: Container[int] = ()) -> int:
@@ -44,7 +43,7 @@ def listen_for_browsers(address: str, port: int, *, need_all: bool) -> list[sock
     for place in filter(None, (address, _OTHER_LOOPBACK.get(address))):
         family = socket.AF_INET6 if ":" in place else socket.AF_INET
         try:
-            sockets.append(socket.create_server((place, port), family=family, backlog=_BACKLOG))
+            sockets.append(socket.create_server((place, port), family=family))
         except OSError as error:
             # Without this kind of IP, no other process listens there either.
             if place != address and not (need_all and error.errno == errno.EADDRINUSE):

@@ -1,8 +1,8 @@
 """Check whether a server that we started answers: over HTTP, over gRPC, or at all.
 
 `python -m pricing_pipeline.processes.probes TARGET` does it for the health check of a container, and says no by its
-exit code. TARGET is a URL (asked with PRICING_UI_TOKEN, if it is set), `grpc://HOST:PORT` of a code server, or a folder
-in which each file must have changed within the last two minutes.
+exit code. TARGET is a URL (asked with PRICING_UI_TOKEN, if it is set), `grpc://SOCKET` or `grpc://HOST:PORT` of a code
+server, or a folder in which each file must have changed within the last two minutes.
 
 Nothing here starts a thread, because the supervisor starts processes and so must have only one. gRPC's own client
 starts threads, so it is not used.
@@ -89,6 +89,8 @@ def is_well(target: str) -> bool:
     """Whether a target of the command above answers."""
     scheme, _, rest = target.partition("://")
     if scheme == "grpc":
+        if rest.startswith("/"):
+            return answers_grpc(rest, PING, _PING_SECONDS)
         return answers_grpc(None, PING, _PING_SECONDS, f"http://{rest}")
     if scheme in ("http", "https"):
         return answers_http(target, os.environ.get("PRICING_UI_TOKEN"))
@@ -101,6 +103,7 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(
-            "usage: python -m pricing_pipeline.processes.probes TARGET (a URL, grpc://HOST:PORT or a folder)"
+            "usage: python -m pricing_pipeline.processes.probes TARGET "
+            "(a URL, grpc://SOCKET, grpc://HOST:PORT or a folder)"
         )
     sys.exit(not is_well(sys.argv[1]))

@@ -11,10 +11,12 @@ import hmac
 import re
 import time
 from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import parse_qs
 
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +24,7 @@ from starlette.websockets import WebSocketClose
 
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.local_files.own_files import NotPrivate, read_private
+from pricing_pipeline.processes.connections import LONGEST_BODY, in_time
 from pricing_pipeline.settings import Settings
 
 LOGIN = "/login"
@@ -30,8 +33,6 @@ SESSION_SECONDS = 7 * 86_400
 
 _FORM = "application/x-www-form-urlencoded"
 _LONGEST_FORM = 4096
-_LONGEST_BODY = 4_000_000
-"""Bytes. The UI sends some kilobytes; Dagster holds a body in memory while it reads it."""
 _WRONG_SECONDS = 1.0
 _WRONG_AT_ONCE = 10
 """How late a wrong token is answered, and how many may wait; more are refused at once. The right token never waits."""
@@ -141,6 +142,8 @@ class Guard:
                 MutableHeaders(scope=message)["X-Frame-Options"] = "SAMEORIGIN"
             await send(message)
 
+        if scope["type"] == "http":
+            receive = in_time(receive, lambda words: HTTPException(408, f"{words}\n"))
         connection = HTTPConnection(scope)
         answer = self._refusal(connection)
         if answer is None and self._token is not None:
@@ -148,7 +151,10 @@ class Guard:
         handler: ASGIApp = answer or self._app
         if answer is not None and scope["type"] == "websocket":
             handler = WebSocketClose()  # answered by 403; uvicorn would log other words as an error
-        await handler(scope, receive, send_unframed)
+        with suppress(
+            ClientDisconnect
+        ):  # nobody waits for an answer, and the log is not for strangers to fill
+            await handler(scope, receive, send_unframed)
 
     def _refusal(self, connection: HTTPConnection) -> Response | None:
         """The refusal of a request that nobody may send; None if it is allowed."""
@@ -164,8 +170,8 @@ class Guard:
             return _refused(415, "A body must be application/json.")
         if "transfer-encoding" in connection.headers:
             return _refused(411, "Say how long the body is: Content-Length.")
-        if int(connection.headers.get("content-length", 0)) > _LONGEST_BODY:
-            return _refused(413, f"A body has {_LONGEST_BODY} bytes at most.")
+        if int(connection.headers.get("content-length", 0)) > LONGEST_BODY:
+            return _refused(413, f"A body has {LONGEST_BODY} bytes at most.")
         # Dagster runs what stands in the address, unless a browser asks for a page. The path makes no difference here:
         # there are more ways to write it than to read it.
         if "query" in connection.query_params and not _wants_page(connection):
@@ -269,7 +275,7 @@ async def _guess_of(connection: HTTPConnection, receive: Receive) -> str:
             body += chunk
             if len(body) > _LONGEST_FORM:
                 return ""
-    except ClientDisconnect:
+    except (ClientDisconnect, HTTPException):  # it left, or was too slow
         return ""
     return parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
 

@@ -260,26 +260,38 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or (is_literal(host) and ipaddress.ip_address(host.strip("[]")).is_loopback)
 
 
+_SPECIAL = [
+    ipaddress.ip_network(block)
+    for block in (
+        # The special-purpose registries of IANA. A block that holds others of them stands for those, too.
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24"),
+        *("192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
+        *("240.0.0.0/4", "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
+        # Multicast.
+        "224.0.0.0/4",
+        # An address from which a cloud answers with credentials or settings, though it looks public.
+        "168.63.129.16/32",
+    )
+]
+"""Blocks of addresses in which no host of the internet answers. `ipaddress` takes some of them as global, and which
+ones depends on the release of Python."""
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-# Addresses that clouds answer from inside with credentials or settings, though they look public.
-_OF_CLOUDS = (ipaddress.IPv4Network("168.63.129.16/32"), ipaddress.IPv4Network("192.0.0.0/24"))
 
 
 def is_public(address: str) -> bool:
-    """True for an address of the public internet: not private, loopback, link-local, multicast or a cloud's own.
+    """True for an address of the public internet: unicast, and in no block that has another purpose.
 
-    An IPv6 address that leads to an IPv4 address is judged by that one.
+    An IPv6 address that a translator of the network (NAT64) made is judged by the IPv4 address in it.
     """
     ip = ipaddress.ip_address(address.split("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
-        inner = (
-            ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else ip.ipv4_mapped or ip.sixtofour
-        )
-        if inner is None:
-            return ip.is_global and ip in _GLOBAL_UNICAST
-        ip = inner
-    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _OF_CLOUDS)
+        if ip in _NAT64:
+            ip = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        elif ip not in _GLOBAL_UNICAST:
+            return False
+    return not any(ip in block for block in _SPECIAL)
 
 
 def system_resolver(host: str, port: int) -> Sequence[str]:
@@ -334,4 +346,4 @@ def checked_base_url(provider: str, base_url: str, *, sends_key: bool) -> str:
 
 
 def _is_private_host(host: str) -> bool:
-    return host == "localhost" or not is_public(host)
+    return host == "localhost" or not ipaddress.ip_address(host.strip("[]")).is_global

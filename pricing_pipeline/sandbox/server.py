@@ -27,6 +27,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pricing_pipeline.errors import SupervisorError
+from pricing_pipeline.processes.connections import server_config
 from pricing_pipeline.sandbox.calls import Provider
 from pricing_pipeline.sandbox.control import control_routes
 from pricing_pipeline.sandbox.service import Clock, Sandbox, system_clock
@@ -93,7 +94,7 @@ def listen(settings: SandboxSettings) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((settings.host, settings.port))
-        sock.listen(2048)
+        sock.listen()
     except OSError as error:
         sock.close()
         where = f"{settings.host}:{settings.port}"
@@ -112,10 +113,8 @@ def listen(settings: SandboxSettings) -> socket.socket:
 def make_server(app: Starlette) -> uvicorn.Server:
     """A server for an application of ours, to be run with `sockets=[listen(...)]`."""
     return uvicorn.Server(
-        uvicorn.Config(
+        server_config(
             app,
-            log_level="warning",
-            access_log=False,
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=1,

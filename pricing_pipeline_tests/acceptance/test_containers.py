@@ -255,9 +255,11 @@ def test_the_instance_of_an_image_is_that_of_up(tmp_path: Path) -> None:
 def test_the_processes_of_compose_store_a_first_price_and_end_cleanly(tmp_path: Path) -> None:
     """From empty databases to a price over the API; SIGTERM then ends each process, and nothing is left of it."""
     ports: dict[str, int] = {}
-    for name in ("postgres", "pgbouncer", "code", "web", "api", "sandbox"):
+    for name in ("postgres", "pgbouncer", "web", "api", "sandbox"):
         ports[name] = require_free_port(0, name, "the port", ports.values())
     place = {name: f"{LOOPBACK}:{port}" for name, port in ports.items()}
+    sockets = tmp_path / "run"
+    sockets.mkdir(mode=0o700)
     mapped = {
         "postgres:5432": place["postgres"],
         "pgbouncer:6432": place["pgbouncer" if PGBOUNCER else "postgres"],
@@ -267,7 +269,7 @@ def test_the_processes_of_compose_store_a_first_price_and_end_cleanly(tmp_path: 
         "localhost:8000": place["api"],
         "127.0.0.1:8000": place["api"],
         "127.0.0.1:8100": place["sandbox"],
-        "4266": str(ports["code"]),
+        "/run/pricing/": f"{sockets}/",
         "0.0.0.0": LOOPBACK,
     }
     services = compose(VALUES)["services"]
@@ -277,8 +279,6 @@ def test_the_processes_of_compose_store_a_first_price_and_end_cleanly(tmp_path: 
             service["environment"] |= {
                 f"PRICING_{name.upper()}_PORT": str(ports[name]) for name in ("web", "api", "sandbox")
             }
-        if service["environment"].get("CODE_SERVER_HOST") == "code-server":
-            service["environment"]["CODE_SERVER_HOST"] = LOOPBACK
     image = Image(tmp_path)
     with (
         running_postgres(services["postgres"], ports["postgres"]),

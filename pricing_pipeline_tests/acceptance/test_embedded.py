@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from urllib.parse import unquote
 
 import psutil
 import psycopg
@@ -209,6 +210,48 @@ def test_any_home_works(make_server: MakeServer, home: str) -> None:
     url = server.url("pricing")
     server.start()
     assert server.url("pricing") == url
+
+
+def test_a_socket_folder_elsewhere_goes_with_its_server_and_is_the_same_after_the_next_start(
+    make_server: MakeServer, open_folder: Path
+) -> None:
+    """Whichever way the server stops, or fails to start."""
+
+    def elsewhere() -> list[Path]:
+        return list(open_folder.glob("pricing-*"))
+
+    server = make_server("long-" * 30)
+    for mode in ("fast", "immediate"):
+        server.start()
+        (folder,) = elsewhere()
+        assert ask(server.url("pricing")) == 1
+        url = server.url("pricing")
+        server.stop(mode)  # type: ignore[arg-type]
+        assert elsewhere() == []
+        server.start()
+        assert (elsewhere(), server.url("pricing")) == ([folder], url)
+        server.stop()
+    settings = server.data_dir / "postgresql.conf"
+    settings.write_text("no_setting = of_postgres")
+    with pytest.raises(EmbeddedServerError, match="no_setting"):
+        server.start()
+    assert elsewhere() == []
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root makes folders of another account")
+def test_a4_no_password_goes_to_whoever_takes_the_place_of_a_socket_folder(
+    make_server: MakeServer, open_folder: Path
+) -> None:
+    server = make_server("long-" * 30)
+    server.start()
+    (folder,) = open_folder.glob("pricing-*")
+    server.stop()
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 54321, 54321)
+    assert str(folder) not in unquote(server.url("pricing"))
+    server.start()
+    assert str(folder) not in unquote(server.url("pricing"))
+    assert ask(server.url("pricing")) == 1
 
 
 def test_fault_24_passwords_are_private_and_needed(make_server: MakeServer) -> None:

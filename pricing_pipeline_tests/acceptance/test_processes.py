@@ -14,6 +14,7 @@ import pytest
 from pricing_pipeline.keys.environments import SECRETS, SECRETS_OF
 from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.support.strangers import needs_root
 
 PAGE = Path(__file__).parents[2] / "docs/security.md"
 REAL = {
@@ -73,6 +74,7 @@ def careless(request: pytest.FixtureRequest) -> Iterator[Stack]:
         yield stack
 
 
+@needs_root
 def test_a4_each_process_knows_the_secrets_that_it_needs_and_no_others(careless: Stack) -> None:
     is_real = "sandbox" not in careless.state()["processes"]
     granted = promised()
@@ -104,6 +106,7 @@ def test_the_page_grants_what_the_code_does() -> None:
 
 
 @GROUP
+@needs_root
 def test_temporary_files_of_a_home_with_a_long_path_are_in_a_private_folder(stack: Stack) -> None:
     """No socket's address could hold such a path."""
     stack.ensure_up()
@@ -132,7 +135,7 @@ def _processes(stack: Stack) -> list[tuple[str, psutil.Process]]:
 
 
 def _about(process: psutil.Process) -> tuple[dict[str, str], str] | None:
-    """The environment and command line of a process; None if it has ended since it was listed."""
+    """The environment, which root alone may read, and the command line of a process; None if it has ended meanwhile."""
     try:
         return process.environ(), " ".join(process.cmdline())
     except psutil.NoSuchProcess:

@@ -4,45 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
-import pytest
 
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack
+from pricing_pipeline_tests.support.strangers import (
+    as_a_stranger,
+    connections,
+    needs_root,
+    reached_by_a_stranger,
+    unix_sockets,
+)
 
-STRANGER = 54321
-"""A user id that nobody has."""
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another account")
 pytestmark = GROUP
-
-
-@contextlib.contextmanager
-def as_a_stranger() -> Iterator[None]:
-    """What this process opens meanwhile, it opens with the rights of another account."""
-    groups, group, user = os.getgroups(), os.getegid(), os.geteuid()
-    os.setgroups([])
-    os.setegid(STRANGER)
-    os.seteuid(STRANGER)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
-        os.setegid(group)
-        os.setgroups(groups)
 
 
 def test_nothing_of_up_listens_where_other_machines_reach_it(stack: Stack) -> None:
     stack.ensure_up()
     heard = {
         place.laddr
-        for place in connections(stack, "inet")
+        for place in connections(stack.processes(), "inet")
         if place.status == psutil.CONN_LISTEN or (place.type == socket.SOCK_DGRAM and not place.raddr)
     }
     ports = {httpx.URL(url).port for url in stack.state()["urls"].values()}
@@ -50,28 +34,15 @@ def test_nothing_of_up_listens_where_other_machines_reach_it(stack: Stack) -> No
     assert {place.ip for place in heard} <= {"127.0.0.1", "::1"}, heard
 
 
-def connections(stack: Stack, kind: str) -> Iterator[Any]:
-    """What the pipeline's processes have open; one that has ended meanwhile has nothing."""
-    for process in stack.processes():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            yield from process.net_connections(kind)
-
-
 @needs_root
 def test_another_account_connects_to_no_socket_of_up(stack: Stack) -> None:
     """Whoever reaches the code server's runs code; whoever reaches the database's may guess passwords."""
     stack.ensure_up()
-    paths = {place.laddr for place in connections(stack, "unix") if place.laddr.startswith("/")}
+    paths = unix_sockets(stack.processes())
     names = {Path(path).name for path in paths}
     assert "code.sock" in names
     assert any(name.startswith(".s.PGSQL.") for name in names)
-    reached = set()
-    with as_a_stranger():
-        for path in paths:
-            with socket.socket(socket.AF_UNIX) as knocking, contextlib.suppress(PermissionError):
-                knocking.connect(path)
-                reached.add(path)
-    assert reached == set()
+    assert reached_by_a_stranger(paths) == set()
 
 
 @needs_root

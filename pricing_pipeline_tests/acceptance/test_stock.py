@@ -1,14 +1,17 @@
 """Dagster's own processes on a server of PostgreSQL, as somebody runs them who never calls `up`.
 
-The databases are all that they share: there is no home, no socket and no wrapper.
+They share the databases and the socket of the code server: there is no home and no wrapper.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
+import httpx
+import psutil
 import psycopg
 import pytest
 
@@ -21,6 +24,7 @@ from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.support.stock_dagster import Stock, dagster_database, rows, stock_dagster
+from pricing_pipeline_tests.support.strangers import connections, reached_by_a_stranger, unix_sockets
 
 FRESHNESS = """query Fresh($key: AssetKeyInput!) {
   assetNodeOrError(assetKey: $key) { ... on AssetNode { freshnessStatusInfo { freshnessStatus } } }
@@ -84,9 +88,23 @@ def test_g7_stock_processes_of_dagster_do_all_of_the_work(
     drains = "SELECT FROM run_tags WHERE key = 'dagster/priority' AND value = '10'"
     assert rows(stock.dagster, drains)
 
+    require_nobody_reaches_the_code_server(stock)
     for name in ("webserver", "daemon", "code-server"):
         status, _ = stock.processes.stop(name)
         assert status == 0, stock.processes.log(name)[-3000:]
+
+
+def require_nobody_reaches_the_code_server(stock: Stock) -> None:
+    """Fault 36: whoever reached it would run code. Nothing but the UI listens on a port."""
+    processes = stock.processes.all()
+    heard = {
+        place.laddr.port for place in connections(processes, "inet") if place.status == psutil.CONN_LISTEN
+    }
+    assert heard == {httpx.URL(stock.url).port}
+    paths = unix_sockets(processes)
+    assert stock.environment["PRICING_CODE_SOCKET"] in paths
+    if os.geteuid() == 0:  # only root can act as another account
+        assert reached_by_a_stranger(paths) == set()
 
 
 def last_ticks(stock: Stock) -> dict[str, str]:

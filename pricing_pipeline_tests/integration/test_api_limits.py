@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event, text
 
-from pricing_pipeline.api import access, connections, guard, health, history, limits
+from pricing_pipeline.api import access, health, history, limits
 from pricing_pipeline.api.access import Reader, Watcher
 from pricing_pipeline.api.app import AT_ONCE, AT_ONCE_OF_ONE, make_app
 from pricing_pipeline.api.limits import Bucket
@@ -25,6 +25,7 @@ from pricing_pipeline.api.server import make_api_engine
 from pricing_pipeline.domain.scopes import Scope
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.keys import api_tokens
+from pricing_pipeline.processes import connections
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.api_server import Caller, RunningApi, running_api
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
@@ -206,7 +207,7 @@ def test_b7_requests_under_way_of_one_token_are_bounded(
     api: RunningApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bodies that do not come: 32 are waited for, further requests of this token are refused, others answered."""
-    monkeypatch.setattr(guard, "BODY_SECONDS", PATIENCE)
+    monkeypatch.setattr(connections, "BODY_SECONDS", PATIENCE)
     slow, other = api.caller(Scope.WATCH, user="ann"), api.caller(Scope.READ)
     head = _head(api, slow, 10)
     socks = [socket.create_connection(place(api), timeout=PATIENCE) for _ in range(32)]
@@ -232,7 +233,7 @@ def _head(api: RunningApi, caller: Caller, length: int, path: str = "/v1/heartbe
 def test_b7_a_body_that_does_not_come_ends_its_request(
     api: RunningApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.2)
     with connected(api) as sock:
         sock.sendall(_head(api, api.caller(Scope.WATCH, user="ann"), 100) + b'{"pairs"')
         assert b"408" in sock.recv(65536).split(b"\r\n")[0]

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from pricing_pipeline.api.connections import MOST_WAITING
+from pricing_pipeline.processes.connections import MOST_WAITING
 from pricing_pipeline_tests.support.api_server import RunningApi
 from pricing_pipeline_tests.support.patience import PATIENCE
 

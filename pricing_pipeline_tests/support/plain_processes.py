@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import psutil
+
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 
@@ -33,6 +35,11 @@ class PlainProcesses:
             self._running[name] = subprocess.Popen(
                 command, env=environment, cwd=folder, stdout=log, stderr=log, start_new_session=True
             )
+
+    def all(self) -> list[psutil.Process]:
+        """Those that run, and what they have started."""
+        leaders = [psutil.Process(process.pid) for process in self._running.values()]
+        return [*leaders, *(below for leader in leaders for below in leader.children(recursive=True))]
 
     def log(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text()

@@ -1,6 +1,6 @@
 """Dagster's own processes on a server of PostgreSQL, as somebody runs them who never calls `up`.
 
-The databases are all that they share: there is no home, no socket and no wrapper.
+They share the databases and the socket of the code server: there is no home and no wrapper.
 """
 
 from __future__ import annotations
@@ -86,8 +86,9 @@ def stock_dagster(
 
     `instance` is added to dagster.yaml, and `packages` is a folder with further packages.
     """
-    code_port = require_free_port(0, "the code server", "the port")
-    web_port = require_free_port(0, "the webserver", "the port", {code_port})
+    web_port = require_free_port(0, "the webserver", "the port")
+    code_socket = folder / "sockets/code.sock"
+    code_socket.parent.mkdir(mode=0o700)
     strange = ("PRICING_", "DAGSTER_")
     paths = [str(ROOT), *([str(packages)] if packages else []), os.environ.get("PYTHONPATH", "")]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(strange)} | {
@@ -98,8 +99,7 @@ def stock_dagster(
         "PRICING_SANDBOX_URL": sandbox_url,
         "PRICING_MAX_DRAIN_SECONDS": "30",
         "DAGSTER_HOME": str(folder),
-        "CODE_SERVER_HOST": LOOPBACK,
-        "CODE_SERVER_PORT": str(code_port),
+        "PRICING_CODE_SOCKET": str(code_socket),
         **(settings or {}),
     }
     parts = [ROOT / "dagster.yaml", ROOT / "deploy/dagster/storage.yaml"]
@@ -120,7 +120,7 @@ def stock_dagster(
         for name, command in {
             "code-server": [
                 *("dagster", "code-server", "start", *location, "--location-name", "pricing_pipeline"),
-                *("-h", LOOPBACK, "-p", str(code_port)),
+                *("--socket", str(code_socket)),
             ],
             "daemon": ["dagster-daemon", "run", "-w", workspace],
             "webserver": ["dagster-webserver", "-w", workspace, "-h", LOOPBACK, "-p", str(web_port)],

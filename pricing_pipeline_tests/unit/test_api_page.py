@@ -11,9 +11,7 @@ import pytest
 from pricing_pipeline.api import (
     access,
     app,
-    connections,
     demand,
-    guard,
     limits,
     live_stream,
     paging,
@@ -22,6 +20,7 @@ from pricing_pipeline.api import (
     stream_hub,
 )
 from pricing_pipeline.client import PricingClient, pricing_client
+from pricing_pipeline.processes import connections
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.support.api_routes import ROUTES
 from pricing_pipeline_tests.support.pages import ROOT
@@ -180,15 +179,13 @@ FIGURES = {
     r"streams with one token, a token (\d+),": stream_hub.MOST_OF_TOKEN,
     r"streams with one token, a token \d+, and a server (\d+);": stream_hub.MOST_STREAMS,
     r"database fails or hangs for (\S+) seconds, streams end": stream_hub._OUTAGE_SECONDS,
-    r"Streams of a removed token end within (\S+) seconds": stream_hub._TOKENS_SECONDS
-    + stream_hub._UPKEEP_SECONDS
-    + access.REMEMBERED_SECONDS,
+    r"A stream ends within (\S+) seconds after its token": access.REMEMBERED_SECONDS,
     r"are sent again for up to (\S+) seconds \(`patience`\)": signature(PricingClient)
     .parameters["patience"]
     .default,
     r"A list takes `limit` \((\d+) rows": paging.USUAL_ROWS,
     r"rows, at most (\S+)\) and answers `next`": paging.MOST_ROWS,
-    r"the body takes longer than (\S+) s to come": guard.BODY_SECONDS,
+    r"the body takes longer than (\S+) s to come": connections.BODY_SECONDS,
     r"no `Content-Length`, or more than (\S+) bytes": connections.LONGEST_BODY,
     r"requests a second \((\S+)\), and as many": Settings.model_fields["api_requests_per_second"].default,
     r"one more request for each (\S+) bytes": limits._BYTES_OF_ONE,
