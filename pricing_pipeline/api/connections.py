@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application  # internal, hence the exact pin
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_SECONDS = 10.0
 """How long a connection may last without a complete head of a request, even if bytes of it arrive."""
@@ -29,6 +30,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _bytes = 0
     """Of the head that comes, or of the body."""
     _most_bytes = LONGEST_HEAD
+    _answering: RequestResponseCycle | None = None
+    """The request that is being answered. uvicorn's `cycle` is the one that came last."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first head, unless there are too many connections."""
@@ -43,6 +46,7 @@ class BoundedProtocol(HttpToolsProtocol):
         for timer in (self._head, self._unread):
             if timer is not None:
                 timer.cancel()
+        self._forget_answers()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -69,8 +73,22 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
         self._bytes, self._most_bytes = 0, LONGEST_HEAD
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Anybody may ask for another protocol. The request is answered; the log is not for strangers to fill."""
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request. It ends the connection, and with it the answers to earlier requests."""
+        super().send_400_response(msg)
+        self._forget_answers()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _forget_answers(self) -> None:
+        """Let answers under way go nowhere. uvicorn forgets only the last: the others fail when they are written."""
+        self.pipeline.clear()
+        for cycle in (self._answering, self.cycle):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     def on_response_complete(self) -> None:
         """Wait for the next head; what is left of the body does not count."""

@@ -16,6 +16,7 @@ from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.processes import process_log
 from pricing_pipeline.processes.ports import listen_for_browsers, require_free_port
 from pricing_pipeline.processes.web_guard import Guard, own_hosts, ui_token
 from pricing_pipeline.settings import Settings, load_settings
@@ -31,6 +32,7 @@ _LONGEST_HEAD = 64 * 1024
 
 def main() -> None:
     """Serve until a signal; exit with a message if a setting is wrong."""
+    process_log.start()
     (workspace,) = sys.argv[1:]
     try:
         settings = load_settings()
@@ -53,7 +55,8 @@ def serve(settings: Settings, workspace: str, token: str | None) -> None:
                 http="h11",  # the only one of uvicorn's that bounds the head
                 h11_max_incomplete_event_size=_LONGEST_HEAD,
                 lifespan="off",
-                log_level="warning",
+                log_level="error",  # its warnings are about what strangers send
+                log_config=None,
             )
             sockets = listen_for_browsers(settings.ui_address.compressed, port, need_all=token is not None)
             with suppress(KeyboardInterrupt):

@@ -114,7 +114,8 @@ def make_server(app: Starlette) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            log_level="warning",
+            log_level="error",  # its warnings are about what strangers send
+            log_config=None,
             access_log=False,
             lifespan="off",
             ws="none",
