@@ -21,6 +21,9 @@ export PYTHONDONTWRITEBYTECODE :=
 # mirror that only pip is told of, pip does it, or says why not.
 UV_INSTALL := UV_HTTP_RETRIES=0 $(BIN)/uv pip install --quiet --no-cache --no-deps --require-hashes --system-certs --python $(BIN)/python
 LOCKED_INSTALL = $(UV_INSTALL) -r $(1) 2>/dev/null || $(PIP_INSTALL) --require-hashes -r $(1)
+# Into another environment, whose own pip is as old as its Python.
+LOCKED_INTO = $(BIN)/python -m pip --python $(1)/bin/python --disable-pip-version-check --no-input --quiet \
+	install --no-compile --no-deps --require-hashes -r $(2)
 # Interpreters to try, in this order; `make run PYTHON=python3.12` tries only that one.
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
 PG15 ?= /usr/lib/postgresql/15/bin
@@ -47,8 +50,8 @@ check: install-test ## Check format, lint, types, architecture and new migration
 	$(BIN)/squawk --no-error-on-unmatched-pattern migrations/versions/*.sql
 	$(BIN)/python -m pricing_pipeline_tests.tools.provider_rules
 
-audit: install-test ## Ask the public service of advisories about every locked package; offline it says that it could not
-	$(BIN)/python -m pricing_pipeline_tests.tools.advisories
+audit: install-test ## Ask a public service for advisories about all locked packages (offline: ARGS="--from FILE")
+	$(BIN)/python -m pricing_pipeline_tests.tools.advisories $(ARGS)
 
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 ACCEPTANCE := pricing_pipeline_tests/acceptance
@@ -106,23 +109,27 @@ bench: install ## Run all benchmarks (ARGS=--quick for the short ones, ARGS=--js
 
 bench-install: install ## Install the queues that `make bench` compares with, in an environment of their own
 	$(BIN)/python -m venv --clear .venv-bench
-	.venv-bench/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r benchmarks/requirements.txt
+	$(call LOCKED_INTO,.venv-bench,requirements-bench.lock)
 
 celery-install: install ## Install Celery for `make test-acceptance`, in a folder of its own
 	rm -rf .packages-celery
-	$(PIP_INSTALL) --target .packages-celery -r deploy/celery/requirements.txt
+	$(PIP_INSTALL) --require-hashes --target .packages-celery -r requirements-celery.lock
 
 clients-install: install ## Install the clients that `make test-clients` judges the sandbox by, in an environment of their own
 	$(BIN)/python -m venv --clear .venv-clients
-	.venv-clients/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r foreign_clients/requirements.txt
+	$(call LOCKED_INTO,.venv-clients,requirements-clients.lock)
 
-# Versions that are locked already stay, unless ARGS=--upgrade.
+# Versions that are locked already stay, unless ARGS=--upgrade. What Celery shares with the project comes from its lock.
+SHARED = $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock)
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
 lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade raises versions)
 	$(LOCK) $(ARGS) --extra dagster --extra parquet --group build pyproject.toml --output-file requirements.lock
 	$(LOCK) $(ARGS) --group test --constraints requirements.lock --output-file requirements-test.lock
+	$(LOCK) $(ARGS) --group celery --constraints requirements.lock $(SHARED) --output-file requirements-celery.lock
+	$(LOCK) $(ARGS) --group bench --output-file requirements-bench.lock
+	$(LOCK) $(ARGS) --group clients --output-file requirements-clients.lock
 
 clean: ## Remove the virtual environment and all caches; data in .pricing stays
 	rm -rf $(VENV) .venv-bench .venv-clients .packages-celery build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \

@@ -4469,7 +4469,7 @@ GRANT EXECUTE ON FUNCTION pricing.wanted_drains(integer) TO pricing_reader, pric
 CREATE FUNCTION pricing.wanted_since(now_ timestamp with time zone, started timestamp with time zone, with_background boolean) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.wanted_since(timestamp with time zone,timestamp with time zone,boolean) TO pricing_reader, pricing_worker;
 
--- Notes what went wrong without stopping anything else: in the table, and as a warning. The program that hears it counts it even if the transaction is rolled back, and the server's log has it, too.
+-- Notes what went wrong without stopping anything else: in the table, and as a notice. The program that hears it counts it even if the transaction is rolled back; the server's log does not have it.
 CREATE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.warn(text,text,text,text) TO pricing_worker;
 

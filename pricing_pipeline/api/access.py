@@ -20,6 +20,7 @@ from starlette.requests import Request
 
 from pricing_pipeline.api.limits import Shares
 from pricing_pipeline.api.problems import Refused, database_busy
+from pricing_pipeline.db.errors import sentence
 from pricing_pipeline.db.loop_sessions import LoopSessions
 from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.domain.scopes import Scope
@@ -110,9 +111,13 @@ class Tokens:
             try:
                 self._by_hash = await self._stored()
             except Exception as error:
+                if self._failed is None:
+                    _LOG.warning("tokens cannot be read, and nobody is let in: %s", _words_of(error))
                 self._failed = began_at, error
                 raise
-            self._read_at = began_at
+            if self._failed is not None:
+                _LOG.warning("tokens can be read again")
+            self._read_at, self._failed = began_at, None
 
     async def _stored(self) -> dict[bytes, ApiToken]:
         return await to_thread.run_sync(self._read, limiter=self._reading)
@@ -176,6 +181,10 @@ class Gate:
         raise _no_token(
             "wrong-token", "this token is not known. `pricing-pipeline token list` shows the known ones"
         )
+
+
+def _words_of(error: Exception) -> str:
+    return sentence(error) if isinstance(error, DBAPIError) else str(error)
 
 
 def credentials(headers: Sequence[str]) -> str:

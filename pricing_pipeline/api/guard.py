@@ -63,8 +63,9 @@ class Guard:
             await self._handle(request, receive, send_marked)
         except Exception as error:
             if has_begun:
+                # The server ends the connection. Raised on, the error would be in the log twice.
                 _LOG.error("request %s: a fault of ours, after the answer began", request_id, exc_info=error)
-                raise
+                return
             response = await response_to(request, error)
             await response(scope, receive, send_marked)
 

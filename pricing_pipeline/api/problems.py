@@ -71,7 +71,7 @@ class Problem(Shape):
     detail: str = Field(examples=["no instrument is called 'XYZ'."])
     """What happened, to what, and what to do about it."""
     request_id: str = Field(examples=["0f8b1c2d3e4f5a6b"])
-    """Under which the server's log has the request."""
+    """Under which the server's log has the request, if it is the first of an hour that failed for its cause."""
 
 
 class Refused(Exception):
@@ -163,28 +163,34 @@ async def _pricing_error(request: Request, error: Exception) -> JSONResponse:
     status = next((_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES), 422)
     name = type(error).__name__
     if status >= 500:
-        _LOG.warning("request %s: %s", request_id(request), error)
+        _note(request, error)
     headers = {"Retry-After": str(_retry_after(error))} if status in (429, 503) else None
     kind = "refused" if type(error) is PricingError else re.sub("(?<!^)(?=[A-Z])", "-", name).lower()
-    told: Mapping[type[PricingError], Callable[[Request, Any], str]] = {
+    told: Mapping[type[PricingError], Callable[[Any], str]] = {
         errors.DatabaseError: _without_address,
         errors.FilesError: _without_place,
     }
     tell = next((told[kind] for kind in type(error).__mro__ if kind in told), None)
-    detail = tell(request, error) if tell is not None else str(error)
+    detail = tell(error) if tell is not None else str(error)
     return answer(request, status, kind, detail, headers)
 
 
-def _without_address(request: Request, error: errors.DatabaseError) -> str:
+def _note(request: Request, reason: object) -> None:
+    """Log why a request with a token failed. A stranger causes no line: Tokens tells once that the database is away."""
+    if hasattr(request.state, "token"):
+        _LOG.warning("request %s: %s", request_id(request), reason)
+
+
+def _without_address(error: errors.DatabaseError) -> str:
     """What callers may know of an error that names where the database is: some of them have no token."""
     takes_no_writes = isinstance(error, errors.ReadReplica)
     cause = "takes no writes: it is a read replica" if takes_no_writes else "does not answer"
-    return f"the database {cause}. The log of the API has more under request {request_id(request)}"
+    return f"the database {cause}. The log of the API says why"
 
 
-def _without_place(request: Request, _: errors.FilesError) -> str:
+def _without_place(_: errors.FilesError) -> str:
     """What callers may know of an error that names a folder or a bucket, and repeats the store's words."""
-    return f"old months of this history cannot be read. The log of the API has more under request {request_id(request)}"
+    return "old months of this history cannot be read. The log of the API says why"
 
 
 def _retry_after(error: Exception) -> int:
@@ -196,7 +202,7 @@ async def _database_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DBAPIError)  # noqa: S101 - registered for it
     if is_refusal(error) and not _is_fault(error):
         return answer(request, 422, "refused", sentence(error))
-    _LOG.warning("request %s: %s", request_id(request), sentence(error))
+    _note(request, sentence(error))
     return answer(request, 503, "database-busy", sentence(error), {"Retry-After": "2"})
 
 
@@ -259,7 +265,7 @@ async def _fault(request: Request, error: Exception) -> JSONResponse:
         request,
         500,
         "fault",
-        f"the server failed. Its log has the details under request {request_id(request)}",
+        "the server failed. Its log has the details",
     )
 
 

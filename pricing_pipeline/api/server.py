@@ -19,6 +19,7 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import replica_url, worker_url
 from pricing_pipeline.db.replica import Replica
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.processes import process_log
 from pricing_pipeline.processes.connections import server_config
 from pricing_pipeline.processes.ports import listen_for_browsers, require_free_port
 from pricing_pipeline.processes.web_guard import own_hosts
@@ -29,6 +30,7 @@ _ENDING_SECONDS = 3
 
 def main() -> None:
     """Serve until a signal; exit with a message if a setting is wrong."""
+    process_log.start()
     try:
         settings = load_settings()
         port = require_free_port(settings.api_port, "the HTTP API", "PRICING_API_PORT")

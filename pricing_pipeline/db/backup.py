@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, cast
 
+import psycopg
 from psycopg.conninfo import make_conninfo
 from sqlalchemy import Engine
 
@@ -22,7 +22,7 @@ from pricing_pipeline.db.embedded import RELOCATION
 from pricing_pipeline.db.embedded_home import binaries
 from pricing_pipeline.db.engine import make_engine, parsed_url
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.errors import DatabaseError, EmbeddedServerError
 from pricing_pipeline.local_files.own_files import sync_folder
 from pricing_pipeline.processes.os_processes import without_libpq_variables
@@ -32,16 +32,14 @@ _DEBIAN = Path("/usr/lib/postgresql")
 _CHUNK = 1 << 16
 _MAGIC = b"PGDMP"
 """The first bytes of a dump in `pg_dump`'s own format."""
-_BEGIN = b"""
-SET lock_timeout = '10s';
-SET client_min_messages = 'error';
-BEGIN;
-DROP SCHEMA IF EXISTS pricing CASCADE;
-"""
-"""Nobody may use the replaced schema: the restore waits a while for other sessions, and then fails with a message."""
+_SECTIONS = ("pre-data", "data", "post-data")
+"""The parts of a backup, in the order of a restore. Only the second has the rows of tables among its statements."""
+_RESTORE = "pricing_restore"
+"""The name of its session."""
+_RESTRICT, _UNRESTRICT = b"\\restrict ", b"\\unrestrict "
+"""How a script for psql begins and ends since August 2025, each with the same random key."""
 _TRIES = 5
 """Of a restore that PostgreSQL ends because another session waits for it in turn."""
-_DEADLOCK = b":  40P01: "
 _TOO_NEW = b"SET transaction_timeout = 0;\n"
 """Programs since 17 write it, and servers since 17 understand it."""
 
@@ -86,11 +84,12 @@ def restore(url: str, path: Path) -> None:
     programs = _programs(_server_version(url))
     upgrade(url)  # makes the roles that the backup names
     for tries_left in reversed(range(_TRIES)):
-        output = _replace_schema(programs, url, path)
-        if output is None:
+        try:
+            _replace_schema(programs, url, path)
             break
-        if tries_left == 0 or _DEADLOCK not in output:
-            raise DatabaseError(_failure("psql", output))
+        except psycopg.Error as error:
+            if tries_left == 0 or not isinstance(error, psycopg.errors.DeadlockDetected):
+                raise DatabaseError(f"the restore failed: {_reason(error)}. Nothing has changed.") from None
     upgrade(url)
 
 
@@ -115,38 +114,72 @@ def has_prices(url: str) -> bool:
         engine.dispose()
 
 
-def _replace_schema(programs: Path, url: str, path: Path) -> bytes | None:
+def _replace_schema(programs: Path, url: str, path: Path) -> None:
     """Run the backup as SQL in one transaction, without rights: the following upgrade grants them.
 
-    Nothing changes without the final COMMIT, whichever process ends before it. What psql says if it fails is returned.
+    Nothing changes without the final COMMIT, whichever process ends before it. The SQL goes to the server and not
+    through psql, which would run a program for a line like `\\! program` in a backup that somebody has forged. Releases
+    of August 2025 and later forbid that by the command `\\restrict`; this is as safe with older ones.
     """
     address, environment = address_and_password(url)
-    as_sql: list[str | Path] = ["--no-owner", "--no-privileges", "--file=-", path]
-    settings = ("--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose")  # with the code of an error
-    run: list[str | Path] = ["--no-psqlrc", "--quiet", *settings, "--output=/dev/null", address]
-    with (
-        subprocess.Popen(
-            [programs / "pg_restore", *as_sql],
-            env=_environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as script,
-        subprocess.Popen(
-            [programs / "psql", *run], env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as psql,
-    ):
-        source, target = cast("IO[bytes]", script.stdout), cast("IO[bytes]", psql.stdin)
-        try:
-            target.write(_BEGIN + source.read(_CHUNK).replace(_TOO_NEW, b"", 1))
-            shutil.copyfileobj(source, target, _CHUNK)
-            _, output = script.communicate()
-            if script.returncode != 0:
-                raise DatabaseError(_failure("pg_restore", output))
-            target.write(b"COMMIT;\n")
-        except BrokenPipeError:
-            script.kill()  # psql reports the reason
-        _, output = psql.communicate()
-        return None if psql.returncode == 0 else output
+    with psycopg.connect(
+        address, password=environment.get("PGPASSWORD"), application_name=_RESTORE
+    ) as connection:
+        connection.execute(driver_query("backup.set_up"))
+        connection.execute(driver_query("backup.drop"))
+        for section in _SECTIONS:
+            as_sql: list[str | Path] = [
+                "--no-owner",
+                "--no-privileges",
+                f"--section={section}",
+                "--file=-",
+                path,
+            ]
+            with subprocess.Popen(
+                [programs / "pg_restore", *as_sql],
+                env=_environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            ) as script:
+                source = cast("IO[bytes]", script.stdout)
+                _run_script(connection, source, has_rows=section == "data")
+                _, output = script.communicate()
+                if script.returncode != 0:
+                    raise DatabaseError(_failure("pg_restore", output))
+
+
+def _run_script(connection: psycopg.Connection, source: IO[bytes], *, has_rows: bool) -> None:
+    """Run what pg_restore writes. Only the rows of tables are for COPY; all else is SQL, which the server reads."""
+    statements = bytearray()
+    marks: set[bytes] = set()
+    for line in source:
+        if line.startswith(_RESTRICT) and not marks:
+            key = line.removeprefix(_RESTRICT)
+            marks = {line, _UNRESTRICT + key}
+        if line in marks or line == _TOO_NEW:
+            continue
+        if has_rows and line.startswith(b"COPY ") and line.endswith(b" FROM stdin;\n"):
+            connection.execute(bytes(statements))
+            statements.clear()
+            _copy_rows(connection, line, source)
+        else:
+            statements += line
+    connection.execute(bytes(statements))
+
+
+def _copy_rows(connection: psycopg.Connection, statement: bytes, source: IO[bytes]) -> None:
+    rows = bytearray()
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for row in source:
+            if row == b"\\.\n":
+                break
+            rows += row
+            if len(rows) >= _CHUNK:
+                copy.write(bytes(rows))
+                rows.clear()
+        else:
+            raise DatabaseError("the restore failed: the rows of a table have no end. Nothing has changed.")
+        copy.write(bytes(rows))
 
 
 def psql_for(engine: Engine) -> Path:
@@ -210,6 +243,11 @@ def _run(command: list[str | Path], environment: dict[str, str], *files: int) ->
     )
     if done.returncode != 0:
         raise DatabaseError(_failure(Path(command[0]).name, done.stderr))
+
+
+def _reason(error: psycopg.Error) -> str:
+    words = error.diag.message_primary or next(iter(str(error).splitlines()), "no reason given")
+    return words.strip().rstrip(".")
 
 
 def _failure(program: str, output: bytes) -> str:

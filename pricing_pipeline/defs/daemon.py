@@ -56,6 +56,7 @@ from pricing_pipeline.defs.ours import CUT_OFF, DRAIN_TAG, LABEL, leave_others_a
 from pricing_pipeline.defs.snapshot import last_good
 from pricing_pipeline.defs.storage import make_tables
 from pricing_pipeline.defs.watching import start_watching
+from pricing_pipeline.processes import process_log
 from pricing_pipeline.settings import load_settings
 
 _UNFINISHED = [
@@ -96,9 +97,15 @@ def main() -> None:
         target = WorkspaceFileTarget([workspace])
         with (
             closing(WakeUp(make_engine(listen_url(settings), pool_size=1), work.set)),
-            dagster_daemon.daemon_controller_from_instance(instance, target) as controller,
+            # At its usual level it logs each look of each sensor, 20 MB a day. The UI shows the same as ticks.
+            dagster_daemon.daemon_controller_from_instance(
+                instance, target, log_level="warning"
+            ) as controller,
         ):
             start_watching(cast("WorkspaceProcessContext", controller._workspace_process_context))
+            frugal = process_log.Frugal()
+            for handler in logging.getLogger("dagster").handlers:
+                handler.addFilter(frugal)
             controller.check_daemon_loop()
 
 

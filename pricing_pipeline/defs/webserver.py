@@ -16,6 +16,7 @@ from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.processes import process_log
 from pricing_pipeline.processes.connections import server_config
 from pricing_pipeline.processes.ports import listen_for_browsers, require_free_port
 from pricing_pipeline.processes.web_guard import Guard, own_hosts, ui_token
@@ -30,6 +31,7 @@ _POLL_MS = 2000
 
 def main() -> None:
     """Serve until a signal; exit with a message if a setting is wrong."""
+    process_log.start()
     (workspace,) = sys.argv[1:]
     try:
         settings = load_settings()

@@ -27,6 +27,7 @@ from pricing_pipeline.operations import alerts, console, last_resort, own_handle
 from pricing_pipeline.operations.handlers import for_active_recipients, make_handlers
 from pricing_pipeline.operations.life import RUNS, TABLES, SignsOfLife
 from pricing_pipeline.operations.runner import Handler, OperationRunner
+from pricing_pipeline.processes import process_log
 from pricing_pipeline.processes.closed_memory import close_memory
 from pricing_pipeline.settings import load_settings
 
@@ -45,7 +46,7 @@ Work = Callable[[threading.Event], object]
 def main() -> None:
     """Do all that until SIGTERM or SIGINT. Attempts then have three seconds to end; the others return to the queue."""
     close_memory()
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    process_log.start()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -11,7 +11,8 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application  # internal, hence the exact pin
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_SECONDS = 10.0
 """How long a connection may last without a complete head of a request, even if bytes of it arrive."""
@@ -35,7 +36,14 @@ _BACKLOG = 128
 def server_config(app: ASGIApp, **options: Any) -> uvicorn.Config:
     """The configuration of a server for an application, with further options of uvicorn's."""
     return uvicorn.Config(
-        app, http=BoundedProtocol, backlog=_BACKLOG, log_level="warning", access_log=False, **options
+        app,
+        http=BoundedProtocol,
+        backlog=_BACKLOG,
+        # Its warnings are about what strangers send: no HTTP, other protocols.
+        log_level="error",
+        log_config=None,
+        access_log=False,
+        **options,
     )
 
 
@@ -50,6 +58,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _bytes = 0
     """Of the head that comes, or of the body."""
     _most_bytes = LONGEST_HEAD
+    _answering: RequestResponseCycle | None = None
+    """The request that is being answered. uvicorn's `cycle` is the one that came last."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first head. If there are too many connections, one of them ends."""
@@ -61,6 +71,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing any more."""
         self._wait_no_more()
+        self._forget_answers()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -94,8 +105,22 @@ class BoundedProtocol(HttpToolsProtocol):
         self._wait_no_more()
         super().handle_websocket_upgrade()
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Anybody may ask for another protocol. The request is answered; the log is not for strangers to fill."""
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request. It ends the connection, and with it the answers to earlier requests."""
+        super().send_400_response(msg)
+        self._forget_answers()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _forget_answers(self) -> None:
+        """Let answers under way go nowhere. uvicorn forgets only the last: the others fail when they are written."""
+        self.pipeline.clear()
+        for cycle in (self._answering, self.cycle):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     def on_response_complete(self) -> None:
         """Wait for the next head; what is left of the body does not count."""

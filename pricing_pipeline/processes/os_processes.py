@@ -9,12 +9,15 @@ import ctypes
 import os
 import shutil
 import signal
+import stat
 import sys
+import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 LOG_LIMIT = 10_000_000
-"""Bytes after which a log file is moved aside; one older generation is kept."""
+"""Bytes after which a log file is moved aside; one older generation is kept. So a day keeps twice as much at most."""
+_DAY = 86_400
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -62,21 +65,39 @@ def open_log(path: Path) -> int:
 
 
 def rotate_log(path: Path, limit: int = LOG_LIMIT) -> bool:
-    """Move a log of more than `limit` bytes to `<name>.1`; tells whether it did.
+    """Move a log of more than `limit` bytes to `<name>.1`; tells whether it did, or emptied the log.
 
+    It is moved once a day (UTC), so that `<name>.1` has how the trouble of that day began. What fills the log again on
+    the same day is over its budget: it is dropped, and the log says so.
     Copies and truncates, because the writer keeps its descriptor: it appends, so it goes on at the new end.
     Lines written between copy and truncation are lost.
     """
     try:
-        if path.stat().st_size <= limit:
-            return False
+        size = path.stat().st_size
     except FileNotFoundError:
         return False
+    if size <= limit:
+        return False
     older = path.with_name(path.name + ".1")
+    if _is_of_today(older):
+        os.truncate(path, 0)
+        with path.open("a") as log:
+            log.write(
+                f"{size:,} bytes are left out here: this log is over its budget of {2 * limit:,} bytes a day\n"
+            )
+        return True
     older.unlink(missing_ok=True)  # if it is a link, do not write to its target
     shutil.copyfile(path, older)
     os.truncate(path, 0)
     return True
+
+
+def _is_of_today(path: Path) -> bool:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_mtime // _DAY == time.time() // _DAY
 
 
 def last_lines(path: Path, since: int = 0, count: int = 12) -> str:

@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 ONE_PRESS = 0.5
 """Seconds within which several signals are one: `make` and the terminal may both deliver one Ctrl-C."""
 
-_LOOK_AT_LOGS_EVERY = 60.0
+_LOOK_AT_LOGS_EVERY = 10.0
 _LOOK_EVERY = 2.0
 
 

@@ -8,6 +8,7 @@ import threading
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.demand.subscriptions import SubscriptionManager
+from pricing_pipeline.processes import process_log
 from pricing_pipeline.settings import load_settings
 
 WATCHED = {
@@ -23,6 +24,7 @@ USER = "demo"
 
 def main() -> None:
     """Watch until asked to stop, then leave."""
+    process_log.start()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

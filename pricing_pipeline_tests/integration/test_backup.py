@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -161,12 +162,15 @@ def test_c3_a_restore_that_is_killed_changes_nothing(
     with psycopg.connect(owner_url) as reader, psycopg.connect(owner_url, autocommit=True) as looker:
         reader.execute("SELECT FROM pricing.instruments")
         process = cli.start("db", "restore", str(path), "--yes")
-        waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DROP SCHEMA%'"
+        waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%DROP SCHEMA%'"
         wait_until(lambda: looker.execute(waits).fetchone() is not None)
         process.kill()
         process.wait()
         reader.rollback()
-        ours = "SELECT FROM pg_stat_activity WHERE application_name = 'psql' AND datname = current_database()"
+        ours = (
+            "SELECT FROM pg_stat_activity"
+            " WHERE application_name = 'pricing_restore' AND datname = current_database()"
+        )
         wait_until(lambda: looker.execute(ours).fetchone() is None)
     assert content(owner_url) == before
 
@@ -186,7 +190,7 @@ def test_c3_a_restore_that_met_a_deadlock_is_tried_again(
         process = cli.start("db", "restore", str(path), "--yes")
         held = """SELECT l.relation::regclass::text FROM pg_stat_activity a JOIN pg_locks l USING (pid)
             JOIN pg_class c ON c.oid = l.relation AND c.relkind = 'r' AND c.relnamespace = 'pricing'::regnamespace
-            WHERE a.wait_event_type = 'Lock' AND a.query LIKE 'DROP SCHEMA%'
+            WHERE a.wait_event_type = 'Lock' AND a.query LIKE '%DROP SCHEMA%'
               AND l.mode = 'AccessExclusiveLock' AND l.granted LIMIT 1"""
         wait_until(lambda: looker.execute(held).fetchone() is not None)
         ((table,),) = looker.execute(held).fetchall()
@@ -194,6 +198,80 @@ def test_c3_a_restore_that_met_a_deadlock_is_tried_again(
         reader.rollback()
         assert process.wait(timeout=60) == 0
     assert content(owner_url) == before
+
+
+def wrapped(folder: Path, *, knows_restrict: bool) -> Path:
+    """The programs; without `\\restrict` as they were before August 2025, or all writing it."""
+    folder.mkdir()
+    real = backup._programs(0)
+    for name in ("pg_dump", "pg_restore", "psql"):
+        (folder / name).write_text(f'#!/bin/sh\nexec "{real / name}" "$@"\n')
+        (folder / name).chmod(0o755)
+    if not knows_restrict:
+        script = f"""#!/bin/bash
+set -o pipefail
+"{real}/pg_restore" "$@" | sed -e '/^\\\\\\(un\\)\\?restrict /d'
+"""
+        (folder / "pg_restore").write_text(script)
+    return folder
+
+
+@pytest.mark.parametrize("knows_restrict", [True, False])
+def test_c3_no_backup_makes_the_restore_run_a_program(
+    cli: CommandLine,
+    prices: None,
+    owner_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    knows_restrict: bool,
+) -> None:
+    """Whoever forges a backup writes what psql takes for its own commands, which start programs (CVE-2025-8714).
+
+    psql refuses them after `\\restrict`, which older releases of its programs do not write.
+    """
+    folder = wrapped(tmp_path / "programs", knows_restrict=knows_restrict)
+    monkeypatch.setattr(backup, "_programs", lambda _: folder)
+    path, forged, proof = tmp_path / "prices.dump", tmp_path / "forged.dump", tmp_path / "proof"
+    command = f"';\n\\! touch {proof}\nSELECT '".encode()
+    place = b"P" * len(command)
+    with psycopg.connect(owner_url) as owner:
+        owner.execute(f"COMMENT ON SCHEMA pricing IS '{place.decode()}'".encode())
+    backup.back_up(owner_url, path)
+    content_of_backup = path.read_bytes()
+    assert content_of_backup.count(place) == 1
+    forged.write_bytes(content_of_backup.replace(place, command))
+    script = subprocess.run(
+        [folder / "pg_restore", "--file=-", forged], capture_output=True, text=True, check=True
+    ).stdout
+    assert f"\n\\! touch {proof}\n" in script, "psql would read it as a command"
+    assert ("\n\\restrict " in script) == knows_restrict
+    before = content(owner_url)
+    with pytest.raises(backup.DatabaseError, match=r"failed: .*syntax error.*Nothing has changed"):
+        backup.restore(owner_url, forged)
+    assert not proof.exists()
+    assert content(owner_url) == before
+    backup.restore(owner_url, path)
+    assert content(owner_url) == before
+
+
+def test_c3_rows_and_functions_may_hold_what_psql_would_read_as_commands(
+    cli: CommandLine, core: Core, owner_url: str, tmp_path: Path
+) -> None:
+    """Whatever a text holds, it comes back: lines that look like the end of rows, like COPY, or like a command."""
+    odd = "a\n\\.\nCOPY pricing.x FROM stdin;\n\\restrict x\n\\! ls\n\\\\ \t\x7f €🂡 %s %%"
+    lines = odd.replace("'", "''")
+    with psycopg.connect(owner_url) as owner:
+        owner.execute(
+            "INSERT INTO pricing.warnings (at, source, subject, message) VALUES (now(), 'a', 'b', %s)", [odd]
+        )
+        body = f"SELECT $x${lines}$x$::text"
+        owner.execute(f"CREATE FUNCTION pricing.odd() RETURNS text LANGUAGE sql AS $f${body}$f$".encode())
+    before = content(owner_url)
+    path = tmp_path / "prices.dump"
+    backup.back_up(owner_url, path)
+    backup.restore(owner_url, path)
+    assert content(owner_url) == before
+    assert rows(owner_url, "SELECT pricing.odd()") == [(odd,)]
 
 
 def test_c3_a_restore_beside_a_running_pipeline_is_refused(cli: CommandLine, tmp_path: Path) -> None:

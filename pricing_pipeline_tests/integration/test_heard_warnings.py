@@ -18,6 +18,7 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.notices import HeardWarnings
+from pricing_pipeline.processes.home import prepare_home
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -210,3 +211,18 @@ def test_b22_status_shows_each_cause_once_and_the_alert_uses_what_survives(
     clock.advance(31 * 86400)
     core.call("SELECT pricing.prune()")
     assert counts(core) == []
+
+
+def test_b22_a_warning_that_repeats_is_not_written_into_the_servers_log(open_folder: Path) -> None:
+    """PostgreSQL writes each warning into its log, with its context: one that repeats filled 210 MB a day."""
+    prepare_home(open_folder / "home")
+    with EmbeddedServer(open_folder / "home", for_tests=True) as server:
+        upgrade(server.url("pricing"))
+        before = server.log_path.stat().st_size
+        engine = make_engine(server.url("pricing", "worker"), pool_size=1)
+        warn_and_roll_back(engine, times=1000)
+        engine.dispose()
+        with psycopg.connect(server.url("pricing")) as connection:
+            counted = connection.execute("SELECT sum(times)::int FROM pricing.warning_counts").fetchone()
+        assert counted == (1000,)
+        assert server.log_path.stat().st_size == before

@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -397,3 +398,25 @@ def test_fault_24_logs_are_moved_aside_while_written(tmp_path: Path) -> None:
     assert path.read_bytes() == b"c"
     assert path.with_name("x.log.1").read_bytes() == b"a" * 100 + b"b"
     assert not rotate_log(tmp_path / "absent.log")
+
+
+def test_fault_24_a_log_keeps_how_the_trouble_of_a_day_began_and_its_end(tmp_path: Path) -> None:
+    """A writer that does not cease has a budget a day: twice the limit. The next day it is moved again."""
+    path, older = tmp_path / "x.log", tmp_path / "x.log.1"
+    path.write_text("the cause\n" * 20)
+    assert rotate_log(path, limit=100)
+    for _ in range(50):
+        with path.open("a") as writer:
+            writer.write("noise\n" * 100)
+        assert rotate_log(path, limit=100)
+        assert (
+            path.read_text()
+            == "600 bytes are left out here: this log is over its budget of 200 bytes a day\n"
+        )
+        path.write_text("")
+    assert older.read_text() == "the cause\n" * 20
+    yesterday = time.time() - 86_400
+    os.utime(older, (yesterday, yesterday))
+    path.write_text("another cause\n" * 20)
+    assert rotate_log(path, limit=100)
+    assert older.read_text() == "another cause\n" * 20

@@ -27,6 +27,8 @@ RUNTIME = [*BASE, *OPTIONAL["dagster"], *OPTIONAL["parquet"]]
 GROUPS = {name: [Requirement(line) for line in lines] for name, lines in PROJECT["dependency-groups"].items()}
 DIRECT = [*RUNTIME, *GROUPS["build"], *GROUPS["test"]]
 LOCKS = ["requirements.lock", "requirements-test.lock"]
+APART = ["bench", "celery", "clients"]
+"""Groups that are installed apart, each from a lock file of its own."""
 
 
 def locked(name: str) -> dict[str, str]:
@@ -60,7 +62,66 @@ def test_the_lock_files_agree_on_what_both_hold() -> None:
     assert {p: runtime[p] for p in runtime.keys() & test} == {p: test[p] for p in runtime.keys() & test}
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("group", APART)
+def test_what_is_installed_apart_is_locked_too(group: str) -> None:
+    locks = (ROOT / f"requirements-{group}.lock").read_text()
+    for name, version in pinned(GROUPS[group]).items():
+        assert re.search(f"^{name}=={re.escape(version)}[ ;]", locks, re.MULTILINE), name
+    assert GROUPS.keys() == {"build", "test", *APART}
+
+
+def test_celery_is_locked_with_what_the_project_lacks_and_nothing_else() -> None:
+    """It is installed beside the project, so a package that both need must be the project's."""
+    assert locked("requirements-celery.lock").keys() & locked(LOCKS[0]).keys() == set()
+
+
+def commands(text: str) -> Iterator[str]:
+    """The lines, each with its continuations."""
+    yield from text.replace("\\\n", " ").splitlines()
+
+
+def fetches(command: str) -> bool:
+    """Whether a command fetches packages: it installs anything but a folder of one's own."""
+    return re.search(
+        r"\b(pip|uv)3?\b.*\s(install|sync|add)\s|\buvx?\s+(tool\s+)?run\b", command
+    ) is not None and not (
+        re.search(r"\s(--editable|-e)\s+['\"]?\.|install\s+(--no-deps\s+)?['\"]?\.?/", command)
+    )
+
+
+def test_make_installs_nothing_without_its_hash() -> None:
+    targets = ["install-test", *(f"{group}-install" for group in APART)]
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", *targets], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    found = [command for command in commands(done.stdout) if fetches(command)]
+    assert [command for command in found if "--require-hashes" not in command] == []
+    for name in [*LOCKS, "installers.lock", *(f"requirements-{group}.lock" for group in APART)]:
+        assert any(command.endswith(name) for command in found), name
+    text = (ROOT / "Makefile").read_text()
+    assert text.count("pip install ") == 1, "all installs are in the variables that these targets use"
+
+
+def test_no_file_of_ours_installs_anything_without_its_hash() -> None:
+    names = subprocess.run(
+        ["git", "ls-files", "deploy", "docs", ".github", ".gitlab-ci.yml", "*.md", "*.sh", "*Dockerfile*"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert {"deploy/Dockerfile", "docs/deployment.md"} <= set(names)
+    texts = {name: (ROOT / name).read_bytes().decode(errors="replace") for name in names}
+    bare = [
+        (name, command)
+        for name, text in texts.items()
+        for command in commands(text)
+        if fetches(command) and "--require-hashes" not in command
+    ]
+    assert bare == []
+
+
+@pytest.mark.parametrize("name", [*LOCKS, *(f"requirements-{group}.lock" for group in APART)])
 def test_each_locked_package_has_hashes_and_no_source_of_its_own(name: str) -> None:
     text = (ROOT / name).read_text()
     bare = [entry for entry in re.split(r"\n(?=[A-Za-z])", text)[1:] if "--hash=sha256:" not in entry]

@@ -6,7 +6,8 @@ DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     -- Programs recognise it by the name of the schema, and find its parts in the other fields (db/notices.py).
-    RAISE WARNING '% of %: % (%)', from_source, about, message, state
+    -- A notice, because a server writes each warning into its log: one that repeats filled 200 MB a day.
+    RAISE NOTICE '% of %: % (%)', from_source, about, message, state
         USING SCHEMA = 'pricing.warn', TABLE = coalesce(from_source, ''), COLUMN = coalesce(about, ''),
               DATATYPE = coalesce(state, ''), CONSTRAINT = coalesce(left(message, 1000), '');
     -- Rows are only added, never changed: two that warn of the same at once must not wait for each other.
@@ -18,7 +19,7 @@ BEGIN
           AND w.message = left(warn.message, 1000));
 END $$;
 COMMENT ON FUNCTION pricing.warn(text, text, text, text) IS
-    'Notes what went wrong without stopping anything else: in the table, and as a warning. The program that hears it counts it even if the transaction is rolled back, and the server''s log has it, too.';
+    'Notes what went wrong without stopping anything else: in the table, and as a notice. The program that hears it counts it even if the transaction is rolled back; the server''s log does not have it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.count_warnings(heard jsonb) RETURNS void
