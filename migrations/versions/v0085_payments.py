@@ -1,0 +1,14 @@
+"""A day may have several payments, each in its own currency; spin-offs and capital gains are kinds of actions."""
+
+from pathlib import Path
+
+from alembic import op
+
+from pricing_pipeline.db.migrate import run_script
+
+revision = "0085"
+down_revision = "0084"
+
+
+def upgrade() -> None:
+    run_script(op.get_bind(), Path(__file__).with_name("0085_payments.sql").read_text())
