@@ -50,3 +50,4 @@ DROP FUNCTION IF EXISTS pricing.remove_action(text, text, date, text, text, text
 DROP FUNCTION IF EXISTS pricing.left_by_dividend(text, text, text, date, numeric, text, timestamptz, pricing.price_revisions[]);
 DROP FUNCTION IF EXISTS pricing.adjustment_steps(text, text, boolean, timestamptz, pricing.price_revisions[]);
 DROP FUNCTION IF EXISTS pricing.adjusted_prices(text, text, date, date, timestamptz, text, pricing.price_revisions[]);
+DROP FUNCTION IF EXISTS pricing.close_before(text, text, date, timestamptz, pricing.price_revisions[]);

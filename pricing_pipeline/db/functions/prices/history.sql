@@ -84,7 +84,7 @@ COMMENT ON FUNCTION pricing.actions_as_of(text, text, timestamptz) IS
 
 CREATE OR REPLACE FUNCTION pricing.close_before(
     wanted_type text, wanted_symbol text, day date, as_of timestamptz, archived pricing.price_revisions[],
-    OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamptz)
+    OUT amount bigint, OUT scale smallint, OUT currency text, OUT basis_day date)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -92,7 +92,8 @@ DECLARE
     since timestamptz := before - interval '14 days';
 BEGIN
     PERFORM pricing.require_archived(wanted_type, wanted_symbol, day - 14, day - 1, archived);
-    SELECT b.amount, b.scale, b.currency, b.adjustment, b.recorded_at INTO amount, scale, currency, adjustment, recorded_at FROM (
+    SELECT b.amount, b.scale, b.currency, pricing.basis_day(b.adjustment, b.observed_at, b.recorded_at)
+    INTO amount, scale, currency, basis_day FROM (
         (SELECT h.observed_at, h.amount, h.scale, h.currency, h.adjustment, h.fetched_at AS recorded_at
          FROM pricing.price_history h
          WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
@@ -110,7 +111,16 @@ BEGIN
     ORDER BY b.observed_at DESC LIMIT 1;
 END $$;
 COMMENT ON FUNCTION pricing.close_before(text, text, date, timestamptz, pricing.price_revisions[]) IS
-    'The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with its basis. NULL = there is none.';
+    'The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with the day of whose shares it is. NULL = there is none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.basis_day(adjustment text, observed_at timestamptz, recorded_at timestamptz) RETURNS date
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT CASE adjustment WHEN 'raw' THEN (observed_at AT TIME ZONE 'UTC')::date
+                ELSE greatest((observed_at AT TIME ZONE 'UTC')::date, (recorded_at AT TIME ZONE 'UTC')::date) END
+$$;
+COMMENT ON FUNCTION pricing.basis_day(text, timestamptz, timestamptz) IS
+    'The day of whose shares a stored value is: its own if it is as traded; prices that were divided by the splits until they were recorded are as if traded on that day.';
 
 
 CREATE OR REPLACE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamptz DEFAULT NULL)
@@ -158,15 +168,14 @@ BEGIN
     IF lacks IS NOT NULL THEN
         RETURN; -- a part of what was paid would be as wrong as nothing
     END IF;
-    -- Both on the basis of the close: as traded on its day, or divided by the splits until it was recorded.
+    -- The payments are for shares of their day, the close is of those of another: as many more or less by the splits between.
     FOR ratio IN
-        SELECT a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
-        WHERE a.new_shares IS NOT NULL AND CASE last_close.adjustment WHEN 'raw' THEN a.ex_on = day
-            ELSE a.ex_on > day AND a.ex_on <= (last_close.recorded_at AT TIME ZONE 'UTC')::date END
+        SELECT a.ex_on, a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
+        WHERE a.new_shares IS NOT NULL
+          AND a.ex_on > least(day, last_close.basis_day) AND a.ex_on <= greatest(day, last_close.basis_day)
     LOOP
-        -- On the day of a split the payments are for new shares, the close before it is of old ones.
-        cash := CASE last_close.adjustment WHEN 'raw' THEN cash * ratio.new_shares / ratio.old_shares
-            ELSE cash * ratio.old_shares / ratio.new_shares END;
+        cash := CASE WHEN ratio.ex_on <= day THEN cash * ratio.new_shares / ratio.old_shares
+                     ELSE cash * ratio.old_shares / ratio.new_shares END;
     END LOOP;
     IF cash >= last_price THEN
         lacks := jsonb_build_array(jsonb_build_object('ex_on', day, 'reason', 'not_below_close'));
@@ -309,9 +318,7 @@ BEGIN
                                       as_of, archived) s),
     stored AS (
         SELECT h.*, ('1e-' || h.scale)::numeric AS unit, (h.observed_at AT TIME ZONE 'UTC')::date AS day,
-               -- Prices that were divided by the splits until they were recorded are as if traded on that day.
-               CASE h.adjustment WHEN 'raw' THEN (h.observed_at AT TIME ZONE 'UTC')::date
-                    ELSE greatest((h.observed_at AT TIME ZONE 'UTC')::date, (h.recorded_at AT TIME ZONE 'UTC')::date) END AS basis_day
+               pricing.basis_day(h.adjustment, h.observed_at, h.recorded_at) AS basis_day
         FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of, archived) h),
     factored AS (
         SELECT h.*,
