@@ -582,6 +582,7 @@ CREATE TABLE pricing.corporate_action_pairs (
     fetched_at timestamp with time zone NOT NULL  -- When they were last told.
     provider text NOT NULL  -- Who told them last.
     call_id bigint NOT NULL  -- The call in which they were told last.
+    gains_covered datemultirange NOT NULL DEFAULT '{}'::datemultirange  -- The days of which capital gains were told: not every provider can tell them.
     CONSTRAINT corporate_action_pairs_pkey PRIMARY KEY (asset_class, symbol)
 );
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_action_pairs TO pricing_worker;
@@ -607,38 +608,41 @@ CREATE TABLE pricing.corporate_action_revisions (
     reason text  -- As in corporate_actions.
     removed_by text  -- Who removed or replaced it by hand; its provider is not believed when it says the same again.
     removed_because text  -- Why, in that person's words.
-    CONSTRAINT corporate_action_revisions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, revised_at)
+    part smallint NOT NULL DEFAULT 1  -- As in corporate_actions.
+    CONSTRAINT corporate_action_revisions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, part, revised_at)
     CONSTRAINT because_is_short CHECK ((length(removed_because) <= 500))
 );
 GRANT INSERT, SELECT ON TABLE pricing.corporate_action_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.corporate_action_revisions TO pricing_reader;
 
--- What happened to shares: splits and cash dividends, as we believe them now. Stored prices are never changed by them; reads apply them.
+-- What happened to shares: splits, spin-offs, dividends and capital gains, as we believe them now. Stored prices are never changed by them; reads apply them.
 CREATE TABLE pricing.corporate_actions (
     asset_class text NOT NULL  -- With symbol: the instrument.
     symbol text NOT NULL  -- With asset_class: the instrument.
     ex_on date NOT NULL  -- The first trading day without it: prices before this day are those that it adjusts.
-    kind text NOT NULL  -- split or dividend.
-    new_shares numeric  -- Of a split: so many new shares ...
+    kind text NOT NULL  -- split; spin_off: divides prices like a split, and changes no volume; dividend; capital_gain: what a fund pays out of gains.
+    new_shares numeric  -- Of a split or spin-off: so many new shares ...
     old_shares numeric  -- ... for so many old ones.
-    amount bigint  -- Of a dividend: cash for one share as it was on that day, before taxes, in units of 10^-scale. Several of one day are one.
+    amount bigint  -- Of a payment: cash for one share as it was on that day, before taxes, in units of 10^-scale of its currency.
     scale smallint  -- Decimals of amount.
-    currency text  -- Of a dividend: ISO 4217 or a coin (USDT); NULL = that of the prices.
+    currency text  -- Of a payment: ISO 4217 or a coin (USDT), which may differ from that of the prices; NULL = that of the prices.
     provider text NOT NULL  -- Who said so; "by hand" is a person, named by entered_by.
     call_id bigint NOT NULL  -- The call that brought it; 0 = none, it was entered by hand.
     recorded_at timestamp with time zone NOT NULL  -- When we came to believe it.
     entered_by text  -- Who entered it by hand; NULL = a provider told it.
     reason text  -- Why so, in that person's words.
     judged_at timestamp with time zone  -- When quarantined values of the instrument were judged anew with it; NULL = a worker will.
-    CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind)
+    part smallint NOT NULL DEFAULT 1  -- Tells payments of one kind and day apart; it means nothing else.
+    CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, part)
     CONSTRAINT amount_is_positive CHECK ((amount > 0))
-    CONSTRAINT dividend_has_amount CHECK (((kind = 'dividend'::text) = ((amount IS NOT NULL) AND (scale IS NOT NULL))))
-    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'dividend'::text])))
+    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'spin_off'::text, 'dividend'::text, 'capital_gain'::text])))
+    CONSTRAINT payment_has_amount CHECK (((kind = ANY (ARRAY['dividend'::text, 'capital_gain'::text])) = ((amount IS NOT NULL) AND (scale IS NOT NULL))))
     CONSTRAINT reason_is_short CHECK ((length(reason) <= 500))
     CONSTRAINT shares_are_positive CHECK (((new_shares > (0)::numeric) AND (old_shares > (0)::numeric) AND (new_shares < 'Infinity'::numeric) AND (old_shares < 'Infinity'::numeric)))
-    CONSTRAINT split_has_shares CHECK (((kind = 'split'::text) = ((new_shares IS NOT NULL) AND (old_shares IS NOT NULL))))
+    CONSTRAINT split_has_shares CHECK (((kind = ANY (ARRAY['split'::text, 'spin_off'::text])) = ((new_shares IS NOT NULL) AND (old_shares IS NOT NULL))))
 );
 CREATE INDEX corporate_actions_unjudged ON pricing.corporate_actions USING btree (recorded_at) WHERE (judged_at IS NULL);
+CREATE UNIQUE INDEX corporate_actions_one_ratio ON pricing.corporate_actions USING btree (asset_class, symbol, ex_on) WHERE (new_shares IS NOT NULL);
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_actions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.corporate_actions TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_reader;
@@ -2230,13 +2234,17 @@ CREATE TABLE pricing.watched_calendars (
 GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_reader;
 GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_worker;
 
--- Splits and dividends of an instrument, the newest first, a day's split before its dividend: as they were believed at a time; NULL = as they are now.
+-- The set of a day that an action belongs to: a split and a spin-off are one ratio, told as one or the other.
+CREATE FUNCTION pricing.action_set(kind text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.action_set(text) TO pricing_reader, pricing_worker;
+
+-- Corporate actions of an instrument, the newest first, a day's split or spin-off before its payments: as they were believed at a time; NULL = as they are now.
 CREATE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text, provider text, call_id bigint, recorded_at timestamp with time zone, entered_by text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.actions_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The splits and dividends of an answer as they would be stored.
-CREATE FUNCTION pricing.actions_of_answer(actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.actions_of_answer(jsonb) TO pricing_reader, pricing_worker;
+-- The actions of an answer as they would be stored; parts of a day are not told apart yet.
+CREATE FUNCTION pricing.actions_of_answer(wanted_class text, from_provider text, from_call bigint, actions jsonb) RETURNS SETOF pricing.corporate_actions LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.actions_of_answer(text,text,bigint,jsonb) TO pricing_reader, pricing_worker;
 
 -- Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs; symbols that are another instrument's spelling are left out.
 CREATE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
@@ -2245,13 +2253,13 @@ GRANT EXECUTE ON FUNCTION pricing.add_demand(text[],text[],timestamp with time z
 -- Every provider has the row that its claims lock.
 TRIGGER FUNCTION pricing.add_provider_state() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals.
-CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp with time zone,text,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
+-- Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals. read_until: the last day of a read of which these days are a part.
+CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[], read_until date DEFAULT NULL::date) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp with time zone,text,pricing.price_revisions[],date) TO pricing_reader, pricing_worker;
 
--- What came after the days of each span (from_day included, until_day not): so many new shares for so many old ones, and the part of a price that dividends left. One row where nothing did.
-CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_dividends boolean, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, kept numeric) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
+-- What came after the days of each span (from_day included, until_day not), for a read between two days: so many new shares for so many old ones by which prices are divided (splits and spin-offs), by which volumes are multiplied (splits alone), the part of a price that payments left, and which payments after the span could not be counted. One row where nothing did.
+CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_payments boolean, first_day date, last_day date, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, more_volume numeric, less_volume numeric, kept numeric, not_counted text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,date,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Refuses (53400) what goes past a user's caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.
 CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2356,6 +2364,10 @@ GRANT EXECUTE ON FUNCTION pricing.backfilled(text,text[]) TO pricing_reader, pri
 CREATE FUNCTION pricing.backoff_interval(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backoff_interval(text,integer) TO pricing_reader, pricing_worker;
 
+-- The day of whose shares a stored value is: its own if it is as traded; prices that were divided by the splits until they were recorded are as if traded on that day.
+CREATE FUNCTION pricing.basis_day(adjustment text, observed_at timestamp with time zone, recorded_at timestamp with time zone) RETURNS date LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.basis_day(text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may. Never more than the provider has shown within a day to take.
 CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,date) TO pricing_reader, pricing_worker;
@@ -2371,10 +2383,6 @@ GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer,timestamp with t
 -- What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user's caps. Returns how many were new.
 CREATE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
 GRANT EXECUTE ON FUNCTION pricing.begin_watching(text,text[],text[],boolean) TO pricing_worker;
-
--- Those of an answer's splits and dividends that no person has taken back: they do not come back by themselves.
-CREATE FUNCTION pricing.believable_actions(wanted_class text, from_provider text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.believable_actions(text,text,jsonb) TO pricing_reader, pricing_worker;
 
 -- The routes that earn most, or those that begin at one terminal (its symbol, code or name).
 CREATE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL::text, at_most integer DEFAULT 20) RETURNS SETOF pricing.trade_routes LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s, enable_nestloop=off;
@@ -2531,8 +2539,8 @@ GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
 CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql;
 GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
 
--- The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with its basis. NULL = there is none.
-CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+-- The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with the day of whose shares it is. NULL = there is none.
+CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT amount bigint, OUT scale smallint, OUT currency text, OUT basis_day date) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.close_before(text,text,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Closes quarantined values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.
@@ -2615,9 +2623,9 @@ GRANT EXECUTE ON FUNCTION pricing.count_warnings(jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
 
--- Remembers that a provider has told all splits and dividends of these symbols, each since its day.
-CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[]) TO pricing_worker;
+-- Remembers that a provider has told all splits and dividends of these symbols, each since its day, and of some all capital gains.
+CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[], gains_told text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[],text[]) TO pricing_worker;
 
 -- Cuts tasks of one kind into calls, from which to which: as many as a call may have, or a part of that (batch_parts); one by one those that are too few to share a call (batch_from).
 CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2691,9 +2699,9 @@ GRANT EXECUTE ON FUNCTION pricing.documents_as_of(text,text,timestamp with time 
 CREATE FUNCTION pricing.doubt_slots(wanted_symbol text, except_of text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.doubt_slots(text,text) TO pricing_worker;
 
--- Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them, or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.
-CREATE FUNCTION pricing.doubted_dividends(wanted_type text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, cash numeric, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.doubted_dividends(text,jsonb) TO pricing_reader, pricing_worker;
+-- Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them (capital gains: a half), or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.
+CREATE FUNCTION pricing.doubted_payments(wanted_type text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, cash numeric, currency text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.doubted_payments(text,jsonb) TO pricing_reader, pricing_worker;
 
 -- Refuses to delete a data type that holds data; otherwise removes its empty storage.
 TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
@@ -2762,9 +2770,9 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_scheduled(text,timestamp with time zon
 CREATE FUNCTION pricing.enqueue_walked(wanted_type text, symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_walked(text,text[]) TO pricing_worker;
 
--- Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.
-CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text) TO pricing_worker;
+-- Enters a split or spin-off (new shares for old ones), or a dividend or capital gain (cash a share, in the instrument's currency unless one is given), that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said of that ratio, or of the payment in that currency, becomes a revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.
+CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text, is_further boolean DEFAULT false) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text,boolean) TO pricing_worker;
 
 -- Has these pairs streamed for the next quarter of an hour. Of those that are new, the log has everything after the given position.
 CREATE FUNCTION pricing.enter_streamed_pairs(opened_types text[], opened_symbols text[], head_position bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2959,7 +2967,7 @@ GRANT EXECUTE ON FUNCTION pricing.heed_shown_limit(text,text,integer,integer,tim
 CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
 
--- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why.
+-- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends and capital gains); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why, and with total which later payments are not counted.
 CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text, call_id bigint, quality text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date,timestamp with time zone,text) TO pricing_client, pricing_reader, pricing_worker;
 
@@ -2982,6 +2990,10 @@ GRANT EXECUTE ON FUNCTION pricing.idle_duties(timestamp with time zone) TO prici
 -- Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, or its bytes are more than the quota allows.
 CREATE FUNCTION pricing.impossible_tasks() RETURNS TABLE(id bigint, data_type text, is_misrouted boolean, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.impossible_tasks() TO pricing_reader, pricing_worker;
+
+-- A payment that a total return cannot count, and why, for people.
+CREATE FUNCTION pricing.in_words(lack jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.in_words(jsonb) TO pricing_reader, pricing_worker;
 
 -- Makes a task of each pair that has a provider and no live task. Returns how many, whether a provider had none pending before, whether pairs have no provider, and the live tasks of the others with the priorities that are asked for.
 CREATE FUNCTION pricing.insert_tasks(data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid, are_new boolean, OUT added integer, OUT is_news boolean, OUT are_unrouted boolean, OUT live_ids bigint[], OUT live_priorities integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -3034,9 +3046,9 @@ GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integ
 CREATE FUNCTION pricing.is_of_level(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_of_level(text) TO pricing_reader, pricing_worker;
 
--- Whether what is said of one day may be what is believed of another: a split of the same ratio within 7 days, or a dividend of the same cash within 6. Sources differ about the first day without it.
-CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, day date, stated_kind text, new_ numeric, old_ numeric, stated_amount bigint, stated_scale smallint, stated_currency text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_one_action(pricing.corporate_actions,date,text,numeric,numeric,bigint,smallint,text) TO pricing_reader, pricing_worker;
+-- Whether what is said of one day may be what is believed of another: the same ratio within 7 days, or a payment of the same cash within 6. Sources differ about the first day without it.
+CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, said pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_one_action(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
 -- Whether a failed call may say that nobody is served now, be it for the provider, its key or us. Not throttled: its pauses have rules of their own.
 CREATE FUNCTION pricing.is_outage(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -3055,8 +3067,12 @@ CREATE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean LANGUAGE sq
 GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pricing_worker;
 
 -- Whether a person has removed or replaced exactly this, which the same provider says again.
-CREATE FUNCTION pricing.is_refuted(wanted_class text, wanted_symbol text, day date, wanted_kind text, from_provider text, new_ numeric, old_ numeric, cash_amount bigint, cash_scale smallint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_refuted(text,text,date,text,text,numeric,numeric,bigint,smallint) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.is_refuted(said pricing.corporate_actions) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_refuted(pricing.corporate_actions) TO pricing_reader, pricing_worker;
+
+-- Whether what a person enters takes the place of this: the ratio of the day, or a payment of this kind in this currency.
+CREATE FUNCTION pricing.is_replaced_by(believed pricing.corporate_actions, entered pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_replaced_by(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
 -- Whether any instrument, of whatever class, may have this symbol.
 CREATE FUNCTION pricing.is_sane_symbol(symbol text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -3186,9 +3202,9 @@ GRANT EXECUTE ON FUNCTION pricing.leave_previous_provider(text[],text,bigint,tim
 CREATE FUNCTION pricing.leaving_bytes(wanted_provider text, now_ timestamp with time zone) RETURNS bigint[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.leaving_bytes(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The part of a price that a dividend left: 1 less its cash by the last price before it, on one basis. NULL = none is known.
-CREATE FUNCTION pricing.left_by_dividend(wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.left_by_dividend(text,text,text,date,numeric,text,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
+-- The part of a price that the dividends and capital gains of a day left: 1 less their cash by the last price before them, in one currency and on one basis. Where that cannot be told it is 1, and lacks says why, for each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.
+CREATE FUNCTION pricing.left_by_payments(wanted_type text, wanted_class text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT kept numeric, OUT lacks jsonb) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.left_by_payments(text,text,text,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole type a schedule leaves out the same.
 CREATE FUNCTION pricing.left_out(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3321,9 +3337,9 @@ GRANT EXECUTE ON FUNCTION pricing.meant_symbol(text,text) TO pricing_reader, pri
 CREATE FUNCTION pricing.measured_rate(wanted_provider text, now_ timestamp with time zone, OUT day_bytes bigint, OUT week_bytes bigint, OUT per_hour double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.measured_rate(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise, or of a day near it, changes nothing, nothing is ever withdrawn but moved to a day near it, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.
-CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
+-- Stores actions that one call brought. What its own provider says otherwise of a day leaves revisions; what another one says otherwise, or of a day near it, changes nothing; a day that is no longer named stays as it is, but may move to one near it; and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many rows were changed.
+CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[], gains_told text[] DEFAULT '{}'::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[],text[]) TO pricing_worker;
 
 -- Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.
 CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
@@ -3488,6 +3504,10 @@ GRANT EXECUTE ON FUNCTION pricing.next_day(timestamp with time zone,text) TO pri
 -- The factor that follows another after so many seconds: it grows twofold in an hour at most, shrinks at once, and stays where it changes by two percent or less.
 CREATE FUNCTION pricing.next_factor(before double precision, wanted double precision, elapsed double precision) RETURNS double precision LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_factor(double precision,double precision,double precision) TO pricing_reader, pricing_worker;
+
+-- The part by which one more payment of a day is told apart.
+CREATE FUNCTION pricing.next_part(wanted_class text, wanted_symbol text, day date, wanted_kind text) RETURNS smallint LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.next_part(text,text,date,text) TO pricing_reader, pricing_worker;
 
 -- When the next probe of an open breaker is made, for people: sooner while a viewer waits, by the rule of may_probe_early.
 CREATE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3863,6 +3883,10 @@ GRANT EXECUTE ON FUNCTION pricing.raise_priorities(bigint[],integer[]) TO pricin
 CREATE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 
+-- The stored rate of exchange of a day, as it was believed at a time (NULL = now): so much of the second currency for one of the first, from either spelling of their pair. NULL = none is stored.
+CREATE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS numeric LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.rate_of_day(text,text,date,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- When used bytes reach a step of a quota if so many come in an hour, to the hour; NULL = never, for after 721 hours all that is used now has left.
 CREATE FUNCTION pricing.reached_at(leaving bigint[], used bigint, per_hour double precision, step bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[],bigint,double precision,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -3922,9 +3946,9 @@ GRANT EXECUTE ON FUNCTION pricing.release(text,text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pricing_worker;
 
--- Takes back a split or dividend, whoever said it; it stays as a revision, and its provider is not believed when it says the same again. Returns removed or unknown.
-CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text) TO pricing_worker;
+-- Takes back a split or spin-off, or the payments of one kind (of one currency, if it is given) of a day, whoever said them; they stay as revisions, and their provider is not believed when it says the same again. Returns removed or unknown.
+CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text, of_currency text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text,text) TO pricing_worker;
 
 -- Forgets a stored key and makes its name inactive; false when none is stored.
 CREATE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3961,6 +3985,10 @@ GRANT EXECUTE ON FUNCTION pricing.request_views(text[],text[]) TO pricing_worker
 -- Refuses a read of days with moved values if the caller did not bring these.
 CREATE FUNCTION pricing.require_archived(wanted_type text, wanted_symbol text, first_day date, last_day date, archived pricing.price_revisions[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_archived(text,text,date,date,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
+
+-- Refuses a total return between two days if a payment between them cannot be counted, and tells all of these.
+CREATE FUNCTION pricing.require_payments(wanted_symbol text, first_day date, last_day date, lacks jsonb) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.require_payments(text,date,date,jsonb) TO pricing_reader, pricing_worker;
 
 -- Refuses a read replica, before anything half-works there.
 CREATE FUNCTION pricing.require_primary() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4048,6 +4076,10 @@ GRANT EXECUTE ON FUNCTION pricing.said_offers(text,bigint,jsonb,jsonb,jsonb) TO 
 -- The slots of an answer, numbered; offsets from UTC are in seconds.
 CREATE FUNCTION pricing.said_slots(slots jsonb) RETURNS TABLE(n integer, symbol text, option_id text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, utc_offset integer, end_utc_offset integer, bookable_until timestamp with time zone, status text, remaining integer, capacity integer, currency text, scale smallint) LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.said_slots(jsonb) TO pricing_reader, pricing_worker;
+
+-- Whether two sources say the same of a day, however they spell it.
+CREATE FUNCTION pricing.same_action(one pricing.corporate_actions, other pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.same_action(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
 -- Compares by value: 12.30 is 12.300.
 CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
@@ -4556,6 +4588,10 @@ GRANT EXECUTE ON FUNCTION pricing.why_stopped(pricing.provider_stop,integer,bigi
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.withdraw(bigint[],text,text) TO pricing_worker;
+
+-- Withdraws payments of days of which their provider tells fewer now; they stay as revisions. Returns how many.
+CREATE FUNCTION pricing.withdraw_payments(were pricing.corporate_actions[], until timestamp with time zone, by_call bigint) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.withdraw_payments(pricing.corporate_actions[],timestamp with time zone,bigint) TO pricing_worker;
 
 -- Of the latest prices that a producer wants to queue, those that the quotas of their providers have room for, by the highest priority, and those that they have none for. What no provider serves fits.
 CREATE FUNCTION pricing.within_quota(wanted_type text, symbols text[], priorities integer[], OUT fitting text[], OUT fitting_priorities integer[], OUT left_out text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, jit=off;

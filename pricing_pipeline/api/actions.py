@@ -1,4 +1,4 @@
-"""`/v1/actions`: splits and dividends, as they are or were believed. Entering one needs the owner: the command line."""
+"""`/v1/actions`: corporate actions, as they are or were believed. Entering one needs the owner: the command line."""
 
 from __future__ import annotations
 
@@ -19,15 +19,20 @@ router = APIRouter(tags=["actions"], route_class=TaggedRoute)
 
 
 class Action(Shape):
-    """A split has shares, a dividend an amount for one share. Numbers are exact, as strings."""
+    """A split or spin-off has shares, a dividend or capital gain an amount for one share.
+
+    Numbers are exact, as strings. A day may have several payments of one kind.
+    """
 
     ex_on: date
     """The first trading day without it."""
     kind: str = Field(examples=["split"])
+    """split, spin_off (divides prices like a split, and no volume), dividend or capital_gain."""
     new_shares: str | None = Field(default=None, examples=["4"])
     old_shares: str | None = Field(default=None, examples=["1"])
     amount: str | None = None
     currency: str | None = None
+    """Of the amount; null for that of the prices."""
     provider: str | None
     call_id: int | None
     recorded_at: datetime
@@ -38,7 +43,7 @@ class Action(Shape):
 
 
 class Actions(Shape):
-    """The splits and dividends of an instrument, the newest first."""
+    """The corporate actions of an instrument, the newest first."""
 
     symbol: str
     asset_class: str
@@ -54,7 +59,7 @@ def read_actions(
     asset_class: AssetClass = None,
     as_of: Annotated[Moment | None, Query(description="As they were believed at this time.")] = None,
 ) -> Actions:
-    """The splits and dividends of a symbol, the newest first."""
+    """The splits, spin-offs, dividends and capital gains of a symbol, the newest first."""
     with database.connect() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = actions.class_of(connection, symbol, asset_class)

@@ -78,7 +78,7 @@ class Value(Shape):
     fetched_at: datetime
     """Since when it is believed."""
     quality: str | None
-    """Which parts of a bar were dropped beside its close, and why."""
+    """Which parts of a bar were dropped beside its close, and why; with `total`, which payments are not counted."""
 
 
 class History(Shape):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -72,6 +73,9 @@ class Problem(Shape):
     """What happened, to what, and what to do about it."""
     request_id: str = Field(examples=["0f8b1c2d3e4f5a6b"])
     """Under which the server's log has the request, if it is the first of an hour that failed for its cause."""
+    payments: list[dict[str, str | None]] | None = None
+    """Of `uncounted-payments`: each payment between the days that a total return cannot count, by ex_on, kind, amount,
+    currency, into (the currency of the prices) and reason: no_rate (none of that day is stored) or not_below_close."""
 
 
 class Refused(Exception):
@@ -127,7 +131,12 @@ def add_handlers(app: FastAPI) -> None:
 
 
 def answer(
-    request: Request, status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None
+    request: Request,
+    status: int,
+    kind: str,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    payments: Sequence[errors.UncountedPayment] = (),
 ) -> JSONResponse:
     """A problem as a response."""
     detail = detail if detail.endswith((".", "?", "!")) else f"{detail}."
@@ -139,8 +148,11 @@ def answer(
         # A first word that is a name keeps its case.
         detail=detail[:1].upper() + detail[1:] if first.isalpha() else detail,
         request_id=request_id(request),
+        payments=[asdict(payment) | {"ex_on": str(payment.ex_on)} for payment in payments] or None,
     )
-    return JSONResponse(content.model_dump(), status, headers, media_type=_MEDIA_TYPE)
+    # Only one kind of problem has payments.
+    written = content.model_dump(exclude=None if payments else {"payments"})
+    return JSONResponse(written, status, headers, media_type=_MEDIA_TYPE)
 
 
 def request_id(request: Request) -> str:
@@ -172,7 +184,8 @@ async def _pricing_error(request: Request, error: Exception) -> JSONResponse:
     }
     tell = next((told[kind] for kind in type(error).__mro__ if kind in told), None)
     detail = tell(error) if tell is not None else str(error)
-    return answer(request, status, kind, detail, headers)
+    payments = error.payments if isinstance(error, errors.UncountedPayments) else ()
+    return answer(request, status, kind, detail, headers, payments)
 
 
 def _note(request: Request, reason: object) -> None:

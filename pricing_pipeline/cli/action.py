@@ -1,4 +1,4 @@
-"""`action list|show|add|remove`: splits and dividends, those too that no source tells and a person knows of.
+"""`action list|show|add|remove`: corporate actions, those too that no source tells and a person knows of.
 
 What they do to prices is done on reading (db/functions/prices/history.sql); no stored price changes.
 """
@@ -30,14 +30,14 @@ _RATIO = re.compile(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)")
 
 
 def ratio(given: str, option: str) -> tuple[Decimal, Decimal]:
-    """New and old shares of a split: 4:1 are four for one. Else a usage error."""
+    """New and old shares of a split or spin-off: 4:1 are four for one. Else a usage error."""
     match = _RATIO.fullmatch(given)
     if match is not None:
         new, old = Decimal(match[1]), Decimal(match[2])
         if new > 0 and old > 0 and new != old:
             return new, old
     raise typer.BadParameter(
-        f"{option} {given!r} is no split. Write new shares for old ones, like 4:1; 1:10 is a reverse split"
+        f"{option} {given!r} is no ratio. Write new shares for old ones, like 4:1; 1:10 is a reverse split"
     )
 
 
@@ -53,7 +53,7 @@ def cash(given: str, option: str) -> Decimal:
 
 
 def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_json: bool) -> None:
-    """Tell the splits and dividends of an instrument, the newest first. Raises UnknownSymbol."""
+    """Tell the corporate actions of an instrument, the newest first. Raises UnknownSymbol."""
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = actions.class_of(connection, symbol, asset_class)
@@ -85,11 +85,13 @@ def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_js
             long="why",
         )
     else:
-        typer.echo(f"no split or dividend of {symbol} is known{'' if as_of is None else ' of that time'}.")
+        typer.echo(
+            f"no split, spin-off or payment of {symbol} is known{'' if as_of is None else ' of that time'}."
+        )
 
 
 def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *, as_json: bool) -> None:
-    """Tell the splits and dividends of a day, and what was believed before. Raises UnknownSymbol and UnknownAction."""
+    """Tell the corporate actions of a day, and what was believed before. Raises UnknownSymbol and UnknownAction."""
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = actions.class_of(connection, symbol, asset_class)
@@ -103,7 +105,7 @@ def show(symbol: str, ex_on: date, kind: str | None, asset_class: str | None, *,
     ]
     if not (known or revisions):
         raise UnknownAction(
-            f"no {kind or 'split or dividend'} of {symbol} on {ex_on} was ever known. "
+            f"no {_spelled(kind)} of {symbol} on {ex_on} was ever known. "
             f"`pricing-pipeline action list {symbol}` shows those there are."
         )
     if as_json:
@@ -153,15 +155,21 @@ def _ending(revision: Revision) -> dict[str, Any]:
 
 
 def add(
-    action: CorporateAction, asset_class: str | None, by: str | None, why: str | None, *, as_json: bool
+    action: CorporateAction,
+    asset_class: str | None,
+    by: str | None,
+    why: str | None,
+    *,
+    is_further: bool,
+    as_json: bool,
 ) -> None:
-    """Enter a split or dividend. Raises UnknownSymbol."""
+    """Enter a corporate action; see `actions.enter`. Raises UnknownSymbol."""
     by_whom = by or login()
     with open_owner(load_settings()) as engine:
         with engine.begin() as connection:
             action = replace(action, symbol=instruments.spelled_anywhere(connection, action.symbol))
             of_class = actions.class_of(connection, action.symbol, asset_class)
-            outcome = actions.enter(connection, of_class, action, by_whom, why)
+            outcome = actions.enter(connection, of_class, action, by_whom, why, is_further=is_further)
         outcomes = Counter(decision.outcome for decision in reviews.judge_anew(engine))
     if as_json:
         print_json(
@@ -201,31 +209,38 @@ def remove(
     symbol: str,
     ex_on: date,
     kind: str | None,
+    currency: str | None,
     asset_class: str | None,
     by: str | None,
     why: str | None,
     *,
     as_json: bool,
 ) -> None:
-    """Take back a split or dividend. Raises UnknownSymbol, and UnknownAction when there is none or are two."""
+    """Take back a split, a spin-off, or the payments of one kind and day, or those of them in one currency.
+
+    Raises UnknownSymbol, and UnknownAction when there is none or are several kinds.
+    """
     by_whom = by or login()
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = actions.class_of(connection, symbol, asset_class)
-        kinds = [
-            actions.kind_of(stored.action)
+        found = [
+            stored.action
             for stored in actions.read(connection, of_class, symbol)
-            if stored.action.ex_on == ex_on and kind in (None, actions.kind_of(stored.action))
+            if stored.action.ex_on == ex_on
+            and kind in (None, actions.kind_of(stored.action))
+            and currency in (None, getattr(stored.action, "currency", None))
         ]
+        kinds = sorted({actions.kind_of(action) for action in found})
         if len(kinds) != 1:
-            known = "a split and a dividend" if kinds else f"no {kind or 'split or dividend'}"
+            known = " and ".join(f"a {_spelled(kind)}" for kind in kinds) or f"no {_spelled(kind)}"
             todo = (
                 "Say which by --kind."
                 if kinds
                 else f"`pricing-pipeline action list {symbol}` shows those there are."
             )
-            raise UnknownAction(f"{known} of {symbol} on {ex_on} is known. {todo}")
-        actions.remove(connection, of_class, symbol, ex_on, kinds[0], by_whom, why)
+            raise UnknownAction(f"{known} of {symbol} on {ex_on} {'are' if kinds else 'is'} known. {todo}")
+        actions.remove(connection, of_class, symbol, ex_on, kinds[0], by_whom, why, currency=currency)
     if as_json:
         print_json(
             {
@@ -239,14 +254,22 @@ def remove(
         )
     else:
         typer.echo(
-            f"the {kinds[0]} of {symbol} on {ex_on} is taken back. It stays as a revision, and its source is not "
-            "believed when it says the same again."
+            f"the {' and the '.join(map(_in_words, found))} of {symbol} on {ex_on} is taken back. It stays as a "
+            "revision, and its source is not believed when it says the same again."
         )
 
 
 def _in_words(action: CorporateAction) -> str:
+    kind = _spelled(actions.kind_of(action))
     match action:
         case Split():
-            return f"split {actions.digits(action.new_shares)}:{actions.digits(action.old_shares)}"
+            return f"{kind} {actions.digits(action.new_shares)}:{actions.digits(action.old_shares)}"
         case Dividend():
-            return f"dividend {actions.digits(action.amount)} {action.currency or ''}".strip()
+            return f"{kind} {actions.digits(action.amount)} {action.currency or ''}".strip()
+
+
+def _spelled(kind: str | None) -> str:
+    return "split, spin-off or payment" if kind is None else _WORDS.get(kind, kind)
+
+
+_WORDS = {"spin_off": "spin-off", "capital_gain": "capital gain"}

@@ -15,7 +15,7 @@ from pricing_pipeline.cli.output import decimal, iso, moment, print_json, print_
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone, zone
 from pricing_pipeline.demand import instruments
-from pricing_pipeline.domain.answers import Adjust, CorporateAction, Split
+from pricing_pipeline.domain.answers import Adjust, CapitalGain, CorporateAction, SpinOff, Split
 from pricing_pipeline.domain.data_types import Contents, DataType, Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, price_reader, untold_splits
@@ -24,6 +24,8 @@ from pricing_pipeline.registry import calendars, data_type_registry
 from pricing_pipeline.settings import load_settings
 
 _DEFAULT_DAYS = 30
+_NOT_COUNTED = "not counted: "
+"""How `quality` begins to name payments that a total return does not count."""
 _COLUMNS = (
     *("date", "open", "high", "low", "close", "volume", "currency"),
     *("provider", "fetched_at", "call_id", "adjustment", "quality"),
@@ -102,7 +104,9 @@ def _on_adjustment(
     """What adjusted values rest on; and steps that look like splits that nobody has entered."""
     known = actions.read(connection, type_.asset_class, symbol, as_of)
     until = today if as_of is None else as_of.astimezone(UTC).date()
-    sentences = [_what_is_counted(symbol, adjust, bars[0], until, [stored.action for stored in known])]
+    notes = {bar.quality.partition(_NOT_COUNTED)[2] for bar in bars if bar.quality} - {""}
+    sentences = [f"Of these prices some lack payments after them: {note}." for note in sorted(notes)]
+    sentences += [_what_is_counted(symbol, adjust, bars[0], until, [stored.action for stored in known])]
     if as_of is None and type_.fetcher is Fetcher.DAILY_BARS:
         splits = untold_splits.read(connection, type_.data_type, symbol, days.start, days.end)
         sentences += map(untold_splits.warning, splits)
@@ -144,10 +148,13 @@ def _list(type_: DataType, bars: Sequence[Bar]) -> None:
             when,
             *prices_,
             bar.currency,
-            *([bar.quality and f"dropped: {bar.quality}"] if is_noted else []),
+            *([dropped(bar) and f"dropped: {dropped(bar)}"] if is_noted else []),
         ]
 
-    is_noted = any(bar.quality for bar in bars)
+    def dropped(bar: Bar) -> str | None:
+        return bar.quality and bar.quality.partition(_NOT_COUNTED)[0].removesuffix("; ")
+
+    is_noted = any(map(dropped, bars))
     headings = ["day" if type_.fetcher.is_daily else in_zone("time"), *shown, "", *([""] if is_noted else [])]
     print_table(headings, map(cells, bars), right=shown)
 
@@ -158,18 +165,27 @@ def _what_is_counted(
     """What an adjusted history rests on: the actions that a provider or a person has named, and no more."""
     since = first.observed_at.astimezone(UTC).date()
     later = [action for action in known if since < action.ex_on <= until]
-    splits = sum(isinstance(action, Split) for action in later)
-    facts = [f"{splits or 'no'} split{'' if splits == 1 else 's'}"]
+    ratios = [action for action in later if isinstance(action, Split)]
+    spin_offs = sum(isinstance(action, SpinOff) for action in ratios)
+    facts = [_counted(len(ratios) - spin_offs, "split")]
+    facts += [_counted(spin_offs, "spin-off")] if spin_offs else []
     if adjust is Adjust.TOTAL:
-        dividends = len(later) - splits
-        facts.append(f"{dividends or 'no'} dividend{'' if dividends == 1 else 's'}")
-    sentence = f"These prices count what is known of {symbol} since {since}: {' and '.join(facts)}."
-    if splits and (adjust is Adjust.SPLITS or splits < len(later)):
+        gains = sum(isinstance(action, CapitalGain) for action in later)
+        facts.append(_counted(len(later) - len(ratios) - gains, "dividend"))
+        facts += [_counted(gains, "capital gain")] if gains else []
+    *others, newest = facts
+    counted = f"{', '.join(others)} and {newest}" if others else newest
+    sentence = f"These prices count what is known of {symbol} since {since}: {counted}."
+    if ratios and (adjust is Adjust.SPLITS or len(ratios) < len(later)):
         return f"{sentence} `pricing-pipeline action list {symbol}` shows them."
     return (
         f"{sentence} How sources come to tell them: docs/documents.md#dividends-and-splits; `pricing-pipeline "
         f"action add {symbol}` enters what you know."
     )
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"
 
 
 def _what_is_missing(symbol: str, type_: DataType, days: Window, as_of: datetime | None) -> str:

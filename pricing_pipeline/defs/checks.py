@@ -132,11 +132,15 @@ def _describe_gaps(row: quality.Gaps, none: int, is_poor: bool) -> str:
 
 def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, Verdict]:
     def judge(row: quality.Outliers) -> Verdict:
-        untold = row.untold_splits or ()
+        untold, without_rate = row.untold_splits or (), row.without_rate or ()
         numbers = numbers_of(
-            quarantined=row.quarantined, symbols=row.symbols, priced=row.priced, untold_splits=len(untold)
+            quarantined=row.quarantined,
+            symbols=row.symbols,
+            priced=row.priced,
+            untold_splits=len(untold),
+            payments_without_rate=len(without_rate),
         )
-        numbers |= examples_of(untold[:5])
+        numbers |= examples_of([*untold[:5], *without_rate[:5]])
         if row.oldest is not None:
             numbers["oldest"] = dg.MetadataValue.timestamp(row.oldest)
         sentence = "No value waits for a decision."
@@ -150,7 +154,12 @@ def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, Verdict
                 f" {len(untold)} step(s) of the last year look like unreported splits, such as {untold[0]}: "
                 "adjusted histories jump there until `pricing-pipeline action add` enters them."
             )
-        is_fault = row.quarantined > 0 or bool(untold)
+        if without_rate:
+            sentence += (
+                f" {len(without_rate)} payment(s) of the last year are in another currency than the prices, and no "
+                f"rate of their day is stored, such as {without_rate[0]}: total returns over that day are refused."
+            )
+        is_fault = row.quarantined > 0 or bool(untold) or bool(without_rate)
         return Verdict(sentence, numbers, is_fault, 20 * row.symbols > max(row.priced, 20))
 
     return _each(quality.outliers(connection, names), judge)

@@ -81,10 +81,19 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Dividend:
-    """Cash for one share on `ex_on`, the first trading day without it; the sum of all dividends of that day.
+class SpinOff(Split):
+    """Shares of another company were handed out. Providers tell it as a split, or not at all.
 
-    `currency` is ISO 4217 or a coin, or None if the source does not name it.
+    Like a split it divides the prices before it, by `new_shares` for `old_shares`. The number of shares stays the same,
+    so it changes no volume.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Dividend:
+    """One payment of cash for one share on `ex_on`, the first trading day without it. A day may have several.
+
+    `currency` is ISO 4217 or a coin, and may differ from that of the prices. It is None if the source does not name it.
     """
 
     symbol: str
@@ -93,7 +102,12 @@ class Dividend:
     currency: str | None = None
 
 
-CorporateAction = Split | Dividend
+@dataclass(frozen=True, slots=True)
+class CapitalGain(Dividend):
+    """What a fund pays out of the gains on what it has sold. It lowers the price as a dividend does."""
+
+
+CorporateAction = Split | SpinOff | Dividend | CapitalGain
 
 
 class Record(Protocol):
@@ -163,9 +177,10 @@ class Answer:
     many. `empty` names symbols that have nothing in the window by the provider's valid answer. `rejected` has single
     bad days or periods of symbols with other values; if a symbol has no good value, it is also in `failures`. `unread`
     has, for symbols with an unreadable value, the days of the window without a value: the days that the value names, or
-    all if it names none. `actions` are splits and dividends in the answer; for symbols in `actions_since` they are
-    complete from that day until the time of the answer. `unsplit` names symbols that are never split, by their kind at
-    the provider. `unconfirmed` is another way to read the answer.
+    all if it names none. `actions` are the corporate actions in the answer; for symbols in `actions_since` all splits
+    and dividends are among them from that day until the time of the answer, and for those in `gains_told` all capital
+    gains too. `unsplit` names symbols that are never split, by their kind at the provider. `unconfirmed` is another
+    way to read the answer.
     """
 
     observations: Observations = field(default_factory=Rows)
@@ -175,6 +190,7 @@ class Answer:
     records: tuple[Record, ...] = ()
     actions: tuple[CorporateAction, ...] = ()
     actions_since: Mapping[str, date] = field(default_factory=dict)
+    gains_told: frozenset[str] = field(default_factory=frozenset)
     unread: Mapping[str, frozenset[date]] = field(default_factory=dict)
     unsplit: frozenset[str] = field(default_factory=frozenset)
     unconfirmed: Unconfirmed | None = None
@@ -190,6 +206,7 @@ class Answer:
             records=tuple(record for record in self.records if record.symbol in symbols),
             actions=tuple(action for action in self.actions if action.symbol in symbols),
             actions_since={symbol: day for symbol, day in self.actions_since.items() if symbol in symbols},
+            gains_told=frozenset(symbol for symbol in self.gains_told if symbol in symbols),
             unread={symbol: days for symbol, days in self.unread.items() if symbol in symbols},
             unsplit=frozenset(symbol for symbol in self.unsplit if symbol in symbols),
         )

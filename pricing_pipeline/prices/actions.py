@@ -1,4 +1,4 @@
-"""Corporate actions: splits and dividends, stored beside prices and applied when prices are read.
+"""Corporate actions: splits, spin-offs, dividends and capital gains, stored beside prices, applied when these are read.
 
 db/functions/prices/history.sql applies them; plausibility.py recognizes restated prices.
 """
@@ -22,9 +22,11 @@ from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.answers import (
     SAME_ACTION,
     Answer,
+    CapitalGain,
     CorporateAction,
     Dividend,
     RejectedValue,
+    SpinOff,
     Split,
 )
 from pricing_pipeline.domain.calls import Call
@@ -42,7 +44,7 @@ _RECENT = timedelta(days=40)
 
 @dataclass(frozen=True, slots=True)
 class StoredAction:
-    """A split or dividend, believed since `recorded_at` (UTC), with its source: a provider, or a person."""
+    """A corporate action, believed since `recorded_at` (UTC), with its source: a provider, or a person."""
 
     action: CorporateAction
     provider: str
@@ -55,7 +57,7 @@ class StoredAction:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A split or dividend that was believed until `revised_at` (UTC).
+    """A corporate action that was believed until `revised_at` (UTC).
 
     `removed_by` is the person who removed or replaced it; None when its provider reported another one.
     """
@@ -89,6 +91,7 @@ def store(
         "actions": json.dumps(rows),
         "symbols": list(told_since),
         "since": list(told_since.values()),
+        "gains_told": sorted(told_since.keys() & answer.gains_told),
     }
     return int(connection.execute(query("actions.merge"), parameters).scalar_one())
 
@@ -115,21 +118,21 @@ def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
 def doubted(
     connection: Connection, call: Call, answer: Answer, symbols: Collection[str]
 ) -> Mapping[CorporateAction, RejectedValue]:
-    """Dividends of the answer that cannot be true beside the stored prices and its own, with the reason."""
-    dividends = {
-        (dividend.symbol, dividend.ex_on): dividend
-        for dividend in answer.actions
-        if isinstance(dividend, Dividend) and dividend.symbol in symbols
-    }
-    if not dividends:
+    """Payments of the answer that cannot be true beside the stored prices and its own, with the reason."""
+    payments = [
+        payment for payment in answer.actions if isinstance(payment, Dividend) and payment.symbol in symbols
+    ]
+    if not payments:
         return {}
-    rows = json.dumps([_row(dividend) for dividend in dividends.values()])
+    rows = json.dumps([_row(payment) for payment in payments])
     rejected: dict[CorporateAction, RejectedValue] = {}
     for row in connection.execute(query("actions.doubted"), {"data_type": call.data_type, "actions": rows}):
-        entered = f"pricing-pipeline action add {row.symbol} {row.ex_on} --dividend {row.cash:f}"
+        payment = _PAYMENTS[row.kind](row.symbol, row.ex_on, row.cash, row.currency)
+        currency = "" if row.currency is None else f" --currency {row.currency}"
+        entered = f"{row.symbol} {row.ex_on} --{row.kind.replace('_', '-')} {row.cash:f}{currency}"
         at = datetime.combine(row.ex_on, datetime.min.time(), UTC)
-        reason = f"{row.reason}. If it is true, enter it: {entered}"
-        rejected[dividends[row.symbol, row.ex_on]] = RejectedValue(row.symbol, at, reason, f"{row.cash:f}")
+        reason = f"{row.reason}. If it is true, enter it: pricing-pipeline action add {entered}"
+        rejected[payment] = RejectedValue(row.symbol, at, reason, f"{row.cash:f}")
     return rejected
 
 
@@ -214,7 +217,7 @@ def _on_basis(
 
 
 def _refuted(connection: Connection, call: Call, answer: Answer) -> frozenset[tuple[str, date]]:
-    """The splits of the answer that a person has removed or replaced, by symbol and day."""
+    """The splits and spin-offs of the answer that a person has removed or replaced, by symbol and day."""
     rows = json.dumps([_row(action) for action in answer.actions if isinstance(action, Split)])
     parameters = {"data_type": call.data_type, "provider": call.provider, "actions": rows}
     refuted = connection.execute(query("actions.refuted"), parameters)
@@ -329,7 +332,7 @@ def _of_later_shares(about: Known, recorded: _Recorded, splits: Mapping[date, De
 def read(
     connection: Connection, asset_class: str, symbol: str, as_of: datetime | None = None
 ) -> list[StoredAction]:
-    """The splits and dividends of an instrument, newest first, as believed at `as_of` (None = now)."""
+    """The corporate actions of an instrument, newest first, as believed at `as_of` (None = now)."""
     parameters = {"asset_class": asset_class, "symbol": symbol, "as_of": as_of}
     return [_stored(symbol, row) for row in connection.execute(query("actions.read"), parameters)]
 
@@ -345,9 +348,9 @@ def revisions(connection: Connection, asset_class: str, symbol: str, ex_on: date
 
 def _stored(symbol: str, row: Any) -> StoredAction:
     return StoredAction(
-        Split(symbol, row.ex_on, row.new_shares, row.old_shares)
-        if row.kind == "split"
-        else Dividend(symbol, row.ex_on, row.cash, row.currency),
+        _PAYMENTS[row.kind](symbol, row.ex_on, row.cash, row.currency)
+        if row.kind in _PAYMENTS
+        else _RATIOS[row.kind](symbol, row.ex_on, row.new_shares, row.old_shares),
         row.provider,
         row.call_id,
         row.recorded_at,
@@ -407,9 +410,14 @@ def class_of(connection: Connection, symbol: str, wanted: str | None) -> str:
     raise data_type_registry.unknown_symbol(connection, symbol, asset_class=wanted)
 
 
+_RATIOS: Mapping[str, type[Split]] = {"split": Split, "spin_off": SpinOff}
+_PAYMENTS: Mapping[str, type[Dividend]] = {"dividend": Dividend, "capital_gain": CapitalGain}
+_KINDS = {type_: kind for kind, type_ in (*_RATIOS.items(), *_PAYMENTS.items())}
+
+
 def kind_of(action: CorporateAction) -> str:
-    """`split` or `dividend`."""
-    return "split" if isinstance(action, Split) else "dividend"
+    """`split`, `spin_off`, `dividend` or `capital_gain`."""
+    return _KINDS[type(action)]
 
 
 def digits(number: Decimal) -> str:
@@ -436,17 +444,31 @@ def content_of(stored: StoredAction) -> dict[str, Any]:
 
 
 def enter(
-    connection: Connection, asset_class: str, action: CorporateAction, by: str, why: str | None = None
+    connection: Connection,
+    asset_class: str,
+    action: CorporateAction,
+    by: str,
+    why: str | None = None,
+    *,
+    is_further: bool = False,
 ) -> str:
     """Enter an action for a person, as the owner; returns `added`, `replaced` or `known_already`.
 
-    `ex_on`, the first trading day without it, is a day of its exchange.
+    `ex_on`, the first trading day without it, is a day of its exchange. The ratio of that day is replaced, or the
+    payment of this kind in this currency; a payment that `is_further` is added.
     """
     parameters = {"new_shares": None, "old_shares": None, "cash": None, "currency": None} | _row(action)
     return str(
         connection.execute(
             query("actions.enter"),
-            parameters | {"asset_class": asset_class, "ex_on": action.ex_on, "by_whom": by, "why": why},
+            parameters
+            | {
+                "asset_class": asset_class,
+                "ex_on": action.ex_on,
+                "by_whom": by,
+                "why": why,
+                "is_further": is_further,
+            },
         ).scalar_one()
     )
 
@@ -459,10 +481,12 @@ def remove(
     kind: str,
     by: str,
     why: str | None = None,
+    *,
+    currency: str | None = None,
 ) -> bool:
-    """Remove a split or dividend, as the owner; False when there is none. It stays as a revision.
+    """Remove an action, or all payments of a kind and day (in one currency), as the owner; False when there is none.
 
-    If its provider reports the same again, it is not believed.
+    It stays as a revision, and is not believed if its provider reports the same again.
     """
     parameters = {
         "asset_class": asset_class,
@@ -471,18 +495,15 @@ def remove(
         "kind": kind,
         "by_whom": by,
         "why": why,
+        "currency": currency,
     }
     return bool(connection.execute(query("actions.remove"), parameters).scalar_one() == "removed")
 
 
 def _row(action: CorporateAction) -> dict[str, Any]:
-    common = {"symbol": action.symbol, "ex_on": action.ex_on.isoformat()}
+    row = {"symbol": action.symbol, "ex_on": action.ex_on.isoformat(), "kind": kind_of(action)}
     match action:
         case Split():
-            return common | {
-                "kind": "split",
-                "new_shares": str(action.new_shares),
-                "old_shares": str(action.old_shares),
-            }
+            return row | {"new_shares": str(action.new_shares), "old_shares": str(action.old_shares)}
         case Dividend():
-            return common | {"kind": "dividend", "cash": str(action.amount), "currency": action.currency}
+            return row | {"cash": str(action.amount), "currency": action.currency}

@@ -36,6 +36,7 @@ from pricing_pipeline.providers.base import (
     words_of,
 )
 from pricing_pipeline.providers.canonical import pair_of, share_of, with_suffix
+from pricing_pipeline.providers.currencies import CURRENCIES
 from pricing_pipeline.providers.fmp_actions import actions_of
 from pricing_pipeline.providers.fmp_documents import documents_of
 from pricing_pipeline.providers.values import (
@@ -85,6 +86,8 @@ _GATED_ENDPOINT = re.compile(
 # Kuwait quotes in thousandths, and grain and coffee (`ZCUSX`) come in cents.
 _IN_DOLLARS = frozenset({"NASDAQ", "NYSE", "AMEX"})
 _IN_PARTS = re.compile(r"\.(L|JO|TA|KW)$|.USX$")
+_PAIR = re.compile(r"[A-Z0-9]{6,}")
+"""Longer than the ticker of any share without a suffix: `EURUSD`, `BTCUSDT`, `DOGEUSD`."""
 
 
 _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -408,8 +411,19 @@ def _quote(quote: _Quote, now: datetime) -> Observation:
         instant_of(quote.timestamp, now),
         price,
         spelling(quote.price),
-        "USD" if quote.exchange in _IN_DOLLARS else None,
+        "USD" if quote.exchange in _IN_DOLLARS else _quoted_in(quote.symbol),
     )
+
+
+def _quoted_in(symbol: str) -> str | None:
+    """The currency that the symbol of a pair ends with; None for what is no pair.
+
+    Where two endings are currencies, as in `BTCBUSD`, the one that leaves another currency or coin counts.
+    """
+    if not _PAIR.fullmatch(symbol):
+        return None
+    ends = [symbol[-size:] for size in (3, 4, 5) if symbol[-size:] in CURRENCIES]
+    return next((end for end in ends if symbol.removesuffix(end) in CURRENCIES), ends[0] if ends else None)
 
 
 def _bar(bar: _Bar, now: datetime) -> Observation | RejectedValue:
@@ -418,6 +432,7 @@ def _bar(bar: _Bar, now: datetime) -> Observation | RejectedValue:
         day = calendar_day(bar.date)
         at = midnight(day)
         check_day(day, now)
-        return bar_of(bar.symbol, at, bar.model_dump(), None, adjustment=Adjustment.SPLITS)
+        currency = _quoted_in(bar.symbol)
+        return bar_of(bar.symbol, at, bar.model_dump(), currency, adjustment=Adjustment.SPLITS)
     except Implausible as fault:
         return RejectedValue(bar.symbol, at, str(fault), spelling(bar.close))

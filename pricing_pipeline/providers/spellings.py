@@ -95,6 +95,9 @@ class Spellings:
                 for symbol in self._symbols[action.symbol]
             ),
             actions_since=self._by_symbol(answer.actions_since),
+            gains_told=frozenset(
+                symbol for spelling in answer.gains_told for symbol in self._symbols.get(spelling, ())
+            ),
             unread=self._by_symbol(answer.unread),
             unsplit=frozenset(
                 symbol for spelling in answer.unsplit for symbol in self._symbols.get(spelling, ())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
-from pricing_pipeline.domain.answers import SAME_ACTION, Split
+from pricing_pipeline.domain.answers import SAME_ACTION, SpinOff, Split
 from pricing_pipeline.providers.noise import before_division
 from pricing_pipeline.providers.values import Implausible, decimal_of, price_of
 
@@ -16,22 +16,30 @@ _WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 
 class Splits:
-    """The ratio of all splits after a day; computed once, for all days."""
+    """What all splits after a day divide prices by, and multiply volumes with; computed once, for all days."""
 
     def __init__(self, splits: Sequence[Split]) -> None:
         self.all = tuple(sorted(splits, key=lambda split: split.ex_on))
         self._days = [split.ex_on for split in self.all]
-        self._ratios: list[Ratio] = [(Decimal(1), Decimal(1))]
+        self._of_prices: list[Ratio] = [(Decimal(1), Decimal(1))]
         """By the last split, by the last two, and so on; before them, by none."""
+        self._of_volumes = list(self._of_prices)
         for split in reversed(self.all):
-            new, old = self._ratios[-1]
-            self._ratios.append(
-                (_WIDE.multiply(new, split.new_shares), _WIDE.multiply(old, split.old_shares))
-            )
+            for ratios, counts in (
+                (self._of_prices, True),
+                (self._of_volumes, not isinstance(split, SpinOff)),
+            ):
+                new, old = ratios[-1]
+                after = (_WIDE.multiply(new, split.new_shares), _WIDE.multiply(old, split.old_shares))
+                ratios.append(after if counts else (new, old))
 
-    def ratio(self, day: date) -> Ratio:
-        """New shares and the old shares that they replace, by the splits after a day."""
-        return self._ratios[sum(ex_on > day for ex_on in self._days)]
+    def of_prices(self, day: date) -> Ratio:
+        """New shares and the old shares that they replace, by the splits and spin-offs after a day."""
+        return self._of_prices[sum(ex_on > day for ex_on in self._days)]
+
+    def of_volumes(self, day: date) -> Ratio:
+        """The same by the splits alone: a spin-off leaves the number of shares as it is."""
+        return self._of_volumes[sum(ex_on > day for ex_on in self._days)]
 
 
 def without_repeats(splits: Sequence[Split]) -> tuple[list[Split], list[tuple[Split, Split]]]:

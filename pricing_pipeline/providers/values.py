@@ -13,12 +13,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pricing_pipeline.domain.answers import Answer, Document, FailureKind, RejectedValue, Split, SymbolFailure
+from pricing_pipeline.domain.answers import (
+    Answer,
+    Document,
+    FailureKind,
+    RejectedValue,
+    SpinOff,
+    Split,
+    SymbolFailure,
+)
 from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
@@ -305,13 +314,31 @@ def to_enter(split: Split) -> str:
 
 
 def split_of(symbol: str, day: date, new_shares: Decimal, old_shares: Decimal) -> Split:
-    """A split. Raises Implausible for one that changes nothing, UnconfirmedSplit for one that is too large."""
+    """A split, or the spin-off that a provider tells as one.
+
+    Raises Implausible for one that changes nothing, UnconfirmedSplit for one that is too large.
+    """
     if new_shares == old_shares:
         raise Implausible(f"a split of {new_shares:f} for {old_shares:f} is none")
-    split = Split(symbol, day, new_shares, old_shares)
+    kind = SpinOff if _is_spin_off(Fraction(new_shares) / Fraction(old_shares)) else Split
+    split = kind(symbol, day, new_shares, old_shares)
     if max(new_shares, old_shares) > _LARGEST_SPLIT * min(new_shares, old_shares):
         raise UnconfirmedSplit(split)
     return split
+
+
+_MOST_OLD_SHARES = 100
+"""A company splits by small numbers: 3 for 2, a stock dividend of 21 for 20, or 56 for 45 at the oddest."""
+
+
+def _is_spin_off(shares: Fraction) -> bool:
+    """Whether no company splits so: the ratio is what the prices of two days make it, like 1253 for 1000.
+
+    A spin-off lowers the price, so a reverse split is none. Neither is a third or a sixth that was rounded, like 1333
+    for 1000.
+    """
+    is_rounded = abs(shares - Fraction(round(shares * 6), 6)) <= Fraction(1, 2000)
+    return shares > 1 and shares.denominator > _MOST_OLD_SHARES and not is_rounded
 
 
 def midnight(day: date) -> datetime:
@@ -484,6 +511,7 @@ def merge(answers: Sequence[Answer]) -> Answer:
         records=tuple(item for answer in answers for item in answer.records),
         actions=tuple(item for answer in answers for item in answer.actions),
         actions_since={symbol: day for answer in answers for symbol, day in answer.actions_since.items()},
+        gains_told=frozenset().union(*(answer.gains_told for answer in answers)),
         unread={symbol: days for answer in answers for symbol, days in answer.unread.items()},
         unsplit=frozenset().union(*(answer.unsplit for answer in answers)),
     )

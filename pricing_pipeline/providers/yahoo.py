@@ -41,7 +41,7 @@ MAX_SYMBOLS = 20
 # Begins with a letter, digit or ^, so that no symbol is a step up in the path.
 _SYMBOL = re.compile(r"[A-Z0-9^][A-Z0-9^.=&_-]{0,31}")
 _LATEST_RANGE = "5d"
-_EVENTS = ("events", "div|split")
+_EVENTS = ("events", "div|split|capitalGains")
 
 
 class _Fault(Schema):

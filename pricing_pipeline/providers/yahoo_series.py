@@ -11,7 +11,6 @@ Four oddities shape this file:
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
@@ -23,7 +22,6 @@ from pydantic import Discriminator, Field, Tag
 
 from pricing_pipeline.domain.answers import (
     Answer,
-    Dividend,
     FailureKind,
     RejectedValue,
     Split,
@@ -34,9 +32,9 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
-from pricing_pipeline.providers.base import MAX_DAYS, Schema, check_count, safe_words, validate
+from pricing_pipeline.providers.base import MAX_DAYS, Schema, check_count, safe_words
 from pricing_pipeline.providers.exchange_days import check_offset, day_of, local_day, zone_of
-from pricing_pipeline.providers.splits import Ratio, Splits, undivided, unmultiplied
+from pricing_pipeline.providers.splits import Splits, undivided, unmultiplied
 from pricing_pipeline.providers.values import (
     LATEST_REACH,
     Implausible,
@@ -52,10 +50,8 @@ from pricing_pipeline.providers.values import (
 )
 from pricing_pipeline.providers.yahoo_series_events import (
     Events,
-    PaidDividend,
-    check_past,
     meant,
-    refused,
+    payments_of,
     splits_of,
 )
 
@@ -293,7 +289,7 @@ def _bars(chart: _Chart, meta: _Meta, unit: tuple[str, int]) -> list[Observation
     return [
         *chart.rejected,
         *(
-            _bar(day, bar, meta, unit, chart.splits.ratio(day) if chart.is_whole else None)
+            _bar(day, bar, meta, unit, chart.splits if chart.is_whole else None)
             for day, bars in chart.bars.items()
             for bar in _without_twin(bars, meta.traded_at)
         ),
@@ -355,10 +351,12 @@ def _reaches_present(meta: _Meta, days: Collection[date], zone: ZoneInfo, unfini
 def _check_events(meta: _Meta, series: Series) -> None:
     """Raise Implausible where the answer names no event, and its own closes tell of one.
 
-    Funds are not looked at: what they pay out of capital gains is no event that was asked for.
+    Funds are not looked at: some of their closes are adjusted by payments that Yahoo names nowhere.
     """
     events, column = series.events, series.indicators.adjclose
-    if meta.instrument != "EQUITY" or (events is not None and (events.splits or events.dividends)):
+    if meta.instrument != "EQUITY" or (
+        events is not None and (events.splits or events.dividends or events.gains)
+    ):
         return
     adjusted = column[0].get("adjclose") if isinstance(column, list) and _is_object(column) else None
     closes = series.indicators.quote[0].close
@@ -399,47 +397,35 @@ def _with_actions(
     window: Window | None,
     now: datetime,
 ) -> Answer:
-    """The answer with its splits, and its dividends as they were paid: Yahoo divides them by later splits, too.
+    """The answer with its splits, dividends and capital gains.
 
-    Without them if it does not tell all splits: then it is not known what they were divided by.
+    Without them if it does not tell all splits: then it is not known what the payments were divided by.
     """
     if not chart.tells_actions:
         return answer
-    dividend_rows = series.events.dividends if series.events else {}
-    check_count(len(dividend_rows), f"yahoo's list of dividends of {meta.symbol}")
-    paid: defaultdict[date, set[Decimal]] = defaultdict(set)
-    rejected = []
-    for raw in dividend_rows.values():
-        day, cash = None, ""
-        try:
-            payment = validate(PaidDividend, raw, "a dividend")
-            cash, day = spelling(payment.amount), day_of(payment.date, chart.zone)
-            check_past(day, chart.zone, now)
-            whole = undivided(meant(payment.amount, "its amount"), chart.splits.ratio(day))
-            paid[day].add(in_major_unit(whole, unit[1]))  # the same amount twice is one dividend
-        except (Implausible, SchemaDrift) as fault:
-            rejected.append(refused(meta.symbol, "dividend", day, str(fault), cash))
-    dividends = [
-        Dividend(meta.symbol, day, sum(cash, Decimal(0)), unit[0]) for day, cash in sorted(paid.items())
-    ]
+    paid, rejected = payments_of(meta.symbol, series.events, chart.splits, unit, chart.zone, now)
     return replace(
         answer,
         rejected=(*answer.rejected, *rejected),
-        actions=(*chart.splits.all, *dividends),
+        actions=(*chart.splits.all, *paid),
         actions_since={meta.symbol: chart.first if window is None else window.start},
+        gains_told=frozenset({meta.symbol}),
     )
 
 
 def _bar(
-    day: date, bar: _Bar, meta: _Meta, unit: tuple[str, int], ratio: Ratio | None
+    day: date, bar: _Bar, meta: _Meta, unit: tuple[str, int], splits: Splits | None
 ) -> Observation | RejectedValue:
-    """One day; without `ratio` its prices stay divided by splits that the answer does not reach, or tell."""
+    """One day; without `splits` its prices stay divided by those that the answer does not reach, or tell."""
+    of_prices, of_volumes = (
+        (None, None) if splits is None else (splits.of_prices(day), splits.of_volumes(day))
+    )
 
     def price(raw: object, what: str) -> Decimal:
-        return in_major_unit(undivided(meant(raw, what), ratio), unit[1])
+        return in_major_unit(undivided(meant(raw, what), of_prices), unit[1])
 
     def volume(raw: object, what: str) -> Decimal:
-        return unmultiplied(volume_of(raw, what), ratio)
+        return unmultiplied(volume_of(raw, what), of_volumes)
 
     try:
         return bar_of(
@@ -449,7 +435,7 @@ def _bar(
             unit[0],
             price=price,
             volume=volume,
-            adjustment=Adjustment.SPLITS if ratio is None else Adjustment.RAW,
+            adjustment=Adjustment.SPLITS if splits is None else Adjustment.RAW,
         )
     except Implausible as fault:
         return RejectedValue(meta.symbol, midnight(day), str(fault), spelling(bar.close))

@@ -1,4 +1,7 @@
-"""The splits and dividends that Yahoo tells beside prices, each read by itself: one broken event costs no other."""
+"""The events that Yahoo tells beside prices, each read by itself: one broken event costs no other.
+
+They are splits, spin-offs (told as splits), dividends and the capital gains of funds.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,17 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from pricing_pipeline.domain.answers import RejectedValue, Split
+from pricing_pipeline.domain.answers import CapitalGain, Dividend, RejectedValue, Split
 from pricing_pipeline.errors import SchemaDrift
-from pricing_pipeline.providers.base import Schema, validate
+from pricing_pipeline.providers.base import Schema, check_count, validate
 from pricing_pipeline.providers.exchange_days import day_of
 from pricing_pipeline.providers.noise import without_noise
-from pricing_pipeline.providers.splits import without_repeats
+from pricing_pipeline.providers.splits import Splits, undivided, without_repeats
 from pricing_pipeline.providers.values import (
     Implausible,
     UnconfirmedSplit,
+    in_major_unit,
+    major_unit,
     midnight,
     price_of,
     spelling,
@@ -34,9 +39,12 @@ class _Split(Schema):
     denominator: object
 
 
-class PaidDividend(Schema):
+class _Payment(Schema):
+    """With a currency of its own its amount is in that one; without, in the unit of the prices."""
+
     date: object
     amount: object
+    currency: str | None = None
 
 
 class Events(Schema):
@@ -44,6 +52,7 @@ class Events(Schema):
 
     splits: dict[str, object] = Field(default_factory=dict)
     dividends: dict[str, object] = Field(default_factory=dict)
+    gains: dict[str, object] = Field(default_factory=dict, alias="capitalGains")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,34 @@ def splits_of(
         text = f"{split.new_shares:f}:{split.old_shares:f}"
         reported.broken.append(refused(symbol, "split", split.ex_on, why, text))
     return reported
+
+
+def payments_of(
+    symbol: str, events: Events | None, splits: Splits, unit: tuple[str, int], zone: ZoneInfo, now: datetime
+) -> tuple[list[Dividend], list[RejectedValue]]:
+    """The dividends and capital gains of a chart as they were paid, and those that cannot be read or be true.
+
+    Yahoo divides them by the splits that followed, as it divides prices. `unit` is that of the prices.
+    """
+    paid: dict[Dividend, None] = {}
+    rejected = []
+    told = ((Dividend, events.dividends), (CapitalGain, events.gains)) if events else ()
+    for kind, raws in told:
+        word = "dividend" if kind is Dividend else "capital gain"
+        check_count(len(raws), f"yahoo's list of {word}s of {symbol}")
+        for raw in raws.values():
+            day, cash = None, ""
+            try:
+                event = validate(_Payment, raw, f"a {word}")
+                cash, day = spelling(event.amount), day_of(event.date, zone)
+                check_past(day, zone, now)
+                currency, power = unit if event.currency is None else major_unit(event.currency)
+                whole = undivided(meant(event.amount, "its amount"), splits.of_prices(day))
+                # The same amount of one currency twice a day is one payment.
+                paid[kind(symbol, day, in_major_unit(whole, power), currency)] = None
+            except (Implausible, SchemaDrift) as fault:
+                rejected.append(refused(symbol, word, day, str(fault), cash))
+    return sorted(paid, key=lambda payment: payment.ex_on), rejected
 
 
 class _ToCome(Implausible):

@@ -135,8 +135,8 @@ def test_f5_it_is_known_of_which_days_actions_were_told(core: Core) -> None:
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        (dividend(2, "1", "EUR"), "is in EUR, its prices are in USD"),
-        (dividend(2, "99.50"), "not below the last price"),
+        (dividend(2, "1", "EUR"), "dividend of 1 EUR on 2010-03-02: no rate EUR/USD of that day is stored"),
+        (dividend(2, "100"), "payments of 2010-03-02 that are not below the last price"),
     ],
 )
 def test_f5_a_dividend_that_cannot_be_taken_off_is_an_error_that_says_so(

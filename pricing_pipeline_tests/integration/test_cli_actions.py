@@ -46,7 +46,7 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
 ) -> None:
     before = core.clock()
     clock.advance(60)
-    assert "no split or dividend of AAPL is known" in cli("action", "list", "AAPL").stdout
+    assert "no split, spin-off or payment of AAPL is known" in cli("action", "list", "AAPL").stdout
     read = (
         "price",
         "history",
@@ -158,21 +158,21 @@ def test_f5_what_was_taken_back_does_not_come_back_by_itself(cli: CommandLine, c
 def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
     add = ("action", "add", "AAPL", "2020-08-31")
     for arguments, said, code in (
-        ((*add,), "give either --split or --dividend", 2),
-        ((*add, "--split", "4"), "--split '4' is no split", 2),
-        ((*add, "--split", "1:1"), "is no split", 2),
-        ((*add, "--split", "0:1"), "is no split", 2),
+        ((*add,), "give one of --split, --spin-off, --dividend, --capital-gain", 2),
+        ((*add, "--split", "4"), "--split '4' is no ratio", 2),
+        ((*add, "--split", "1:1"), "is no ratio", 2),
+        ((*add, "--split", "0:1"), "is no ratio", 2),
         ((*add, "--dividend", "NaN"), "is no amount", 2),
         ((*add, "--dividend", "-1"), "is no amount", 2),
         ((*add, "--dividend", "1", "--currency", "dollars"), "is no currency", 2),
         ((*add, "--dividend", "1", "--currency", "XXZ"), "is no currency that is known", 2),
-        ((*add, "--split", "4:1", "--currency", "USD"), "leave it out with --split", 2),
+        ((*add, "--split", "4:1", "--currency", "USD"), "leave them out with --split", 2),
         (("action", "add", "AAPL", "yesterday", "--split", "4:1"), "is not a day", 2),
         (("action", "add", "NOPE", "2020-08-31", "--split", "4:1"), "no instrument is called 'NOPE'", 1),
         (("action", "list", "AAPL", "--asset-class", "fx"), "no fx instrument is called 'AAPL'", 1),
         (
             ("action", "remove", "AAPL", "2020-08-31"),
-            "no split or dividend of AAPL on 2020-08-31 is known",
+            "no split, spin-off or payment of AAPL on 2020-08-31 is known",
             1,
         ),
     ):
@@ -184,7 +184,7 @@ def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
         " pricing.enter_action('equity', 'AAPL', '2020-08-31', 'dividend', NULL, NULL, 0.5, NULL, 'ann')"
     )
     both = cli("action", "remove", "AAPL", "2020-08-31").error
-    assert "a split and a dividend of AAPL on 2020-08-31 is known. Say which by --kind." in both
+    assert "a dividend and a split of AAPL on 2020-08-31 are known. Say which by --kind." in both
     assert (
         cli("action", "remove", "AAPL", "2020-08-31", "--kind", "dividend", "--json").json["kind"]
         == "dividend"

@@ -104,7 +104,7 @@ def test_a_key_is_shown_without_the_key(cli: CommandLine, core: Core) -> None:
 
 def test_an_action_is_shown_with_what_was_believed_before(cli: CommandLine, core: Core) -> None:
     show = ("action", "show", "aapl", "2020-08-31")
-    assert "no split or dividend of AAPL on 2020-08-31 was ever known" in cli(*show).error
+    assert "no split, spin-off or payment of AAPL on 2020-08-31 was ever known" in cli(*show).error
     add = ("action", "add", "AAPL", "2020-08-31")
     cli(*add, "--split", "5:1", "--user", "ann", "--reason", "a guess")
     cli(*add, "--split", "4:1", "--user", "bob", "--reason", "the exchange said so")

@@ -393,6 +393,31 @@ def test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not
     assert evaluated(stage, "outliers")[DAILY].passed
 
 
+def test_f5_payments_that_no_total_return_can_count_fail_a_check(stage: Stage, core: Core) -> None:
+    known(core, "AAPL", "MSFT")
+    for symbol in ("AAPL", "MSFT"):
+        put(core, DAILY, symbol, *range(20, 60), amount=10100)
+    core.rows("UPDATE pricing.price_history SET currency = 'USD'")
+    on = core.clock().date() - timedelta(days=30)
+    for symbol, currency in (("AAPL", "EUR"), ("MSFT", "USD")):
+        core.rows(
+            "SELECT pricing.enter_action('equity', :symbol, CAST(:on AS date), 'dividend', NULL, NULL, 1, :currency,"
+            " 'ann')",
+            symbol=symbol,
+            on=on,
+            currency=currency,
+        )
+    check = evaluated(stage, "outliers")[DAILY]
+    assert (check.passed, facts(check)["payments_without_rate"]) == (False, 1)
+    assert facts(check)["examples"] == f"AAPL {on} EUR/USD"
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider, call_id,"
+        " fetched_at) VALUES ('fx_rate', 'EUR/USD', CAST(:on AS date), 11, 1, 'USD', 'fmp', 1, pricing.clock())",
+        on=on,
+    )
+    assert evaluated(stage, "outliers")[DAILY].passed
+
+
 def test_f5_many_revisions_fail_a_check(stage: Stage, core: Core) -> None:
     known(core, "AAPL")
     put(core, DAILY, "AAPL", *range(1, 101))

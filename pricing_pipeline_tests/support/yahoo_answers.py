@@ -47,9 +47,10 @@ def chart(
     zone: ZoneInfo = NEW_YORK,
     splits: Any = None,
     dividends: Any = None,
+    gains: Any = None,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Bars by their opening time."""
+    """Bars by their opening time. A payment is its day and cash, and its currency if the event names one."""
     values = list(closes.values())
     series = {
         "meta": meta(**changes),
@@ -66,11 +67,15 @@ def chart(
             str(stamp(day)): {"date": stamp(day), "numerator": new, "denominator": old}
             for day, new, old in splits
         }
-    if dividends is not None:
-        events["dividends"] = {
-            str(stamp(day) + n): {"date": stamp(day), "amount": cash}
-            for n, (day, cash) in enumerate(dividends)
-        }
+    for name, payments in (("dividends", dividends), ("capitalGains", gains)):
+        if payments is not None:
+            events[name] = {
+                str(stamp(day) + n): {"date": stamp(day), "amount": cash}
+                | dict.fromkeys(["currency"], *named)
+                if named
+                else {"date": stamp(day), "amount": cash}
+                for n, (day, cash, *named) in enumerate(payments)
+            }
     if events:
         series["events"] = events
     return {"chart": {"result": [series], "error": None}}

@@ -200,9 +200,9 @@ MUTANTS = (
     Mutant(
         "a dividend of more than its price is entered",
         f"{_FUNCTIONS}/prices/actions.sql",
-        "doubted_dividends",
-        "WHEN 'raw' THEN 0.2 ELSE",
-        "WHEN 'raw' THEN 1e20 ELSE",
+        "doubted_payments",
+        "WHEN 'dividend' THEN 0.2 ELSE",
+        "WHEN 'dividend' THEN 1e20 ELSE",
         (
             f"{_TESTS}/integration/test_actions_in_doubt.py::test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_quarantined_and_never_entered",
         ),

@@ -304,6 +304,20 @@ def test_only_where_all_is_in_dollars_a_price_is_in_dollars() -> None:
     assert parse([quote("SAP.DE", exchange="XETRA")], ["SAP.DE"]).observations[0].currency is None
 
 
+@pytest.mark.parametrize(
+    ("symbol", "currency"),
+    [
+        *(("EURUSD", "USD"), ("USDJPY", "JPY"), ("BTCUSD", "USD"), ("BTCUSDT", "USDT"), ("BTCBUSD", "BUSD")),
+        *(("DOGEUSD", "USD"), ("1INCHUSD", "USD"), ("AAPL", None), ("GOOGL", None), ("^GSPC", None)),
+        *(("BRK-B", None), ("EURUSD.DE", None)),
+    ],
+)
+def test_f5_a_pair_is_priced_in_the_currency_that_it_names(symbol: str, currency: str | None) -> None:
+    (found,) = parse([quote(symbol, exchange="FOREX")], [symbol]).observations
+    (day,) = parse([bar(symbol=symbol)], [symbol], Fetcher.DAILY_BARS).observations
+    assert (found.currency, day.currency) == (currency, currency)
+
+
 @pytest.mark.parametrize("symbol", ["VOD.L", "NPN.JO", "TEVA.TA"])
 @pytest.mark.parametrize("fetcher", [QUOTE, BARS])
 def test_a9_what_may_be_in_pence_without_saying_so_is_not_stored(symbol: str, fetcher: Fetcher) -> None:

@@ -55,7 +55,7 @@ def test_a11_a_window_is_asked_from_a_day_earlier_until_now() -> None:
         "period1": "1598745600",
         "period2": str(int(NOW.timestamp())),
         "interval": "1d",
-        "events": "div|split",
+        "events": "div|split|capitalGains",
     }
     assert dict(PROVIDER.build(Fetcher.DAILY_BARS, ["AAPL"], Window(date.min, date.max), now=NOW).params)
     with pytest.raises(InvalidRange):
@@ -125,7 +125,11 @@ def test_days_beside_the_window_are_left_out() -> None:
     window = Window(date(2026, 11, 17), date(2026, 11, 18))
     assert list(closes(parse(chart(days), window=window))) == ["2026-11-17", "2026-11-18"]
     answer = parse(chart(days), window=Window(date(2026, 11, 14), date(2026, 11, 15)))
-    assert answer == Answer(empty=frozenset({"AAPL"}), actions_since={"AAPL": date(2026, 11, 14)})
+    assert answer == Answer(
+        empty=frozenset({"AAPL"}),
+        actions_since={"AAPL": date(2026, 11, 14)},
+        gains_told=frozenset({"AAPL"}),
+    )
 
 
 @pytest.mark.parametrize("close", [0, -1.5, "NaN", "1e400", 10**18])

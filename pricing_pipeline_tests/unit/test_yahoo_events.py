@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Dividend, FailureKind, Split
+from pricing_pipeline.domain.answers import CapitalGain, Dividend, FailureKind, SpinOff, Split
 from pricing_pipeline.domain.observations import Adjustment
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
@@ -159,7 +159,8 @@ def test_f5_splits_and_dividends_come_along_as_they_were_on_their_day() -> None:
         Split("AAPL", date(2026, 11, 17), Decimal(7), Decimal(1)),
         Split("AAPL", date(2026, 11, 18), Decimal(4), Decimal(1)),
         Dividend("AAPL", date(2026, 11, 16), Decimal("2.65"), "USD"),
-        Dividend("AAPL", date(2026, 11, 19), Decimal("0.75"), "USD"),
+        Dividend("AAPL", date(2026, 11, 19), Decimal("0.5"), "USD"),
+        Dividend("AAPL", date(2026, 11, 19), Decimal("0.25"), "USD"),
     )
     assert answer.actions_since == {"AAPL": date(2026, 11, 16)}
 
@@ -168,6 +169,87 @@ def test_f5_dividends_in_hundredths_are_of_the_major_unit() -> None:
     days = {f"2026-11-{day}T09:30": 150 for day in (18, 19)}
     answer = parse(chart(days, currency="GBp", dividends=[("2026-11-19T09:30", 1.5)]))
     assert answer.actions == (Dividend("AAPL", date(2026, 11, 19), Decimal("0.015"), "GBP"),)
+
+
+@pytest.mark.parametrize(
+    ("prices", "paid", "believed"),
+    [
+        ("GBp", [(0.10, "USD")], [("0.1", "USD")]),
+        ("GBp", [(1.5, "GBp"), (0.02, "GBP")], [("0.015", "GBP"), ("0.02", "GBP")]),
+        ("USD", [(3.7, "CHF")], [("3.7", "CHF")]),
+        ("CAD", [(0.9425,), (0.67, "USD")], [("0.9425", "CAD"), ("0.67", "USD")]),
+        ("ZAc", [(250.0,), (2.5, "ZAR")], [("2.5", "ZAR")]),  # the same amount twice
+    ],
+)
+def test_f5_each_payment_has_the_currency_that_its_event_names(
+    prices: str, paid: list[tuple[Any, ...]], believed: list[tuple[str, str]]
+) -> None:
+    """An event's own currency is the major unit beside prices in pence, and two currencies are never added."""
+    told = [("2026-11-19T09:30", *payment) for payment in paid]
+    days = {f"2026-11-{day}T09:30": 150 for day in (18, 19)}
+    answer = parse(chart(days, currency=prices, dividends=told))
+    assert answer.actions == tuple(
+        Dividend("AAPL", date(2026, 11, 19), Decimal(cash), currency) for cash, currency in believed
+    )
+
+
+def test_f5_a_payment_in_no_known_currency_costs_itself_alone() -> None:
+    told = [("2026-11-19T09:30", 1.5, "GBPX"), ("2026-11-19T09:30", 0.5)]
+    answer = parse(chart({"2026-11-18T09:30": 10, "2026-11-19T09:30": 10}, dividends=told))
+    assert [one.amount for one in answer.actions if isinstance(one, Dividend)] == [Decimal("0.5")]
+    assert "'GBPX' is neither" in answer.rejected[0].reason
+
+
+def test_f5_capital_gains_are_asked_for_and_are_actions_of_their_own() -> None:
+    """Divided by later splits like dividends, and in the currency that they name."""
+    days = {f"2026-11-{day}T09:30": 50 for day in (17, 18, 19)}
+    answer = parse(
+        chart(
+            days,
+            instrumentType="MUTUALFUND",
+            splits=[("2026-11-19T09:30", 2, 1)],
+            dividends=[("2026-11-18T09:30", 0.5)],
+            gains=[("2026-11-18T09:30", 2.0), ("2026-11-19T09:30", 3.7, "CHF")],
+        )
+    )
+    assert set(answer.actions[1:]) == {
+        Dividend("AAPL", date(2026, 11, 18), Decimal(1), "USD"),
+        CapitalGain("AAPL", date(2026, 11, 18), Decimal(4), "USD"),
+        CapitalGain("AAPL", date(2026, 11, 19), Decimal("3.7"), "CHF"),
+    }
+    assert answer.gains_told == {"AAPL"}
+
+
+@pytest.mark.parametrize(
+    "ratio", [(1253, 1000), (1.253, 1), (1281, 1000), (10000, 9607), (1998, 1000), (1046, 1000)]
+)
+def test_f5_a_spin_off_that_is_told_as_a_split_divides_prices_and_no_volume(ratio: tuple[Any, Any]) -> None:
+    new, old = (Decimal(str(part)) for part in ratio)
+    days = {"2026-11-17T09:30": float(100 * old / new), "2026-11-19T09:30": 100.0}
+    answer = parse(chart(days, splits=[("2026-11-18T09:30", *ratio)]))
+    assert answer.actions == (SpinOff("AAPL", date(2026, 11, 18), new, old),)
+    assert [round(bar.close, 2) for bar in answer.observations] == [100, 100]
+    assert [bar.volume for bar in answer.observations] == [400, 400]
+
+
+@pytest.mark.parametrize(
+    "ratio",
+    [
+        (4, 1),
+        (3, 2),
+        (21, 20),
+        (103, 100),
+        (1, 10),
+        (56, 45),
+        (45, 56),
+        (1333, 1000),
+        (1667, 1000),
+        (100, 125.3),
+    ],
+)
+def test_f5_a_ratio_by_which_companies_split_is_a_split(ratio: tuple[Any, Any]) -> None:
+    answer = parse(chart(CALM, splits=[("2026-11-19T09:30", *ratio)]))
+    assert [type(action) for action in answer.actions] == [Split]
 
 
 def test_f5_of_an_answer_that_ends_in_the_past_no_action_is_believed() -> None:
@@ -302,14 +384,21 @@ def test_b18_more_splits_than_any_company_has_are_drift() -> None:
 def test_f5_the_ratio_of_a_day_is_that_of_all_later_splits(
     splits: list[tuple[int, int, int]], days: list[int]
 ) -> None:
-    """Computed once for all days, it is the product that each day's own look at every split gives."""
+    """Computed once for all days, it is the product that each day's own look at every split gives.
+
+    Every second one here is a spin-off: it divides prices, and leaves volumes as they are.
+    """
     first = date(2010, 1, 1)
-    told = [Split("AAPL", first + timedelta(days=at), Decimal(new), Decimal(old)) for at, new, old in splits]
+    told = [
+        (SpinOff if number % 2 else Split)("AAPL", first + timedelta(days=at), Decimal(new), Decimal(old))
+        for number, (at, new, old) in enumerate(splits)
+    ]
     ratios = Splits(told)
     for at in days:
-        new, old = ratios.ratio(first + timedelta(days=at))
-        assert new == prod(split[1] for split in splits if split[0] > at)
-        assert old == prod(split[2] for split in splits if split[0] > at)
+        day = first + timedelta(days=at)
+        for (new, old), counted in ((ratios.of_prices(day), splits), (ratios.of_volumes(day), splits[::2])):
+            assert new == prod(split[1] for split in counted if split[0] > at)
+            assert old == prod(split[2] for split in counted if split[0] > at)
 
 
 @pytest.mark.parametrize("event", [None, "4:1", [], {}, {"date": 0}, {"date": "Infinity"}, {"date": 10**17}])
@@ -331,4 +420,7 @@ def test_f5_a_dividend_that_is_told_twice_counts_once() -> None:
     twice = chart(CALM, dividends=[("2026-11-18T09:30", 0.5), ("2026-11-18T09:30", 0.5)])
     assert [one.amount for one in parse(twice).actions if isinstance(one, Dividend)] == [Decimal("0.5")]
     two = chart(CALM, dividends=[("2026-11-18T09:30", 0.5), ("2026-11-18T09:30", 2)])
-    assert [one.amount for one in parse(two).actions if isinstance(one, Dividend)] == [Decimal("2.5")]
+    assert [one.amount for one in parse(two).actions if isinstance(one, Dividend)] == [
+        Decimal("0.5"),
+        Decimal("2"),
+    ], "two payments of one day stay two"

@@ -1,19 +1,20 @@
 -- name: merge
--- Store splits and dividends of one call.
-SELECT pricing.merge_actions(:data_type, :provider, :call_id, CAST(:actions AS jsonb), CAST(:symbols AS text[]), CAST(:since AS date[]));
+-- Store corporate actions of one call.
+SELECT pricing.merge_actions(:data_type, :provider, :call_id, CAST(:actions AS jsonb), CAST(:symbols AS text[]), CAST(:since AS date[]),
+                             CAST(:gains_told AS text[]));
 
 -- name: read
--- Splits and dividends of an instrument, the newest first: now, or as believed at a time.
+-- Corporate actions of an instrument, the newest first: now, or as believed at a time.
 SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider, call_id, recorded_at,
        entered_by, reason
 FROM pricing.actions_as_of(:asset_class, :symbol, CAST(:as_of AS timestamptz));
 
 -- name: revisions
--- Splits and dividends of a day that are believed no more, the newest first.
+-- Corporate actions of a day that are believed no more, the newest first.
 SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider, call_id, recorded_at,
        entered_by, reason, revised_at, removed_by, removed_because
 FROM pricing.corporate_action_revisions WHERE (asset_class, symbol, ex_on) = (:asset_class, :symbol, CAST(:ex_on AS date))
-ORDER BY revised_at DESC, kind;
+ORDER BY revised_at DESC, kind, currency, amount;
 
 -- name: untold_splits
 -- Steps of a history that look like a split of which nobody has told.
@@ -24,22 +25,24 @@ SELECT ex_on, new_shares, old_shares FROM pricing.untold_splits(:data_type, :sym
 SELECT asset_class FROM pricing.instruments WHERE symbol = :symbol ORDER BY 1;
 
 -- name: enter
--- Enter a split or dividend by hand; returns what became of it.
+-- Enter a corporate action by hand; returns what became of it.
 SELECT pricing.enter_action(:asset_class, :symbol, :ex_on, :kind, CAST(:new_shares AS numeric), CAST(:old_shares AS numeric),
-                            CAST(:cash AS numeric), CAST(:currency AS text), :by_whom, CAST(:why AS text));
+                            CAST(:cash AS numeric), CAST(:currency AS text), :by_whom, CAST(:why AS text), :is_further);
 
 -- name: remove
--- Take back a split or dividend; returns removed or unknown.
-SELECT pricing.remove_action(:asset_class, :symbol, :ex_on, :kind, :by_whom, CAST(:why AS text));
+-- Take back a corporate action; returns removed or unknown.
+SELECT pricing.remove_action(:asset_class, :symbol, :ex_on, :kind, :by_whom, CAST(:why AS text), CAST(:currency AS text));
 
 -- name: doubted
--- Dividends of an answer that are not believed, and why.
-SELECT symbol, ex_on, cash, reason FROM pricing.doubted_dividends(:data_type, CAST(:actions AS jsonb));
+-- Payments of an answer that are not believed, and why.
+SELECT symbol, ex_on, kind, cash, currency, reason FROM pricing.doubted_payments(:data_type, CAST(:actions AS jsonb));
 
 -- name: refuted
 -- Splits of an answer that a person has taken back or replaced.
-SELECT s.symbol, s.ex_on FROM pricing.actions_of_answer(CAST(:actions AS jsonb)) s JOIN pricing.data_type_registry r ON r.data_type = :data_type
-WHERE pricing.is_refuted(r.asset_class, s.symbol, s.ex_on, s.kind, :provider, s.new_shares, s.old_shares, s.amount, s.scale);
+SELECT s.symbol, s.ex_on
+FROM pricing.data_type_registry r
+CROSS JOIN LATERAL pricing.actions_of_answer(r.asset_class, :provider, 0, CAST(:actions AS jsonb)) s
+WHERE r.data_type = :data_type AND pricing.is_refuted(s);
 
 -- name: unjudged
 -- Instruments of which a split is known that quarantined values were not judged with yet: their daily data types, and until when.

@@ -73,7 +73,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s
     FROM pricing.adjusted_prices(wanted_type, pricing.spelled(wanted_symbol), first_day, last_day, as_of, adjust) h ORDER BY h.observed_at
 $$;
 COMMENT ON FUNCTION pricing.history(text, text, date, date, timestamptz, text) IS
-    'Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why.';
+    'Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends and capital gains); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why, and with total which later payments are not counted.';
 
 
 CREATE OR REPLACE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamptz DEFAULT NULL)

@@ -109,8 +109,8 @@ BEGIN
     LEFT JOIN LATERAL (
         SELECT array_agg(c.ex_on ORDER BY c.ex_on) AS days, array_agg(c.new_shares ORDER BY c.ex_on) AS new_,
                array_agg(c.old_shares ORDER BY c.ex_on) AS old_
-        FROM pricing.data_type_registry t JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.kind) = (t.asset_class, a.symbol, 'split')
-        WHERE t.data_type = a.data_type AND c.ex_on > (least(a.reference_at, a.seen_at) AT TIME ZONE 'UTC')::date) splits ON true
+        FROM pricing.data_type_registry t JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol) = (t.asset_class, a.symbol)
+        WHERE c.new_shares IS NOT NULL AND t.data_type = a.data_type AND c.ex_on > (least(a.reference_at, a.seen_at) AT TIME ZONE 'UTC')::date) splits ON true
     -- Of each price of a symbol that waits together with newer ones, nobody is told.
     WHERE a.condition <> 'each' OR f.place = 1
     ORDER BY a.price_alert_id, f.event_id NULLS LAST;

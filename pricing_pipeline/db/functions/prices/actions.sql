@@ -1,52 +1,84 @@
--- Storing splits and dividends. They are written in the transaction that stores the prices they came with.
+-- Storing corporate actions. They are written in the transaction that stores the prices they came with.
+--
+-- What a provider says of a day is one set: its ratio (a split or a spin-off), its dividends, its capital gains. Of each set
+-- only the provider that told it first may say it otherwise; then the new set replaces the old one.
 
-CREATE OR REPLACE FUNCTION pricing.actions_of_answer(actions jsonb)
-RETURNS TABLE (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text)
+CREATE OR REPLACE FUNCTION pricing.action_set(kind text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT CASE kind WHEN 'spin_off' THEN 'split' ELSE kind END
+$$;
+COMMENT ON FUNCTION pricing.action_set(text) IS
+    'The set of a day that an action belongs to: a split and a spin-off are one ratio, told as one or the other.';
+
+
+CREATE OR REPLACE FUNCTION pricing.actions_of_answer(wanted_class text, from_provider text, from_call bigint, actions jsonb)
+RETURNS SETOF pricing.corporate_actions
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
-    SELECT a.symbol, a.ex_on, a.kind, a.new_shares, a.old_shares, (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint,
-           scale(trim_scale(a.cash))::smallint, a.currency
+    SELECT wanted_class, a.symbol, a.ex_on, a.kind, a.new_shares, a.old_shares,
+           (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint, scale(trim_scale(a.cash))::smallint, a.currency,
+           from_provider, from_call, NULL::timestamptz, NULL::text, NULL::text, NULL::timestamptz, 1::smallint
     FROM jsonb_to_recordset(actions)
         AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)
 $$;
-COMMENT ON FUNCTION pricing.actions_of_answer(jsonb) IS 'The splits and dividends of an answer as they would be stored.';
+COMMENT ON FUNCTION pricing.actions_of_answer(text, text, bigint, jsonb) IS
+    'The actions of an answer as they would be stored; parts of a day are not told apart yet.';
 
 
-CREATE OR REPLACE FUNCTION pricing.believable_actions(wanted_class text, from_provider text, actions jsonb)
-RETURNS TABLE (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text)
-LANGUAGE sql STABLE AS $$
-    SELECT a.* FROM pricing.actions_of_answer(actions) a
-    WHERE NOT pricing.is_refuted(wanted_class, a.symbol, a.ex_on, a.kind, from_provider, a.new_shares, a.old_shares, a.amount, a.scale)
+CREATE OR REPLACE FUNCTION pricing.same_action(one pricing.corporate_actions, other pricing.corporate_actions) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT one.kind = other.kind
+       AND CASE WHEN one.new_shares IS NOT NULL THEN one.new_shares * other.old_shares = other.new_shares * one.old_shares
+                ELSE pricing.same_amount(one.amount, one.scale, other.amount, other.scale)
+                     AND one.currency IS NOT DISTINCT FROM other.currency END
 $$;
-COMMENT ON FUNCTION pricing.believable_actions(text, text, jsonb) IS
-    'Those of an answer''s splits and dividends that no person has taken back: they do not come back by themselves.';
+COMMENT ON FUNCTION pricing.same_action(pricing.corporate_actions, pricing.corporate_actions) IS
+    'Whether two sources say the same of a day, however they spell it.';
 
 
-CREATE OR REPLACE FUNCTION pricing.is_one_action(
-    believed pricing.corporate_actions, day date, stated_kind text, new_ numeric, old_ numeric, stated_amount bigint, stated_scale smallint,
-    stated_currency text) RETURNS boolean
+CREATE OR REPLACE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, said pricing.corporate_actions) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     -- Some funds pay the same cash every week.
-    SELECT believed.kind = stated_kind AND abs(believed.ex_on - day) <= CASE stated_kind WHEN 'split' THEN 7 ELSE 6 END
-       AND CASE stated_kind WHEN 'split' THEN believed.new_shares * old_ = new_ * believed.old_shares
-                ELSE pricing.same_amount(believed.amount, believed.scale, stated_amount, stated_scale)
-                     AND (believed.currency = stated_currency) IS NOT FALSE END
+    SELECT pricing.action_set(believed.kind) = pricing.action_set(said.kind)
+       AND abs(believed.ex_on - said.ex_on) <= CASE WHEN said.new_shares IS NULL THEN 6 ELSE 7 END
+       AND CASE WHEN said.new_shares IS NOT NULL THEN believed.new_shares * said.old_shares = said.new_shares * believed.old_shares
+                ELSE pricing.same_amount(believed.amount, believed.scale, said.amount, said.scale)
+                     AND (believed.currency = said.currency) IS NOT FALSE END
 $$;
-COMMENT ON FUNCTION pricing.is_one_action(pricing.corporate_actions, date, text, numeric, numeric, bigint, smallint, text) IS
-    'Whether what is said of one day may be what is believed of another: a split of the same ratio within 7 days, or a dividend of the same cash within 6. Sources differ about the first day without it.';
+COMMENT ON FUNCTION pricing.is_one_action(pricing.corporate_actions, pricing.corporate_actions) IS
+    'Whether what is said of one day may be what is believed of another: the same ratio within 7 days, or a payment of the same cash within 6. Sources differ about the first day without it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.keep_actions(were pricing.corporate_actions[], until timestamptz, by_call bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     INSERT INTO pricing.corporate_action_revisions
-        (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
+        (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
          revised_at, revised_by)
-    SELECT w.asset_class, w.symbol, w.ex_on, w.kind, w.new_shares, w.old_shares, w.amount, w.scale, w.currency, w.provider,
+    SELECT w.asset_class, w.symbol, w.ex_on, w.kind, w.part, w.new_shares, w.old_shares, w.amount, w.scale, w.currency, w.provider,
            w.call_id, w.recorded_at, until, by_call
-    FROM unnest(were) w ORDER BY w.symbol, w.ex_on, w.kind;
+    FROM unnest(were) w ORDER BY w.symbol, w.ex_on, w.kind, w.part;
 END $$;
 COMMENT ON FUNCTION pricing.keep_actions(pricing.corporate_actions[], timestamptz, bigint) IS
     'Keeps actions that a call of their own provider has replaced.';
+
+
+CREATE OR REPLACE FUNCTION pricing.withdraw_payments(were pricing.corporate_actions[], until timestamptz, by_call bigint) RETURNS integer
+-- With the owner's rights: no worker may delete actions. What is withdrawn here stays as a revision.
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
+DECLARE
+    gone pricing.corporate_actions[];
+BEGIN
+    WITH withdrawn AS (
+        DELETE FROM pricing.corporate_actions c USING unnest(were) w
+        WHERE (c.asset_class, c.symbol, c.ex_on, c.kind, c.part) = (w.asset_class, w.symbol, w.ex_on, w.kind, w.part)
+          AND c.recorded_at = w.recorded_at AND c.amount IS NOT NULL AND c.entered_by IS NULL
+        RETURNING c AS was)
+    SELECT array_agg(w.was) INTO gone FROM withdrawn w;
+    PERFORM pricing.keep_actions(gone, until, by_call) WHERE gone IS NOT NULL;
+    RETURN coalesce(cardinality(gone), 0);
+END $$;
+COMMENT ON FUNCTION pricing.withdraw_payments(pricing.corporate_actions[], timestamptz, bigint) IS
+    'Withdraws payments of days of which their provider tells fewer now; they stay as revisions. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_actions(
@@ -58,27 +90,35 @@ DECLARE
     moved integer := 0;
 BEGIN
     FOR one IN
-        SELECT c AS was, s.ex_on AS day
-        FROM pricing.believable_actions(wanted_class, from_provider, actions) s
+        SELECT c AS was, s AS said
+        FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) s
         JOIN unnest(told_symbols, told_since) AS t (symbol, since) ON t.symbol = s.symbol
         JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.provider) = (wanted_class, s.symbol, from_provider)
              AND c.ex_on > t.since AND c.ex_on <= (now_ AT TIME ZONE 'UTC')::date
-        WHERE pricing.is_one_action(c, s.ex_on, s.kind, s.new_shares, s.old_shares, s.amount, s.scale, s.currency)
-          AND NOT EXISTS (SELECT FROM pricing.actions_of_answer(actions) x WHERE (x.symbol, x.ex_on, x.kind) = (c.symbol, c.ex_on, c.kind))
+        WHERE pricing.is_one_action(c, s) AND NOT pricing.is_refuted(s)
+          AND NOT EXISTS (SELECT FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) x
+                          WHERE (x.symbol, x.ex_on, pricing.action_set(x.kind)) = (c.symbol, c.ex_on, pricing.action_set(c.kind)))
         ORDER BY s.symbol, s.kind, abs(c.ex_on - s.ex_on), s.ex_on, c.ex_on
     LOOP
         BEGIN
             UPDATE pricing.corporate_actions c
-            SET ex_on = one.day, call_id = from_call, recorded_at = now_,
+            SET ex_on = (one.said).ex_on, call_id = from_call, recorded_at = now_,
+                part = pricing.next_part(wanted_class, c.symbol, (one.said).ex_on, c.kind),
                 judged_at = CASE WHEN NOT pricing.is_to_judge(wanted_class, c.symbol, c.kind) THEN now_ END
-            WHERE (c.asset_class, c.symbol, c.ex_on, c.kind) = (wanted_class, (one.was).symbol, (one.was).ex_on, (one.was).kind)
-              AND c.recorded_at = (one.was).recorded_at;
+            WHERE (c.asset_class, c.symbol, c.ex_on, c.kind, c.part)
+                = (wanted_class, (one.was).symbol, (one.was).ex_on, (one.was).kind, (one.was).part)
+              AND c.recorded_at = (one.was).recorded_at
+              -- What is known of the new day already is not moved there once more.
+              AND NOT EXISTS (SELECT FROM pricing.corporate_actions x
+                              WHERE (x.asset_class, x.symbol, x.ex_on) = (wanted_class, (one.said).symbol, (one.said).ex_on)
+                                AND pricing.action_set(x.kind) = pricing.action_set((one.said).kind)
+                                AND (x.provider <> from_provider OR pricing.same_action(x, one.said)));
             IF FOUND THEN
                 PERFORM pricing.keep_actions(ARRAY[one.was], now_, from_call);
                 moved := moved + 1;
             END IF;
         EXCEPTION
-            WHEN unique_violation THEN -- something is known of the new day already
+            WHEN unique_violation THEN -- another session has told something of the new day in this moment
                 CONTINUE;
         END;
     END LOOP;
@@ -88,30 +128,40 @@ COMMENT ON FUNCTION pricing.move_actions(text, text, bigint, jsonb, text[], date
     'Moves what a provider has said of one day, and now says of another one near it, to that day: where it tells all actions since before the old day, and no longer names it. The old one becomes a revision. Returns how many were moved.';
 
 
+CREATE OR REPLACE FUNCTION pricing.next_part(wanted_class text, wanted_symbol text, day date, wanted_kind text) RETURNS smallint
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT (coalesce(max(c.part), 0) + 1)::smallint FROM pricing.corporate_actions c
+    WHERE (c.asset_class, c.symbol, c.ex_on, c.kind) = (wanted_class, wanted_symbol, day, wanted_kind)
+$$;
+COMMENT ON FUNCTION pricing.next_part(text, text, date, text) IS 'The part by which one more payment of a day is told apart.';
+
+
 CREATE OR REPLACE FUNCTION pricing.cover_actions(
-    wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[]) RETURNS void
+    wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[], gains_told text[]) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     today date := (now_ AT TIME ZONE 'UTC')::date;
 BEGIN
-    INSERT INTO pricing.corporate_action_pairs AS p (asset_class, symbol, covered, fetched_at, provider, call_id)
-    SELECT wanted_class, t.symbol, datemultirange(daterange(least(t.since, today), today, '[]')), now_, from_provider, from_call
-    FROM unnest(told_symbols, told_since) AS t (symbol, since)
+    INSERT INTO pricing.corporate_action_pairs AS p (asset_class, symbol, covered, gains_covered, fetched_at, provider, call_id)
+    SELECT wanted_class, t.symbol, t.days, CASE WHEN t.has_gains THEN t.days ELSE '{}' END, now_, from_provider, from_call
+    FROM (SELECT u.symbol, datemultirange(daterange(least(u.since, today), today, '[]')) AS days, u.symbol = ANY (gains_told) AS has_gains
+          FROM unnest(told_symbols, told_since) AS u (symbol, since)) t
     WHERE NOT EXISTS (SELECT FROM pricing.corporate_action_pairs o
                       WHERE (o.asset_class, o.symbol) = (wanted_class, t.symbol)
-                        AND o.covered @> daterange(least(t.since, today), today, '[]'))
+                        AND o.covered @> t.days AND (o.gains_covered @> t.days OR NOT t.has_gains))
     ORDER BY t.symbol
     ON CONFLICT (asset_class, symbol) DO UPDATE
-        SET covered = p.covered + excluded.covered, fetched_at = excluded.fetched_at, provider = excluded.provider,
-            call_id = excluded.call_id;
+        SET covered = p.covered + excluded.covered, gains_covered = p.gains_covered + excluded.gains_covered,
+            fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id;
 END $$;
-COMMENT ON FUNCTION pricing.cover_actions(text, text, bigint, text[], date[]) IS
-    'Remembers that a provider has told all splits and dividends of these symbols, each since its day.';
+COMMENT ON FUNCTION pricing.cover_actions(text, text, bigint, text[], date[], text[]) IS
+    'Remembers that a provider has told all splits and dividends of these symbols, each since its day, and of some all capital gains.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_actions(
-    wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[])
+    wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[],
+    gains_told text[] DEFAULT '{}')
 RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -122,104 +172,146 @@ BEGIN
     FOR passes IN 1..10 LOOP
         WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than whatever this statement sees
         said AS MATERIALIZED (
-            SELECT a.* FROM pricing.believable_actions(wanted_class, from_provider, actions) a),
+            SELECT DISTINCT a AS action, a.symbol, a.ex_on, a.kind, a.currency, pricing.action_set(a.kind) AS set
+            FROM pricing.actions_of_answer(wanted_class, from_provider, from_call, actions) a WHERE NOT pricing.is_refuted(a)),
+        known AS MATERIALIZED (
+            SELECT c AS action, c.ctid AS place, c.symbol, c.ex_on, c.provider, c.currency, pricing.action_set(c.kind) AS set
+            FROM pricing.corporate_actions c
+            WHERE c.asset_class = wanted_class AND (c.symbol, c.ex_on) IN (SELECT s.symbol, s.ex_on FROM said s)),
+        -- What is said and not stored, of sets that are new or the provider's own.
+        other AS MATERIALIZED (
+            SELECT s.*, row_number() OVER (PARTITION BY s.symbol, s.ex_on, s.set
+                                           ORDER BY s.currency, (s.action).amount, (s.action).scale) AS number
+            FROM said s
+            WHERE NOT EXISTS (
+                SELECT FROM known k
+                WHERE (k.symbol, k.ex_on, k.set) = (s.symbol, s.ex_on, s.set)
+                  AND CASE k.provider
+                      WHEN from_provider THEN pricing.same_action(k.action, s.action)
+                      -- A person's payment takes the place of the provider's in its currency, and stands beside others.
+                      WHEN 'by hand' THEN (k.currency = s.currency) IS NOT FALSE AND NOT EXISTS (
+                          SELECT FROM known own
+                          WHERE (own.symbol, own.ex_on, own.set, own.provider) = (s.symbol, s.ex_on, s.set, from_provider)
+                            AND own.currency IS NOT DISTINCT FROM s.currency)
+                      ELSE true END)),
+        -- What the provider has said of such a set, and says no more.
+        outdated AS MATERIALIZED (
+            SELECT k.*, row_number() OVER (PARTITION BY k.symbol, k.ex_on, k.set
+                                           ORDER BY k.currency, (k.action).amount, (k.action).scale) AS number
+            FROM known k
+            WHERE k.provider = from_provider
+              AND EXISTS (SELECT FROM said s WHERE (s.symbol, s.ex_on, s.set) = (k.symbol, k.ex_on, k.set))
+              AND NOT EXISTS (SELECT FROM said s WHERE (s.symbol, s.ex_on, s.set) = (k.symbol, k.ex_on, k.set)
+                                                   AND pricing.same_action(k.action, s.action))),
+        differing AS MATERIALIZED (
+            SELECT s.action, d.action AS was, d.place FROM other s JOIN outdated d USING (symbol, ex_on, set, number)),
         fresh AS MATERIALIZED (
-            SELECT s.* FROM said s
-            WHERE NOT EXISTS (SELECT FROM pricing.corporate_actions o
-                              WHERE (o.asset_class, o.symbol, o.ex_on, o.kind) = (wanted_class, s.symbol, s.ex_on, s.kind))
+            SELECT s.* FROM other s
+            WHERE NOT EXISTS (SELECT FROM outdated d
+                              WHERE (d.symbol, d.ex_on, d.set, d.number) = (s.symbol, s.ex_on, s.set, s.number))
               -- One that is believed of a day near it, and not named beside it, is the same one. A provider may pay twice a week.
               AND NOT EXISTS (SELECT FROM pricing.corporate_actions o
-                              WHERE (o.asset_class, o.symbol, o.kind) = (wanted_class, s.symbol, s.kind)
-                                AND (o.kind = 'split' OR o.provider <> from_provider)
-                                AND pricing.is_one_action(o, s.ex_on, s.kind, s.new_shares, s.old_shares, s.amount, s.scale, s.currency)
-                                AND NOT EXISTS (SELECT FROM said x WHERE (x.symbol, x.ex_on, x.kind) = (o.symbol, o.ex_on, o.kind)))),
-        -- Only who said it first may say it otherwise: providers round dividends differently, and none is the judge.
-        differing AS MATERIALIZED (
-            SELECT s.symbol, s.ex_on, s.kind, s.new_shares AS new_, s.old_shares AS old_, s.amount AS amount_, s.scale AS scale_,
-                   s.currency AS currency_, c AS was, c.ctid AS place FROM said s
-            JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.ex_on, c.kind) = (wanted_class, s.symbol, s.ex_on, s.kind)
-            WHERE c.provider = from_provider
-              AND (s.new_shares * c.old_shares IS DISTINCT FROM c.new_shares * s.old_shares
-                   OR NOT pricing.same_amount(c.amount, c.scale, s.amount, s.scale) OR c.currency IS DISTINCT FROM s.currency)),
+                              WHERE (o.asset_class, o.symbol) = (wanted_class, s.symbol)
+                                AND (o.new_shares IS NOT NULL OR o.provider <> from_provider)
+                                AND pricing.is_one_action(o, s.action)
+                                AND NOT EXISTS (SELECT FROM said x
+                                                WHERE (x.symbol, x.ex_on, x.set) = (o.symbol, o.ex_on, pricing.action_set(o.kind))))),
         written AS (
             INSERT INTO pricing.corporate_actions AS x
-                (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at, judged_at)
-            SELECT wanted_class, s.symbol, s.ex_on, s.kind, s.new_shares, s.old_shares, s.amount, s.scale, s.currency,
+                (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider, call_id,
+                 recorded_at, judged_at)
+            SELECT wanted_class, s.symbol, s.ex_on, s.kind,
+                   pricing.next_part(wanted_class, s.symbol, s.ex_on, s.kind)
+                       + row_number() OVER (PARTITION BY s.symbol, s.ex_on, s.kind ORDER BY s.number) - 1,
+                   (s.action).new_shares, (s.action).old_shares, (s.action).amount, (s.action).scale, s.currency,
                    from_provider, from_call, m.at, CASE WHEN NOT pricing.is_to_judge(wanted_class, s.symbol, s.kind) THEN m.at END
             FROM fresh s CROSS JOIN moment m
-            ORDER BY s.symbol, s.ex_on, s.kind
-            ON CONFLICT (asset_class, symbol, ex_on, kind) DO NOTHING
-            RETURNING x.symbol, x.ex_on, x.kind),
+            ORDER BY s.symbol, s.ex_on, s.kind, s.number
+            ON CONFLICT DO NOTHING
+            RETURNING x.symbol),
         -- By its place: what another session has changed in this moment lies elsewhere, and is looked at once more.
         changed AS (
             UPDATE pricing.corporate_actions x
-            SET new_shares = d.new_, old_shares = d.old_, amount = d.amount_, scale = d.scale_, currency = d.currency_,
-                provider = from_provider, call_id = from_call, recorded_at = m.at,
-                judged_at = CASE WHEN NOT pricing.is_to_judge(wanted_class, d.symbol, d.kind) THEN m.at END
+            SET kind = (d.action).kind, new_shares = (d.action).new_shares, old_shares = (d.action).old_shares,
+                amount = (d.action).amount, scale = (d.action).scale, currency = (d.action).currency,
+                call_id = from_call, recorded_at = m.at,
+                judged_at = CASE WHEN NOT pricing.is_to_judge(wanted_class, (d.was).symbol, (d.action).kind) THEN m.at END
             FROM differing d CROSS JOIN moment m WHERE x.ctid = d.place
             RETURNING d.was)
         SELECT (SELECT count(*) FROM written) + (SELECT count(*) FROM changed) AS stored,
                (SELECT count(*) FROM written) < (SELECT count(*) FROM fresh)
                OR (SELECT count(*) FROM changed) < (SELECT count(*) FROM differing) AS is_overtaken,
-               (SELECT array_agg(c.was) FROM changed c) AS replaced, (SELECT m.at FROM moment m) AS at INTO pass;
+               (SELECT array_agg(c.was) FROM changed c) AS replaced,
+               (SELECT array_agg(o.action) FROM outdated o
+                WHERE NOT EXISTS (SELECT FROM differing d WHERE d.place = o.place)) AS surplus,
+               (SELECT m.at FROM moment m) AS at INTO pass;
         stored := stored + pass.stored;
         PERFORM pricing.keep_actions(pass.replaced, pass.at, from_call) WHERE pass.replaced IS NOT NULL;
+        stored := stored + coalesce((SELECT pricing.withdraw_payments(pass.surplus, pass.at, from_call) WHERE pass.surplus IS NOT NULL), 0);
         -- Another session has stored actions of the same days in this moment: what is said here is compared with those.
         EXIT WHEN NOT pass.is_overtaken;
     END LOOP;
-    PERFORM pricing.cover_actions(wanted_class, from_provider, from_call, told_symbols, told_since);
+    PERFORM pricing.cover_actions(wanted_class, from_provider, from_call, told_symbols, told_since, gains_told);
     RETURN stored;
 END $$;
-COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], date[]) IS
-    'Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise, or of a day near it, changes nothing, nothing is ever withdrawn but moved to a day near it, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.';
+COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], date[], text[]) IS
+    'Stores actions that one call brought. What its own provider says otherwise of a day leaves revisions; what another one says otherwise, or of a day near it, changes nothing; a day that is no longer named stays as it is, but may move to one near it; and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many rows were changed.';
 
 
-CREATE OR REPLACE FUNCTION pricing.doubted_dividends(wanted_type text, actions jsonb)
-RETURNS TABLE (symbol text, ex_on date, cash numeric, reason text)
+CREATE OR REPLACE FUNCTION pricing.doubted_payments(wanted_type text, actions jsonb)
+RETURNS TABLE (symbol text, ex_on date, kind text, cash numeric, currency text, reason text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH said AS MATERIALIZED (
-        SELECT a.*, r.asset_class FROM jsonb_to_recordset(actions) AS a (symbol text, ex_on date, kind text, cash numeric, currency text)
-        CROSS JOIN pricing.data_type_registry r WHERE r.data_type = wanted_type AND a.kind = 'dividend'),
+        SELECT a.*, r.asset_class
+        FROM jsonb_to_recordset(actions) AS a (symbol text, ex_on date, kind text, cash numeric, currency text)
+        CROSS JOIN pricing.data_type_registry r WHERE r.data_type = wanted_type AND a.cash IS NOT NULL),
     paid AS (
-        SELECT s.symbol, s.ex_on, s.cash, s.currency, s.asset_class, true AS is_said FROM said s
+        SELECT s.symbol, s.ex_on, s.kind, s.cash, s.currency, s.asset_class, true AS is_said FROM said s
         UNION ALL
-        SELECT c.symbol, c.ex_on, c.amount * ('1e-' || c.scale)::numeric, c.currency, c.asset_class, false
+        SELECT c.symbol, c.ex_on, c.kind, c.amount * ('1e-' || c.scale)::numeric, c.currency, c.asset_class, false
         FROM (SELECT DISTINCT s.asset_class, s.symbol FROM said s) p
-        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.kind) = (p.asset_class, p.symbol, 'dividend')
-        WHERE NOT EXISTS (SELECT FROM said s WHERE (s.symbol, s.ex_on) = (c.symbol, c.ex_on))),
+        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol) = (p.asset_class, p.symbol) AND c.amount IS NOT NULL
+        WHERE NOT EXISTS (SELECT FROM said s WHERE (s.symbol, s.ex_on, s.kind) = (c.symbol, c.ex_on, c.kind))),
     compared AS (
-        SELECT p.*, max(p.cash) OVER (PARTITION BY p.symbol, coalesce(p.currency, '') ORDER BY p.ex_on ROWS BETWEEN 4 PRECEDING AND 1 PRECEDING)
-                        AS before
+        SELECT p.*, max(p.cash) OVER (PARTITION BY p.symbol, p.kind, coalesce(p.currency, '') ORDER BY p.ex_on
+                                      ROWS BETWEEN 4 PRECEDING AND 1 PRECEDING) AS before,
+               -- Funds hand out all gains of a year at once.
+               CASE p.kind WHEN 'dividend' THEN 0.2 ELSE 0.5 END AS most, CASE p.kind WHEN 'dividend' THEN 'fifth' ELSE 'half' END AS part,
+               replace(p.kind, '_', ' ') AS word
         FROM paid p)
-    SELECT d.symbol, d.ex_on, d.cash,
-           CASE WHEN d.cash > 100 * d.before THEN pg_catalog.format('the dividend of %s is more than 100 times each of the last ones before it, which were up to %s',
-                                                                    d.ex_on, trim_scale(d.before))
-                WHEN price.close IS NULL THEN 'the dividend is more than any share has paid, and no price before it is known'
-                ELSE pg_catalog.format('the dividend of %s is more than a fifth of the last price before it, %s on %s',
-                                       d.ex_on, price.close, (price.observed_at AT TIME ZONE 'UTC')::date) END
+    SELECT d.symbol, d.ex_on, d.kind, d.cash, d.currency,
+           CASE WHEN d.kind = 'dividend' AND d.cash > 100 * d.before
+                THEN pg_catalog.format('the dividend of %s is more than 100 times each of the last ones before it, which were up to %s',
+                                       d.ex_on, trim_scale(d.before))
+                WHEN price.close IS NULL THEN pg_catalog.format('the %s is more than any share has paid, and no price before it is known', d.word)
+                ELSE pg_catalog.format('the %s of %s is more than a %s of the last price before it, %s on %s', d.word,
+                                       d.ex_on, d.part, price.close, (price.observed_at AT TIME ZONE 'UTC')::date) END
     FROM compared d
     LEFT JOIN LATERAL (
-        SELECT h.observed_at, h.amount * ('1e-' || h.scale)::numeric AS close, h.adjustment
+        SELECT h.observed_at, h.amount * ('1e-' || h.scale)::numeric AS close, h.adjustment,
+               CASE WHEN (h.currency = d.currency) IS NOT FALSE THEN 1 ELSE pricing.rate_of_day(d.currency, h.currency, d.ex_on) END AS rate
         FROM pricing.data_type_registry t
         JOIN pricing.price_history h ON h.data_type = t.data_type AND h.symbol = d.symbol
              AND h.observed_at >= (d.ex_on - 14)::timestamp AT TIME ZONE 'UTC' AND h.observed_at < d.ex_on::timestamp AT TIME ZONE 'UTC'
-        WHERE t.asset_class = d.asset_class AND (h.currency = d.currency) IS NOT FALSE
-        ORDER BY h.observed_at DESC LIMIT 1) price ON true
+        WHERE t.asset_class = d.asset_class
+        ORDER BY h.observed_at DESC LIMIT 1) price ON price.rate IS NOT NULL
     -- Splits that nobody has told may lie between a price that is divided by all of them and a dividend that is not.
     WHERE d.is_said
-      AND (d.cash > 100 * d.before OR d.cash > coalesce(price.close * CASE price.adjustment WHEN 'raw' THEN 0.2 ELSE 1000 END, 999999999))
+      AND (d.kind = 'dividend' AND d.cash > 100 * d.before
+           OR d.cash * coalesce(price.rate, 1)
+              > coalesce(price.close * CASE price.adjustment WHEN 'raw' THEN d.most ELSE 1000 END, 999999999))
       AND NOT EXISTS (SELECT FROM pricing.corporate_actions c
-                      WHERE (c.asset_class, c.symbol, c.ex_on, c.kind) = (d.asset_class, d.symbol, d.ex_on, 'dividend')
-                        AND c.amount * ('1e-' || c.scale)::numeric = d.cash)
+                      WHERE (c.asset_class, c.symbol, c.ex_on, c.kind) = (d.asset_class, d.symbol, d.ex_on, d.kind)
+                        AND c.amount * ('1e-' || c.scale)::numeric = d.cash AND (c.currency = d.currency) IS NOT FALSE)
 $$;
-COMMENT ON FUNCTION pricing.doubted_dividends(text, jsonb) IS
-    'Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them, or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.';
+COMMENT ON FUNCTION pricing.doubted_payments(text, jsonb) IS
+    'Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them (capital gains: a half), or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_to_judge(wanted_class text, wanted_symbol text, wanted_kind text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN wanted_kind = 'split' AND EXISTS (
+    RETURN wanted_kind IN ('split', 'spin_off') AND EXISTS (
         SELECT FROM pricing.data_type_registry r
         WHERE r.asset_class = wanted_class AND r.fetcher IN ('daily_bars', 'nav')
           AND (EXISTS (SELECT FROM pricing.quarantined_values q
@@ -241,7 +333,7 @@ BEGIN
     FROM pricing.data_type_registry r
     WHERE r.data_type = x.data_type AND r.asset_class = wanted_class AND x.symbol = wanted_symbol AND x.ratio IS NOT NULL
       AND EXISTS (SELECT FROM pricing.corporate_actions a
-                  WHERE (a.asset_class, a.symbol, a.kind) = (wanted_class, wanted_symbol, 'split')
+                  WHERE (a.asset_class, a.symbol) = (wanted_class, wanted_symbol) AND a.new_shares IS NOT NULL
                     AND a.judged_at IS NULL AND a.recorded_at <= until);
     UPDATE pricing.corporate_actions a SET judged_at = now_
     WHERE (a.asset_class, a.symbol) = (wanted_class, wanted_symbol) AND a.judged_at IS NULL AND a.recorded_at <= until;
@@ -271,7 +363,7 @@ BEGIN
     FROM unnest(symbols, first_times, last_times) AS w (symbol, first_at, last_at)
     LEFT JOIN LATERAL (
         SELECT array_agg(a.ex_on) AS days, array_agg(a.new_shares / a.old_shares) AS ratios FROM pricing.corporate_actions a
-        WHERE a.asset_class = wanted_class AND a.symbol = w.symbol AND a.kind = 'split') splits ON true
+        WHERE a.asset_class = wanted_class AND a.symbol = w.symbol AND a.new_shares IS NOT NULL) splits ON true
     LEFT JOIN LATERAL (
         SELECT h.fetched_at AS recorded_at, h.adjustment FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = w.symbol ORDER BY h.observed_at DESC LIMIT 1) newest ON true

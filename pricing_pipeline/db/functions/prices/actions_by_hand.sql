@@ -1,15 +1,15 @@
--- What people know of splits and dividends that no source tells, or that one tells wrongly. Only the owner can remove.
+-- What people know of splits, spin-offs and payments that no source tells, or that one tells wrongly. Only the owner can remove.
 
 CREATE OR REPLACE FUNCTION pricing.enter_action(
     wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text,
-    by_whom text, why text DEFAULT NULL)
+    by_whom text, why text DEFAULT NULL, is_further boolean DEFAULT false)
 RETURNS text
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz;
+    entered pricing.corporate_actions;
     was pricing.corporate_actions;
-    cash_scale smallint := scale(trim_scale(cash));
-    cash_amount bigint := (cash * ('1e' || scale(trim_scale(cash)))::numeric)::bigint;
+    others integer;
 BEGIN
     IF coalesce(btrim(by_whom), '') = '' THEN
         RAISE EXCEPTION 'a % of % needs the name of whoever enters it', wanted_kind, wanted_symbol USING ERRCODE = 'invalid_parameter_value';
@@ -18,67 +18,100 @@ BEGIN
             coalesce(pricing.describe_misfit(wanted_symbol, NULL, wanted_class), 'watching it makes it known')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    entered.asset_class := wanted_class;
+    entered.symbol := wanted_symbol;
+    entered.ex_on := day;
+    entered.kind := wanted_kind;
+    entered.new_shares := new_;
+    entered.old_shares := old_;
+    entered.amount := (cash * ('1e' || scale(trim_scale(cash)))::numeric)::bigint;
+    entered.scale := scale(trim_scale(cash));
+    entered.currency := CASE WHEN cash IS NOT NULL THEN coalesce(cash_currency, (
+        SELECT i.currency FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (wanted_class, wanted_symbol))) END;
     LOOP
-        INSERT INTO pricing.corporate_actions
-            (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
-             entered_by, reason, judged_at)
-        VALUES (wanted_class, wanted_symbol, day, wanted_kind, new_, old_, cash_amount, cash_scale, cash_currency, 'by hand', 0,
-                pricing.clock(), left(btrim(by_whom), 200), left(why, 500),
-                CASE WHEN NOT pricing.is_to_judge(wanted_class, wanted_symbol, wanted_kind) THEN pricing.clock() END)
-        ON CONFLICT (asset_class, symbol, ex_on, kind) DO NOTHING;
-        IF FOUND THEN
-            RETURN 'added';
-        END IF;
-        -- Whoever was quicker said it in this moment or long ago: that stays as a revision.
-        SELECT * INTO was FROM pricing.corporate_actions a
-        WHERE (a.asset_class, a.symbol, a.ex_on, a.kind) = (wanted_class, wanted_symbol, day, wanted_kind) FOR UPDATE;
-        CONTINUE WHEN NOT FOUND; -- it has just been taken back
-        IF was.new_shares * old_ = new_ * was.old_shares
-           OR (was.kind = 'dividend' AND pricing.same_amount(was.amount, was.scale, cash_amount, cash_scale)
-               AND was.currency IS NOT DISTINCT FROM cash_currency) THEN
+        IF EXISTS (SELECT FROM pricing.corporate_actions a
+                   WHERE (a.asset_class, a.symbol, a.ex_on) = (wanted_class, wanted_symbol, day) AND pricing.same_action(a, entered)) THEN
             RETURN 'known_already';
         END IF;
+        -- A day has one ratio, and a payment takes the place of the one in its currency, unless it is a further one.
+        SELECT count(*) INTO others FROM pricing.corporate_actions a WHERE pricing.is_replaced_by(a, entered) AND NOT is_further;
+        IF others > 1 THEN
+            RAISE EXCEPTION '% has % payments in % on %', wanted_symbol, others, coalesce(entered.currency, 'the currency of its prices'), day
+                USING HINT = 'Take them back first (action remove), and enter each that was paid.', ERRCODE = 'invalid_parameter_value';
+        ELSIF others = 0 THEN
+            INSERT INTO pricing.corporate_actions
+                (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
+                 entered_by, reason, judged_at)
+            VALUES (wanted_class, wanted_symbol, day, wanted_kind, pricing.next_part(wanted_class, wanted_symbol, day, wanted_kind),
+                    new_, old_, entered.amount, entered.scale, entered.currency, 'by hand', 0,
+                    pricing.clock(), left(btrim(by_whom), 200), left(why, 500),
+                    CASE WHEN NOT pricing.is_to_judge(wanted_class, wanted_symbol, wanted_kind) THEN pricing.clock() END)
+            ON CONFLICT DO NOTHING;
+            IF FOUND THEN
+                RETURN 'added';
+            END IF;
+            CONTINUE; -- somebody was quicker
+        END IF;
+        -- What was said before stays as a revision.
+        SELECT * INTO was FROM pricing.corporate_actions a WHERE pricing.is_replaced_by(a, entered) FOR UPDATE;
+        CONTINUE WHEN NOT FOUND OR pricing.same_action(was, entered); -- it has just been taken back, or entered
         now_ := pricing.clock(); -- after the wait for the lock
         PERFORM pricing.keep_action(was, now_, by_whom, why);
         UPDATE pricing.corporate_actions a
-        SET new_shares = new_, old_shares = old_, amount = cash_amount, scale = cash_scale, currency = cash_currency,
-            provider = 'by hand', call_id = 0, recorded_at = now_, entered_by = left(btrim(by_whom), 200), reason = left(why, 500),
+        SET kind = wanted_kind, new_shares = new_, old_shares = old_, amount = entered.amount, scale = entered.scale,
+            currency = entered.currency, provider = 'by hand', call_id = 0, recorded_at = now_,
+            entered_by = left(btrim(by_whom), 200), reason = left(why, 500),
             judged_at = CASE WHEN NOT pricing.is_to_judge(wanted_class, wanted_symbol, wanted_kind) THEN now_ END
-        WHERE (a.asset_class, a.symbol, a.ex_on, a.kind) = (wanted_class, wanted_symbol, day, wanted_kind);
+        WHERE (a.asset_class, a.symbol, a.ex_on, a.kind, a.part) = (was.asset_class, was.symbol, was.ex_on, was.kind, was.part);
         RETURN 'replaced';
     END LOOP;
 END $$;
-COMMENT ON FUNCTION pricing.enter_action(text, text, date, text, numeric, numeric, numeric, text, text, text) IS
-    'Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person''s name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.';
+COMMENT ON FUNCTION pricing.enter_action(text, text, date, text, numeric, numeric, numeric, text, text, text, boolean) IS
+    'Enters a split or spin-off (new shares for old ones), or a dividend or capital gain (cash a share, in the instrument''s currency unless one is given), that a person knows of, with that person''s name. Returns added, replaced (what a source or somebody else said of that ratio, or of the payment in that currency, becomes a revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_replaced_by(believed pricing.corporate_actions, entered pricing.corporate_actions) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT (believed.asset_class, believed.symbol, believed.ex_on) = (entered.asset_class, entered.symbol, entered.ex_on)
+       AND pricing.action_set(believed.kind) = pricing.action_set(entered.kind)
+       AND (believed.currency = entered.currency) IS NOT FALSE
+$$;
+COMMENT ON FUNCTION pricing.is_replaced_by(pricing.corporate_actions, pricing.corporate_actions) IS
+    'Whether what a person enters takes the place of this: the ratio of the day, or a payment of this kind in this currency.';
 
 
 CREATE OR REPLACE FUNCTION pricing.remove_action(
-    wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL) RETURNS text
+    wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL, of_currency text DEFAULT NULL)
+RETURNS text
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     was pricing.corporate_actions;
+    outcome text := 'unknown';
 BEGIN
     IF coalesce(btrim(by_whom), '') = '' THEN
         RAISE EXCEPTION 'a removal needs the name of whoever makes it' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    DELETE FROM pricing.corporate_actions a
-    WHERE (a.asset_class, a.symbol, a.ex_on, a.kind) = (wanted_class, wanted_symbol, day, wanted_kind) RETURNING * INTO was;
-    IF NOT FOUND THEN
-        RETURN 'unknown';
-    END IF;
-    PERFORM pricing.keep_action(was, pricing.clock(), by_whom, why);
-    RETURN 'removed';
+    FOR was IN
+        DELETE FROM pricing.corporate_actions a
+        WHERE (a.asset_class, a.symbol, a.ex_on, a.kind) = (wanted_class, wanted_symbol, day, wanted_kind)
+          AND (of_currency IS NULL OR (a.currency = of_currency) IS NOT FALSE)
+        RETURNING *
+    LOOP
+        PERFORM pricing.keep_action(was, pricing.clock(), by_whom, why);
+        outcome := 'removed';
+    END LOOP;
+    RETURN outcome;
 END $$;
-COMMENT ON FUNCTION pricing.remove_action(text, text, date, text, text, text) IS
-    'Takes back a split or dividend, whoever said it; it stays as a revision, and its provider is not believed when it says the same again. Returns removed or unknown.';
+COMMENT ON FUNCTION pricing.remove_action(text, text, date, text, text, text, text) IS
+    'Takes back a split or spin-off, or the payments of one kind (of one currency, if it is given) of a day, whoever said them; they stay as revisions, and their provider is not believed when it says the same again. Returns removed or unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.keep_action(was pricing.corporate_actions, until timestamptz, by_whom text, why text) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     INSERT INTO pricing.corporate_action_revisions
-        (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
+        (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
          revised_at, revised_by, entered_by, reason, removed_by, removed_because)
-    SELECT was.asset_class, was.symbol, was.ex_on, was.kind, was.new_shares, was.old_shares, was.amount, was.scale, was.currency,
+    SELECT was.asset_class, was.symbol, was.ex_on, was.kind, was.part, was.new_shares, was.old_shares, was.amount, was.scale, was.currency,
            was.provider, was.call_id, was.recorded_at, until, 0, was.entered_by, was.reason, left(btrim(by_whom), 200), left(why, 500)
     WHERE was.symbol IS NOT NULL
 $$;
@@ -86,19 +119,18 @@ COMMENT ON FUNCTION pricing.keep_action(pricing.corporate_actions, timestamptz, 
     'Keeps an action that a person has removed or replaced, with who did so and why.';
 
 
-CREATE OR REPLACE FUNCTION pricing.is_refuted(
-    wanted_class text, wanted_symbol text, day date, wanted_kind text, from_provider text,
-    new_ numeric, old_ numeric, cash_amount bigint, cash_scale smallint) RETURNS boolean
+CREATE OR REPLACE FUNCTION pricing.is_refuted(said pricing.corporate_actions) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN EXISTS (
         SELECT FROM pricing.corporate_action_revisions r
-        WHERE (r.asset_class, r.symbol, r.ex_on, r.kind) = (wanted_class, wanted_symbol, day, wanted_kind)
-          AND r.provider = from_provider AND r.removed_by IS NOT NULL
-          AND CASE r.kind WHEN 'split' THEN r.new_shares * old_ = new_ * r.old_shares
-                          ELSE pricing.same_amount(r.amount, r.scale, cash_amount, cash_scale) END);
+        WHERE (r.asset_class, r.symbol, r.ex_on, r.kind) = (said.asset_class, said.symbol, said.ex_on, said.kind)
+          AND r.provider = said.provider AND r.removed_by IS NOT NULL
+          AND CASE WHEN r.new_shares IS NOT NULL THEN r.new_shares * said.old_shares = said.new_shares * r.old_shares
+                   ELSE pricing.same_amount(r.amount, r.scale, said.amount, said.scale)
+                        AND r.currency IS NOT DISTINCT FROM said.currency END);
 END $$;
-COMMENT ON FUNCTION pricing.is_refuted(text, text, date, text, text, numeric, numeric, bigint, smallint) IS
+COMMENT ON FUNCTION pricing.is_refuted(pricing.corporate_actions) IS
     'Whether a person has removed or replaced exactly this, which the same provider says again.';
 
 
@@ -126,7 +158,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
            AND s.volume < 10000 * s.usual_volume) IS NOT TRUE
       AND (SELECT pricing.has_splits(r.asset_class) FROM pricing.data_type_registry r WHERE r.data_type = wanted_type)
       AND NOT EXISTS (SELECT FROM pricing.data_type_registry r
-                      JOIN pricing.corporate_actions a ON a.asset_class = r.asset_class AND a.symbol = wanted_symbol AND a.kind = 'split'
+                      JOIN pricing.corporate_actions a ON a.asset_class = r.asset_class AND a.symbol = wanted_symbol AND a.new_shares IS NOT NULL
                       WHERE r.data_type = wanted_type AND a.ex_on > s.day_before AND a.ex_on <= s.day)
     ORDER BY 1
 $$;

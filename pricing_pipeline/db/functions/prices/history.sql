@@ -76,15 +76,15 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
            r.entered_by, r.reason
     FROM pricing.corporate_action_revisions r
     WHERE (r.asset_class, r.symbol) = (wanted_class, wanted_symbol) AND r.recorded_at <= as_of AND r.revised_at > as_of
-    ORDER BY 1 DESC, 2 DESC
+    ORDER BY 1 DESC, 3 NULLS LAST, 2 DESC, 7, 5
 $$;
 COMMENT ON FUNCTION pricing.actions_as_of(text, text, timestamptz) IS
-    'Splits and dividends of an instrument, the newest first, a day''s split before its dividend: as they were believed at a time; NULL = as they are now.';
+    'Corporate actions of an instrument, the newest first, a day''s split or spin-off before its payments: as they were believed at a time; NULL = as they are now.';
 
 
 CREATE OR REPLACE FUNCTION pricing.close_before(
     wanted_type text, wanted_symbol text, day date, as_of timestamptz, archived pricing.price_revisions[],
-    OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamptz)
+    OUT amount bigint, OUT scale smallint, OUT currency text, OUT basis_day date)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -92,7 +92,8 @@ DECLARE
     since timestamptz := before - interval '14 days';
 BEGIN
     PERFORM pricing.require_archived(wanted_type, wanted_symbol, day - 14, day - 1, archived);
-    SELECT b.amount, b.scale, b.currency, b.adjustment, b.recorded_at INTO amount, scale, currency, adjustment, recorded_at FROM (
+    SELECT b.amount, b.scale, b.currency, pricing.basis_day(b.adjustment, b.observed_at, b.recorded_at)
+    INTO amount, scale, currency, basis_day FROM (
         (SELECT h.observed_at, h.amount, h.scale, h.currency, h.adjustment, h.fetched_at AS recorded_at
          FROM pricing.price_history h
          WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
@@ -110,88 +111,187 @@ BEGIN
     ORDER BY b.observed_at DESC LIMIT 1;
 END $$;
 COMMENT ON FUNCTION pricing.close_before(text, text, date, timestamptz, pricing.price_revisions[]) IS
-    'The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with its basis. NULL = there is none.';
+    'The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with the day of whose shares it is. NULL = there is none.';
 
 
-CREATE OR REPLACE FUNCTION pricing.left_by_dividend(
-    wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamptz,
-    archived pricing.price_revisions[])
+CREATE OR REPLACE FUNCTION pricing.basis_day(adjustment text, observed_at timestamptz, recorded_at timestamptz) RETURNS date
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT CASE adjustment WHEN 'raw' THEN (observed_at AT TIME ZONE 'UTC')::date
+                ELSE greatest((observed_at AT TIME ZONE 'UTC')::date, (recorded_at AT TIME ZONE 'UTC')::date) END
+$$;
+COMMENT ON FUNCTION pricing.basis_day(text, timestamptz, timestamptz) IS
+    'The day of whose shares a stored value is: its own if it is as traded; prices that were divided by the splits until they were recorded are as if traded on that day.';
+
+
+CREATE OR REPLACE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamptz DEFAULT NULL)
 RETURNS numeric
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT CASE WHEN h.amount > 0 THEN
+               CASE WHEN pair.is_inverse THEN 1.000000000000000000000000000000 / (h.amount * ('1e-' || h.scale)::numeric)
+                    ELSE h.amount * ('1e-' || h.scale)::numeric END END
+    FROM pricing.data_type_registry r
+    CROSS JOIN (VALUES (from_currency || '/' || to_currency, false), (to_currency || '/' || from_currency, true)) pair (symbol, is_inverse)
+    CROSS JOIN LATERAL pricing.prices_as_of(r.data_type, pair.symbol, day, day, as_of, '{}') h
+    WHERE r.asset_class = 'fx' AND (h.currency = split_part(pair.symbol, '/', 2)) IS NOT FALSE
+    -- A day's bar before a quote of that day.
+    ORDER BY r.fetcher = 'quote', pair.is_inverse, r.data_type, h.observed_at DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION pricing.rate_of_day(text, text, date, timestamptz) IS
+    'The stored rate of exchange of a day, as it was believed at a time (NULL = now): so much of the second currency for one of the first, from either spelling of their pair. NULL = none is stored.';
+
+
+CREATE OR REPLACE FUNCTION pricing.left_by_payments(
+    wanted_type text, wanted_class text, wanted_symbol text, day date, as_of timestamptz, archived pricing.price_revisions[],
+    OUT kept numeric, OUT lacks jsonb)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-#variable_conflict use_variable
 DECLARE
-    -- What a dividend took off is told by the price before it. One of another year would tell something else.
-    last_close record := pricing.close_before(wanted_type, wanted_symbol, ex_on, as_of, archived);
-    later record;
+    -- What payments took off is told by the price before them. One of another year would tell something else.
+    last_close record := pricing.close_before(wanted_type, wanted_symbol, day, as_of, archived);
+    last_price numeric := last_close.amount * ('1e-' || last_close.scale)::numeric;
+    its_currency text := coalesce(last_close.currency, (
+        SELECT i.currency FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (wanted_class, wanted_symbol)));
+    cash numeric;
+    ratio record;
 BEGIN
-    IF last_close.amount IS NULL THEN
-        RETURN NULL; -- no price is older, or the history has a hole before it
-    ELSIF cash_currency <> last_close.currency THEN
-        RAISE EXCEPTION 'the dividend of % on % is in %, its prices are in %', wanted_symbol, ex_on, cash_currency, last_close.currency
-            USING HINT = 'Read it adjusted for splits: no rate of exchange is applied to dividends.', ERRCODE = 'data_exception';
+    kept := 1;
+    WITH paid AS (
+        SELECT a.kind, a.currency, a.amount * ('1e-' || a.scale)::numeric AS cash,
+               CASE WHEN (a.currency = its_currency) IS NOT FALSE AND (a.currency IS NULL OR its_currency IS NOT NULL) THEN 1
+                    ELSE pricing.rate_of_day(a.currency, its_currency, day, as_of) END AS rate
+        FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a WHERE a.ex_on = day AND a.amount IS NOT NULL)
+    SELECT sum(p.cash * p.rate),
+           jsonb_agg(jsonb_build_object(
+               'ex_on', day, 'kind', p.kind, 'amount', trim_scale(p.cash)::text, 'currency', p.currency, 'into', its_currency,
+               'reason', CASE WHEN last_price IS NULL THEN 'no_close' ELSE 'no_rate' END) ORDER BY p.kind DESC, p.currency, p.cash)
+               FILTER (WHERE last_price IS NULL OR p.rate IS NULL)
+    INTO cash, lacks FROM paid p;
+    IF lacks IS NOT NULL THEN
+        RETURN; -- a part of what was paid would be as wrong as nothing
     END IF;
-    -- Both on the basis of the close: as traded on its day, or divided by the splits until it was recorded.
-    FOR later IN
-        SELECT a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
-        WHERE a.kind = 'split' AND CASE last_close.adjustment WHEN 'raw' THEN a.ex_on = left_by_dividend.ex_on
-            ELSE a.ex_on > left_by_dividend.ex_on AND a.ex_on <= (last_close.recorded_at AT TIME ZONE 'UTC')::date END
+    -- The payments are for shares of their day, the close is of those of another: as many more or less by the splits between.
+    FOR ratio IN
+        SELECT a.ex_on, a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
+        WHERE a.new_shares IS NOT NULL
+          AND a.ex_on > least(day, last_close.basis_day) AND a.ex_on <= greatest(day, last_close.basis_day)
     LOOP
-        -- On the day of a split the dividend is for new shares, the close before it is of old ones.
-        cash := CASE last_close.adjustment WHEN 'raw' THEN cash * later.new_shares / later.old_shares
-            ELSE cash * later.old_shares / later.new_shares END;
+        cash := CASE WHEN ratio.ex_on <= day THEN cash * ratio.new_shares / ratio.old_shares
+                     ELSE cash * ratio.old_shares / ratio.new_shares END;
     END LOOP;
-    IF cash * ('1e' || last_close.scale)::numeric >= last_close.amount THEN
-        RAISE EXCEPTION 'the dividend of % on % is not below the last price before it', wanted_symbol, ex_on
-            USING HINT = 'Compare it with another source, and correct pricing.corporate_actions.', ERRCODE = 'data_exception';
+    IF cash >= last_price THEN
+        lacks := jsonb_build_array(jsonb_build_object('ex_on', day, 'reason', 'not_below_close'));
+    ELSE
+        kept := 1 - cash / last_price;
     END IF;
-    RETURN 1 - cash * ('1e' || last_close.scale)::numeric / last_close.amount;
 END $$;
-COMMENT ON FUNCTION pricing.left_by_dividend(text, text, text, date, numeric, text, timestamptz, pricing.price_revisions[]) IS
-    'The part of a price that a dividend left: 1 less its cash by the last price before it, on one basis. NULL = none is known.';
+COMMENT ON FUNCTION pricing.left_by_payments(text, text, text, date, timestamptz, pricing.price_revisions[]) IS
+    'The part of a price that the dividends and capital gains of a day left: 1 less their cash by the last price before them, in one currency and on one basis. Where that cannot be told it is 1, and lacks says why, for each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.';
+
+
+CREATE OR REPLACE FUNCTION pricing.in_words(lack jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT CASE lack ->> 'reason'
+        WHEN 'not_below_close' THEN pg_catalog.format('payments of %s that are not below the last price before it', lack ->> 'ex_on')
+        ELSE concat_ws(' ', replace(lack ->> 'kind', '_', ' '), 'of', lack ->> 'amount', lack ->> 'currency', 'on', lack ->> 'ex_on')
+             || CASE lack ->> 'reason'
+                WHEN 'no_close' THEN ': no price of the two weeks before it is stored'
+                ELSE pg_catalog.format(': no rate %s/%s of that day is stored', lack ->> 'currency',
+                                       coalesce(lack ->> 'into', '(the prices name no currency)')) END END
+$$;
+COMMENT ON FUNCTION pricing.in_words(jsonb) IS 'A payment that a total return cannot count, and why, for people.';
+
+
+CREATE OR REPLACE FUNCTION pricing.require_payments(
+    wanted_symbol text, first_day date, last_day date, lacks jsonb) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    inside jsonb := (SELECT jsonb_agg(l ORDER BY l ->> 'ex_on') FROM jsonb_array_elements(lacks) l
+                     WHERE (l ->> 'ex_on')::date > first_day AND (l ->> 'ex_on')::date <= last_day AND l ->> 'reason' <> 'no_close');
+    spelled text := (SELECT string_agg(pricing.in_words(l), '; ') FROM (SELECT l FROM jsonb_array_elements(inside) l LIMIT 3) x (l))
+        || CASE WHEN jsonb_array_length(inside) > 3 THEN pg_catalog.format('; and %s more', jsonb_array_length(inside) - 3) ELSE '' END;
+    first_pair record;
+BEGIN
+    IF inside IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT l ->> 'currency' || '/' || (l ->> 'into') AS symbol, min(l ->> 'ex_on') AS first_day, max(l ->> 'ex_on') AS last_day,
+           (SELECT min(r.data_type) FROM pricing.data_type_registry r
+            WHERE r.asset_class = 'fx' AND r.fetcher = 'daily_bars' AND r.is_active) AS data_type
+    INTO first_pair FROM jsonb_array_elements(inside) l WHERE l ->> 'reason' = 'no_rate' AND l ->> 'into' IS NOT NULL GROUP BY 1 ORDER BY 1 LIMIT 1;
+    RAISE EXCEPTION 'its total return from % to % cannot count: %', first_day, last_day, spelled
+        USING DETAIL = inside::text, ERRCODE = 'data_exception',
+              HINT = CASE
+                  WHEN first_pair.symbol IS NULL THEN 'Compare it with another source, and correct it: pricing-pipeline action show '
+                      || wanted_symbol || ' ' || (inside -> 0 ->> 'ex_on')
+                  WHEN first_pair.data_type IS NULL THEN 'Rates are those of a data type of the asset class fx with daily bars; none is active '
+                      '(pricing-pipeline type add). Or read it adjusted for splits'
+                  ELSE pg_catalog.format('This fetches rates: pricing-pipeline backfill start %s --type %s --from %s --to %s. Or read it adjusted for splits',
+                                         first_pair.symbol, first_pair.data_type, first_pair.first_day, first_pair.last_day) END;
+END $$;
+COMMENT ON FUNCTION pricing.require_payments(text, date, date, jsonb) IS
+    'Refuses a total return between two days if a payment between them cannot be counted, and tells all of these.';
 
 
 CREATE OR REPLACE FUNCTION pricing.adjustment_steps(
-    wanted_type text, wanted_symbol text, with_dividends boolean, as_of timestamptz, archived pricing.price_revisions[])
-RETURNS TABLE (from_day date, until_day date, new_shares numeric, old_shares numeric, kept numeric)
+    wanted_type text, wanted_symbol text, with_payments boolean, first_day date, last_day date, as_of timestamptz,
+    archived pricing.price_revisions[])
+RETURNS TABLE (from_day date, until_day date, new_shares numeric, old_shares numeric, more_volume numeric, less_volume numeric,
+               kept numeric, not_counted text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
 DECLARE
     today date := (coalesce(as_of, pricing.clock()) AT TIME ZONE 'UTC')::date;
     wanted_class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
     happened record;
+    paid record;
+    lacks jsonb := '[]';
 BEGIN
     until_day := 'infinity';
     new_shares := 1;
     old_shares := 1;
+    more_volume := 1;
+    less_volume := 1;
     kept := 1;
+    -- What happened until the first day has changed none of these values.
     FOR happened IN
-        SELECT a.* FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
-        WHERE a.ex_on <= today AND (with_dividends OR a.kind = 'split') ORDER BY a.ex_on DESC, a.kind DESC
+        SELECT a.ex_on, a.kind, a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
+        WHERE a.ex_on > first_day AND a.ex_on <= today AND a.new_shares IS NOT NULL
+        UNION ALL
+        SELECT DISTINCT a.ex_on, 'payments', NULL::numeric, NULL::numeric FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
+        WHERE a.ex_on > first_day AND a.ex_on <= today AND a.amount IS NOT NULL AND with_payments
+        ORDER BY 1 DESC
     LOOP
         IF happened.ex_on < until_day THEN
             from_day := happened.ex_on;
             RETURN NEXT;
             until_day := happened.ex_on;
         END IF;
-        IF happened.kind = 'split' THEN
+        IF happened.kind = 'payments' THEN
+            paid := pricing.left_by_payments(wanted_type, wanted_class, wanted_symbol, happened.ex_on, as_of, archived);
+            kept := round(kept * paid.kept, 20);
+            lacks := lacks || coalesce(paid.lacks, '[]');
+            not_counted := 'not counted: ' || (SELECT string_agg(pricing.in_words(l), '; ' ORDER BY n)
+                                               FROM jsonb_array_elements(lacks) WITH ORDINALITY x (l, n) WHERE n <= 3)
+                || CASE WHEN jsonb_array_length(lacks) > 3 THEN pg_catalog.format('; and %s more', jsonb_array_length(lacks) - 3) ELSE '' END;
+        ELSE
             new_shares := new_shares * happened.new_shares;
             old_shares := old_shares * happened.old_shares;
-        ELSE
-            kept := coalesce(round(kept * pricing.left_by_dividend(
-                wanted_type, wanted_class, wanted_symbol, happened.ex_on, happened.amount * ('1e-' || happened.scale)::numeric,
-                happened.currency, as_of, archived), 20), kept);
+            IF happened.kind = 'split' THEN
+                more_volume := more_volume * happened.new_shares;
+                less_volume := less_volume * happened.old_shares;
+            END IF;
         END IF;
     END LOOP;
+    PERFORM pricing.require_payments(wanted_symbol, first_day, last_day, lacks);
     from_day := '-infinity';
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION pricing.adjustment_steps(text, text, boolean, timestamptz, pricing.price_revisions[]) IS
-    'What came after the days of each span (from_day included, until_day not): so many new shares for so many old ones, and the part of a price that dividends left. One row where nothing did.';
+COMMENT ON FUNCTION pricing.adjustment_steps(text, text, boolean, date, date, timestamptz, pricing.price_revisions[]) IS
+    'What came after the days of each span (from_day included, until_day not), for a read between two days: so many new shares for so many old ones by which prices are divided (splits and spin-offs), by which volumes are multiplied (splits alone), the part of a price that payments left, and which payments after the span could not be counted. One row where nothing did.';
 
 
 CREATE OR REPLACE FUNCTION pricing.adjusted_prices(
     wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL, adjust text DEFAULT NULL,
-    archived pricing.price_revisions[] DEFAULT NULL)
+    archived pricing.price_revisions[] DEFAULT NULL, read_until date DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text,
                adjustment text, provider text, call_id bigint, recorded_at timestamptz, quality text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -199,7 +299,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     IF adjust NOT IN ('raw', 'splits', 'total') THEN
         RAISE EXCEPTION 'unknown adjustment %', left(adjust, 60)
-            USING HINT = 'raw = as traded, splits = divided by later splits, total = also without later dividends; NULL = as stored.',
+            USING HINT = 'raw = as traded, splits = divided by later splits, total = also without later payments; NULL = as stored.',
                   ERRCODE = 'invalid_parameter_value';
     ELSIF adjust IS NULL THEN
         RETURN QUERY
@@ -213,18 +313,20 @@ BEGIN
     END IF;
     RETURN QUERY
     WITH steps AS MATERIALIZED (
-        SELECT s.* FROM pricing.adjustment_steps(wanted_type, wanted_symbol, adjust = 'total', as_of, archived) s),
+        SELECT s.*
+        FROM pricing.adjustment_steps(wanted_type, wanted_symbol, adjust = 'total', first_day, coalesce(read_until, last_day),
+                                      as_of, archived) s),
     stored AS (
         SELECT h.*, ('1e-' || h.scale)::numeric AS unit, (h.observed_at AT TIME ZONE 'UTC')::date AS day,
-               -- Prices that were divided by the splits until they were recorded are as if traded on that day.
-               CASE h.adjustment WHEN 'raw' THEN (h.observed_at AT TIME ZONE 'UTC')::date
-                    ELSE greatest((h.observed_at AT TIME ZONE 'UTC')::date, (h.recorded_at AT TIME ZONE 'UTC')::date) END AS basis_day
+               pricing.basis_day(h.adjustment, h.observed_at, h.recorded_at) AS basis_day
         FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of, archived) h),
     factored AS (
         SELECT h.*,
                basis.old_shares * CASE adjust WHEN 'raw' THEN own.new_shares ELSE 1 END AS shares_up,
                basis.new_shares * CASE adjust WHEN 'raw' THEN own.old_shares ELSE 1 END AS shares_down,
-               CASE adjust WHEN 'total' THEN own.kept ELSE 1 END AS kept
+               basis.less_volume * CASE adjust WHEN 'raw' THEN own.more_volume ELSE 1 END AS volume_down,
+               basis.more_volume * CASE adjust WHEN 'raw' THEN own.less_volume ELSE 1 END AS volume_up,
+               own.kept, own.not_counted
         FROM stored h
         JOIN steps own ON h.day >= own.from_day AND h.day < own.until_day
         JOIN steps basis ON h.basis_day >= basis.from_day AND h.basis_day < basis.until_day)
@@ -233,11 +335,12 @@ BEGIN
            CASE WHEN f.is_as_stored THEN f.high_amount * f.unit ELSE trim_scale(round(f.high_amount * f.unit * f.up / f.down, 10)) END,
            CASE WHEN f.is_as_stored THEN f.low_amount * f.unit ELSE trim_scale(round(f.low_amount * f.unit * f.up / f.down, 10)) END,
            CASE WHEN f.is_as_stored THEN f.amount * f.unit ELSE trim_scale(round(f.amount * f.unit * f.up / f.down, 10)) END,
-           CASE WHEN f.shares_up = f.shares_down THEN f.volume ELSE round(f.volume * f.shares_down / f.shares_up) END,
-           f.currency, adjust, f.provider, f.call_id, f.recorded_at, f.quality
+           CASE WHEN f.volume_up = f.volume_down THEN f.volume ELSE round(f.volume * f.volume_up / f.volume_down) END,
+           f.currency, adjust, f.provider, f.call_id, f.recorded_at,
+           CASE WHEN f.not_counted IS NULL THEN f.quality ELSE concat_ws('; ', f.quality, f.not_counted) END
     FROM (SELECT x.*, x.shares_up * x.kept AS up, x.shares_down AS down, x.shares_up * x.kept = x.shares_down AS is_as_stored
           FROM factored x) f
     ORDER BY f.observed_at;
 END $$;
-COMMENT ON FUNCTION pricing.adjusted_prices(text, text, date, date, timestamptz, text, pricing.price_revisions[]) IS
-    'Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals.';
+COMMENT ON FUNCTION pricing.adjusted_prices(text, text, date, date, timestamptz, text, pricing.price_revisions[], date) IS
+    'Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals. read_until: the last day of a read of which these days are a part.';

@@ -271,7 +271,7 @@ BEGIN
     JOIN pricing.data_type_registry r ON r.data_type = q.data_type
     CROSS JOIN LATERAL (
         SELECT coalesce(exp(sum(ln(a.new_shares / a.old_shares))), 1) AS shares FROM pricing.corporate_actions a
-        WHERE a.asset_class = r.asset_class AND a.symbol = q.symbol AND a.kind = 'split'
+        WHERE a.asset_class = r.asset_class AND a.symbol = q.symbol AND a.new_shares IS NOT NULL
           AND a.ex_on > (q.observed_at AT TIME ZONE 'UTC')::date AND a.ex_on <= (now_ AT TIME ZONE 'UTC')::date) split
     WHERE o.call_id = from_call AND o.value_id = q.value_id;
 END $$;

@@ -32,7 +32,7 @@ LANGUAGE sql STABLE AS $$
       -- Days before a split are left out, for two sources may have divided by it or not.
       AND (fetcher <> 'daily_bars' OR NOT EXISTS (
           SELECT FROM pricing.corporate_actions a
-          WHERE a.asset_class = wanted_class AND a.symbol = wanted_symbol AND a.kind = 'split'
+          WHERE a.asset_class = wanted_class AND a.symbol = wanted_symbol AND a.new_shares IS NOT NULL
             AND a.ex_on > (o.at AT TIME ZONE 'UTC')::date))
 $$;
 COMMENT ON FUNCTION pricing.values_of_others(text, text, text[], text, text, text, timestamptz, timestamptz, text, boolean) IS
@@ -130,7 +130,7 @@ BEGIN
     -- A quote from before the session of a split's day is of the old shares.
     LEFT JOIN LATERAL (
         SELECT array_agg((a.new_shares / a.old_shares)::float8) AS ratios FROM pricing.corporate_actions a
-        WHERE a.asset_class = kind.asset_class AND a.symbol = w.symbol AND a.kind = 'split' AND a.ex_on BETWEEN o.day - 1 AND o.day + 1) split ON true;
+        WHERE a.asset_class = kind.asset_class AND a.symbol = w.symbol AND a.new_shares IS NOT NULL AND a.ex_on BETWEEN o.day - 1 AND o.day + 1) split ON true;
 END $$;
 COMMENT ON FUNCTION pricing.peers(text, text[], timestamptz[], timestamptz[]) IS
     'For quotes the believed bar of the same UTC day, for daily bars the believed quote of it: its time, value, low and high, currency and data type, whether it is the bar, and the ratios of splits of that day and its neighbours. What has none is left out.';
@@ -334,9 +334,9 @@ BEGIN
             SELECT a.call_id, a.entered_by FROM pricing.corporate_actions a
             WHERE pricing.is_unreadable(q.kind, q.bar) AND (a.asset_class, a.symbol) = (r.asset_class, q.symbol)
               AND a.ex_on = (q.observed_at AT TIME ZONE 'UTC')::date
-              AND CASE WHEN a.kind = 'dividend' AND q.value ~ '^[0-9]{1,18}([.][0-9]{1,18})?$'
+              AND CASE WHEN a.amount IS NOT NULL AND q.value ~ '^[0-9]{1,18}([.][0-9]{1,18})?$'
                        THEN q.value::numeric = a.amount * ('1e-' || a.scale)::numeric
-                       WHEN a.kind = 'split' AND q.value ~ '^[0-9]{1,9}([.][0-9]{1,9})?:[0-9]{1,9}([.][0-9]{1,9})?$'
+                       WHEN a.new_shares IS NOT NULL AND q.value ~ '^[0-9]{1,9}([.][0-9]{1,9})?:[0-9]{1,9}([.][0-9]{1,9})?$'
                        THEN split_part(q.value, ':', 1)::numeric * a.old_shares = split_part(q.value, ':', 2)::numeric * a.new_shares
                        ELSE false END) action ON true
         WHERE q.status = 'quarantined' AND q.observed_at IS NOT NULL AND (only_ids IS NULL OR q.value_id = ANY (only_ids))

@@ -270,7 +270,9 @@ BEGIN
     UPDATE pricing.thinned t SET until = date_trunc('day', now_, 'UTC') WHERE t.until > now_;
     -- Days that were taken for over are to come.
     UPDATE pricing.history_coverage h SET covered = h.covered - datemultirange(daterange(today, NULL)) WHERE h.covered && daterange(today, NULL);
-    UPDATE pricing.corporate_action_pairs p SET covered = p.covered - datemultirange(daterange(today + 1, NULL))
+    UPDATE pricing.corporate_action_pairs p
+    SET covered = p.covered - datemultirange(daterange(today + 1, NULL)),
+        gains_covered = p.gains_covered - datemultirange(daterange(today + 1, NULL))
     WHERE p.covered && daterange(today + 1, NULL);
 END $$;
 COMMENT ON FUNCTION pricing.move_plans(timestamptz, interval) IS

@@ -1,0 +1,177 @@
+"""Payments in several currencies and of several kinds, spin-offs, and what a total return cannot count (F5, F8)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.domain.answers import Adjust, CapitalGain, CorporateAction, SpinOff
+from pricing_pipeline.errors import UncountedPayments
+from pricing_pipeline.prices import actions, price_reader
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.told_actions import (
+    MARCH,
+    bar,
+    bring,
+    closes,
+    day,
+    dividend,
+    split,
+    stored,
+)
+
+pytestmark = pytest.mark.usefixtures("still")
+
+
+def store_rate(core: Core, symbol: str, on: int, rate: str) -> None:
+    scale = len(rate.partition(".")[2])
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider, call_id,"
+        " fetched_at) VALUES ('fx_rate', :symbol, :at, :amount, :scale, :currency, 'fmp', 1, :at)",
+        symbol=symbol,
+        at=midnight(day(on)) + timedelta(hours=15),
+        amount=int(rate.replace(".", "")),
+        scale=scale,
+        currency=symbol[-3:],
+    )
+
+
+def gain(on: int, cash: str, currency: str | None = "USD") -> CapitalGain:
+    return CapitalGain("AAPL", day(on), Decimal(cash), currency)
+
+
+def test_f5_capital_gains_are_part_of_total_return(core: Core) -> None:
+    """The payments of a day are one sum: 50 less 0.5 and 2.0 leaves 47.5, not 50 * 0.99 * 0.96."""
+    bring(core, bar(1, "50.00"), bar(2, "47.60"), told=[dividend(2, "0.5"), gain(2, "2.0")])
+    assert closes(core, Adjust.TOTAL) == {1: "47.5", 2: "47.60"}
+    assert closes(core, Adjust.SPLITS) == {1: "50.00", 2: "47.60"}
+    assert set(stored(core)) == {dividend(2, "0.5"), gain(2, "2.0")}
+
+
+def test_f5_payments_of_one_day_keep_their_currencies(core: Core) -> None:
+    """They were one sum of 1.6125. The rate of the day is that of either spelling of the pair."""
+    told = {dividend(2, "0.9425", "CAD"), dividend(2, "0.67", "USD")}
+    bring(core, bar(1, "100.00"), bar(2, "99.00"), told=sorted(told, key=repr))
+    assert set(stored(core)) == told
+    said = r"dividend of 0\.9425 CAD on 2010-03-02: no rate CAD/USD of that day"
+    with pytest.raises(UncountedPayments, match=said) as refused:
+        closes(core, Adjust.TOTAL)
+    (one,) = refused.value.payments
+    assert (one.ex_on, one.reason, one.kind) == (day(2), "no_rate", "dividend")
+    assert (one.amount, one.currency, one.into) == ("0.9425", "CAD", "USD")
+    store_rate(core, "USD/CAD", 2, "1.25")
+    assert closes(core, Adjust.TOTAL) == {1: "98.576", 2: "99.00"}, "100 - 0.67 - 0.9425 / 1.25"
+    store_rate(core, "CAD/USD", 2, "0.72")
+    assert closes(core, Adjust.TOTAL) == {1: "98.6514", 2: "99.00"}, "as it is spelled, if both are stored"
+
+
+def test_f5_a_payment_outside_the_days_that_are_read_spoils_no_return(core: Core) -> None:
+    bring(
+        core,
+        *(bar(on, "100.00") for on in (1, 2, 5, 6, 9, 10)),
+        told=[dividend(2, "1", "EUR"), dividend(6, "1"), dividend(10, "1", "CHF")],
+    )
+
+    def read(first: int, last: int) -> dict[int, tuple[str, str | None]]:
+        with core.engine.connect() as connection:
+            bars = price_reader.bars(connection, "AAPL", DAILY, day(first), day(last), adjust=Adjust.TOTAL)
+        return {one.observed_at.day: (f"{one.close:f}", one.quality) for one in bars}
+
+    lacks_chf = "not counted: dividend of 1 CHF on 2010-03-10: no rate CHF/USD of that day is stored"
+    assert read(2, 9) == {
+        **dict.fromkeys((2, 5), ("99", lacks_chf)),
+        **dict.fromkeys((6, 9), ("100.00", lacks_chf)),
+    }
+    assert read(10, 31) == {10: ("100.00", None)}
+    for days in ((1, 2), (9, 10), (1, 31)):
+        with pytest.raises(UncountedPayments):
+            read(*days)
+
+
+def test_f5_what_is_read_in_parts_is_refused_like_the_whole(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A payment of a part's first day is in no part: after the one before it, and not after that day."""
+    monkeypatch.setattr(price_reader, "_ROWS_OF_A_PART", 1)
+    bring(core, *(bar(on, "100.00") for on in (1, 2, 3)), told=[dividend(2, "1", "EUR")])
+    with core.engine.connect() as connection, pytest.raises(UncountedPayments):
+        list(
+            price_reader.history_parts(connection, "AAPL", DAILY, *MARCH, adjust=Adjust.TOTAL, in_digits=True)
+        )
+
+
+def test_f5_what_its_provider_says_of_a_day_replaces_what_it_said(core: Core, clock: Clock) -> None:
+    """0.10 USD was stored as 0.001 GBP: the corrected payment stands alone, and so does one where there were two."""
+    bring(core, bar(1, "100.00"), told=[dividend(1, "0.001", "GBP"), gain(1, "2")])
+    then = core.clock()
+    clock.advance(60)
+    bring(core, bar(1, "100.00"), told=[dividend(1, "0.10"), dividend(1, "0.20"), dividend(1, "0.3", "CHF")])
+    told = {dividend(1, "0.10"), dividend(1, "0.20"), dividend(1, "0.3", "CHF"), gain(1, "2")}
+    assert set(stored(core)) == told
+    assert set(stored(core, then)) == {dividend(1, "0.001", "GBP"), gain(1, "2")}
+    clock.advance(60)
+    bring(core, bar(1, "100.00"), told=[dividend(1, "0.35")])
+    assert set(stored(core)) == {dividend(1, "0.35"), gain(1, "2")}, (
+        "nothing is told of gains of that day now"
+    )
+    assert core.one("SELECT count(*) FROM pricing.corporate_action_revisions") == 4
+    core.rows("UPDATE pricing.corporate_actions SET provider = 'another'")
+    bring(core, bar(1, "100.00"), told=[dividend(1, "0.35"), dividend(1, "0.4", "CHF")])
+    assert set(stored(core)) == {dividend(1, "0.35"), gain(1, "2")}, "who said it first may say it otherwise"
+
+
+def test_f5_what_a_person_enters_stands_for_its_kind_and_currency(core: Core, clock: Clock) -> None:
+    bring(core, bar(1, "100.00"), told=[dividend(1, "0.9", "CAD"), dividend(1, "0.67")])
+
+    def enter(action: CorporateAction, **more: Any) -> str:
+        with core.engine.begin() as connection:
+            return actions.enter(connection, "equity", action, "ann", **more)
+
+    assert enter(dividend(1, "0.67")) == "known_already"
+    assert enter(dividend(1, "0.70")) == "replaced"
+    assert enter(gain(1, "1", "EUR")) == enter(dividend(1, "0.5", "EUR")) == "added"
+    by_hand = {dividend(1, "0.70"), gain(1, "1", "EUR"), dividend(1, "0.5", "EUR")}
+    assert set(stored(core)) == {dividend(1, "0.9", "CAD"), *by_hand}
+    bring(
+        core,
+        bar(1, "100.00"),
+        told=[dividend(1, "0.95", "CAD"), dividend(1, "0.67"), dividend(1, "0.6", "EUR")],
+    )
+    assert set(stored(core)) == {dividend(1, "0.95", "CAD"), *by_hand}
+    assert enter(dividend(1, "2"), is_further=True) == "added"
+    with pytest.raises(DBAPIError, match="AAPL has 2 payments in USD on 2010-03-01"):
+        enter(dividend(1, "3"))
+    clock.advance(60)
+    core.rows(
+        "SELECT pricing.remove_action('equity', 'AAPL', '2010-03-01', 'dividend', 'ann', of_currency => 'USD')"
+    )
+    assert set(stored(core)) == {dividend(1, "0.95", "CAD"), dividend(1, "0.5", "EUR"), gain(1, "1", "EUR")}
+
+
+def test_f5_a_spin_off_divides_prices_and_no_volume(core: Core) -> None:
+    """A day has one ratio: whoever knows it to be a spin-off replaces the split that it was told as."""
+    bring(core, bar(1, "125.30", volume="10"), bar(2, "100.00", volume="10"), told=[split(2, "1253", "1000")])
+    with core.engine.begin() as connection:
+        spin_off = SpinOff("AAPL", day(2), Decimal(1253), Decimal(1000))
+        assert actions.enter(connection, "equity", spin_off, "ann") == "replaced"
+    bring(core, bar(2, "100.00", volume="10"), told=[split(2, "1253", "1000")])
+    assert stored(core) == [spin_off]
+    for adjust in (Adjust.SPLITS, Adjust.TOTAL):
+        with core.engine.connect() as connection:
+            bars = price_reader.bars(connection, "AAPL", DAILY, *MARCH, adjust=adjust)
+        assert [(f"{one.close:f}", one.volume) for one in bars] == [("100", 10), ("100.00", 10)]
+
+
+def test_f8_who_cannot_tell_gains_leaves_their_days_unknown(core: Core) -> None:
+    known = "SELECT covered, gains_covered FROM pricing.corporate_action_pairs"
+    bring(core, bar(1, "100.00"), told=[])
+    ((covered, gains),) = core.rows(known)
+    assert (bool(covered), bool(gains)) == (True, False)
+    bring(core, bar(1, "100.00"), told=[], gains_told=frozenset({"AAPL"}))
+    ((covered, gains),) = core.rows(known)
+    assert covered == gains
