@@ -133,6 +133,7 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                 "state": counts.state,
                 "currency": row["currency"],
                 "decimals": f"at least {row['scale']}",
+                "exchange": row["exchange"] or row["exchange_by_symbol"] or _several(row["exchanges_by_symbol"]),
                 "calendar": row["calendar"] or "not known",
                 "listed": row["listed_on"],
                 "known since": moment(row["created_at"]),
@@ -148,6 +149,13 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                 "asked as": ", ".join(map(_spelled, spelled[row["asset_class"]])),
             }
         )
+
+
+def _several(exchanges: Sequence[str]) -> str | None:
+    """What to do where a symbol ends as those of several exchanges do."""
+    if len(exchanges) < 2:
+        return None
+    return f"one of {listed(exchanges)}; `instrument change --exchange` says which"
 
 
 def _spelled(one: Spelled) -> str:
@@ -191,7 +199,7 @@ def _bounds(bounds: Bounds) -> str:
     return f"{bounds.data_type} {words}{'' if bounds.is_own else ' (of its type)'}"
 
 
-_KNOWN = ("name", "currency", "calendar", "listed_on", "scale")
+_KNOWN = ("name", "currency", "exchange", "calendar", "listed_on", "scale")
 _BOUNDS = ("lowest", "highest", "jumps_trusted_until")
 
 
@@ -219,6 +227,10 @@ def change(
         of_class = stored[0]["asset_class"]
         before = _settings(connection, of_class, symbol, data_type)
         if known:
+            if known.get("exchange") is not None:
+                known = {**known, "exchange": str(known["exchange"]).upper()}
+            if "exchange" in known and "calendar" not in known:
+                known = {**known, "calendar": None}  # that of the exchange is chosen
             instruments.change(connection, of_class, symbol, known)
         if as_type:
             instruments.remove_bounds(connection, data_type or "", symbol)

@@ -42,8 +42,10 @@ def share_of(symbol: str, asset_class: str) -> Share | None:
     if parts is None:
         return None
     ticker, share_class, mic = parts.groups()
-    exchange = None if mic is None else exchanges().get(mic)
-    return None if mic is not None and exchange is None else Share(ticker, share_class, exchange)
+    if mic is None:
+        return Share(ticker, share_class, None)
+    exchange = exchanges().get(mic)
+    return None if exchange is None or not exchange.suffix else Share(ticker, share_class, exchange)
 
 
 def pair_of(symbol: str, asset_class: str) -> Pair | None:
@@ -54,11 +56,15 @@ def pair_of(symbol: str, asset_class: str) -> Pair | None:
 
 def exchange_named(provider: str, name: str | None) -> Exchange | None:
     """The exchange that a provider calls so, or whose MIC this is."""
-    of_provider = Exchange._fields.index(provider)
     if not name:
         return None
     return next(
-        (exchange for exchange in exchanges().values() if name in (exchange.mic, exchange[of_provider])), None
+        (
+            exchange
+            for exchange in exchanges().values()
+            if name in (exchange.mic, exchange.twelvedata if provider == "twelvedata" else exchange.suffix)
+        ),
+        None,
     )
 
 

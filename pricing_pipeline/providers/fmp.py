@@ -18,6 +18,7 @@ from pydantic import Field
 from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure, storable
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Contents, Fetcher
+from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import KeyRefused, PlanRestricted, SchemaDrift
@@ -80,11 +81,13 @@ _GATED_ENDPOINT = re.compile(
     r"(restricted|exclusive|legacy|special) endpoint|this endpoint is (not|only) available|premium", re.I
 )
 
-# Prices name no currency. Shares on these exchanges are quoted in dollars; London, Johannesburg and Tel
-# Aviv quote most in hundredths and some not, so that a number from there could be a hundred times too high;
-# Kuwait quotes in thousandths, and grain and coffee (`ZCUSX`) come in cents.
+# Prices name no currency. Shares on these exchanges are quoted in dollars. Exchanges with a minor unit quote most in
+# hundredths, or thousandths, and some not, so that a number from there could be a hundred times too high; grain and
+# coffee (`ZCUSX`) come in cents.
 _IN_DOLLARS = frozenset({"NASDAQ", "NYSE", "AMEX"})
-_IN_PARTS = re.compile(r"\.(L|JO|TA|KW)$|.USX$")
+_IN_PARTS = re.compile(
+    rf"\.({'|'.join(one.suffix for one in exchanges().values() if one.minor_unit)})$|.USX$"
+)
 
 
 _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -147,7 +150,7 @@ class Fmp:
         if pair := pair_of(symbol, asset_class):
             return f"{pair.base}{pair.quote}"
         share = share_of(symbol, asset_class)
-        return with_suffix(share, share.exchange and share.exchange.fmp) if share else symbol
+        return with_suffix(share, share.exchange and share.exchange.suffix) if share else symbol
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """100 quotes; everything else is asked one symbol a call.
