@@ -65,7 +65,7 @@ def _load_exchanges(connection: Connection) -> None:
     """Take over what this version tells of exchanges and of days on which their calendars are wrong."""
     told = [asdict(exchange) | {"endings": exchange.endings} for exchange in exchanges().values()]
     connection.execute(query("calendars.load_exchanges"), {"rows": json.dumps(told, default=str)})
-    wrong = [asdict(correction) | {"is_open": correction.is_open} for correction in corrections()]
+    wrong = [asdict(correction) for correction in corrections()]
     connection.execute(query("calendars.load_corrections"), {"rows": json.dumps(wrong, default=str)})
 
 

@@ -49,18 +49,18 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What an exchange does on a day, where its calendar says otherwise; times are in its zone, None = closed."""
+    """What an exchange does on a day, where its calendar says otherwise.
+
+    Times are in its zone; a session without them is as long as those before it.
+    """
 
     calendar: str
     day: date
+    is_open: bool
     opens_at: time | None
     closes_at: time | None
     reason: str
     source: str
-
-    @property
-    def is_open(self) -> bool:
-        return self.opens_at is not None
 
 
 @cache
@@ -84,14 +84,19 @@ def corrections() -> tuple[Correction, ...]:
     with _CORRECTIONS.open(encoding="utf-8", newline="") as lines:
         return tuple(
             Correction(
-                row["calendar"], date.fromisoformat(row["day"]), *_hours(row["hours"]), row["reason"], row["source"]
+                row["calendar"],
+                date.fromisoformat(row["day"]),
+                row["hours"] != "closed",
+                *_hours(row["hours"]),
+                row["reason"],
+                row["source"],
             )
             for row in csv.DictReader(line for line in lines if not line.startswith("#"))
         )
 
 
 def _hours(text: str) -> tuple[time | None, time | None]:
-    if text == "closed":
+    if text in ("open", "closed"):
         return None, None
     opens, _, closes = text.partition("-")
     return time.fromisoformat(opens), time.fromisoformat(closes)
