@@ -116,7 +116,9 @@ def correct(
     typer.echo(f"{calendar} {'trades' if is_open else 'does not trade'} on {on:%A}, {on}.")
     if released:
         one = released == 1
-        typer.echo(f"{released} quarantined {'bar' if one else 'bars'} of that day {'is' if one else 'are'} believed now.")
+        typer.echo(
+            f"{released} quarantined {'bar' if one else 'bars'} of that day {'is' if one else 'are'} believed now."
+        )
     hint(f"`pricing-pipeline calendar undo {calendar} {on}` takes it back.")
 
 

@@ -133,7 +133,9 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                 "state": counts.state,
                 "currency": row["currency"],
                 "decimals": f"at least {row['scale']}",
-                "exchange": row["exchange"] or row["exchange_by_symbol"] or _several(row["exchanges_by_symbol"]),
+                "exchange": row["exchange"]
+                or row["exchange_by_symbol"]
+                or _several(row["exchanges_by_symbol"]),
                 "calendar": row["calendar"] or "not known",
                 "listed": row["listed_on"],
                 "known since": moment(row["created_at"]),

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
 
+
 class Adjustment(StrEnum):
     """The basis of stored prices: by which splits they were divided later. Dividends never count here."""
 

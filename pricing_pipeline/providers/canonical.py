@@ -68,7 +68,7 @@ def exchange_named(provider: str, name: str | None) -> Exchange | None:
     )
 
 
-def with_suffix(share: Share, suffix: str | None) -> str:
+def with_suffix(share: Share) -> str:
     """A share as Yahoo and FMP spell it: BRK-B, VOD.L."""
     spelled = share.ticker if share.share_class is None else f"{share.ticker}-{share.share_class}"
-    return spelled if suffix is None else f"{spelled}.{suffix}"
+    return spelled if share.exchange is None else f"{spelled}.{share.exchange.suffix}"

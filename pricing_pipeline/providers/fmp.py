@@ -150,7 +150,7 @@ class Fmp:
         if pair := pair_of(symbol, asset_class):
             return f"{pair.base}{pair.quote}"
         share = share_of(symbol, asset_class)
-        return with_suffix(share, share.exchange and share.exchange.suffix) if share else symbol
+        return with_suffix(share) if share else symbol
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """100 quotes; everything else is asked one symbol a call.

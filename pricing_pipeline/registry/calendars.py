@@ -93,7 +93,9 @@ def extend(engine: Engine, *, again: bool = False) -> Extended:
             raise
         # Anything may come out of the rules of sixty countries: NotImplementedError under pandas 3.1, for one.
         except Exception as error:
-            failed[row.calendar] = str(error) if isinstance(error, LookupError) else _words(row.calendar, error)
+            failed[row.calendar] = (
+                str(error) if isinstance(error, LookupError) else _words(row.calendar, error)
+            )
             parameters = {"calendar": row.calendar, "message": failed[row.calendar]}
             with engine.begin() as connection:
                 connection.execute(query("calendars.note_failed"), parameters)
@@ -250,9 +252,7 @@ def correct(
 
 def uncorrect(connection: Connection, calendar: str, day: date) -> list[str]:
     """Take back what a person or evidence has said of a day; returns whose it was. Raises UnknownCalendar if nobody has."""
-    gone = connection.execute(
-        query("calendars.uncorrect"), {"calendar": calendar, "day": day}
-    ).scalar_one()
+    gone = connection.execute(query("calendars.uncorrect"), {"calendar": calendar, "day": day}).scalar_one()
     if gone is None:
         raise UnknownCalendar(
             f"nobody has corrected {calendar} on {day}. `pricing-pipeline calendar list {calendar}` shows what was "
@@ -269,16 +269,12 @@ def weigh_closed_days(connection: Connection, data_type: str, symbols: Sequence[
 
 def opened_days(connection: Connection) -> list[OpenedDay]:
     """Days that have become sessions while bars of them were quarantined, with these bars."""
-    return [
-        OpenedDay(**row) for row in connection.execute(query("calendars.bars_of_opened_days")).mappings()
-    ]
+    return [OpenedDay(**row) for row in connection.execute(query("calendars.bars_of_opened_days")).mappings()]
 
 
 def forget_opened_day(connection: Connection, opened: OpenedDay) -> None:
     """The bars of a day that has become a session were released."""
-    connection.execute(
-        query("calendars.forget_opened_day"), {"calendar": opened.calendar, "day": opened.day}
-    )
+    connection.execute(query("calendars.forget_opened_day"), {"calendar": opened.calendar, "day": opened.day})
 
 
 def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Gap]:

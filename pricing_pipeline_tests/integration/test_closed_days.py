@@ -84,7 +84,8 @@ def sessions(core: Core, first: str, last: str) -> list[date]:
     return [
         row.session
         for row in core.rows(
-            "SELECT session FROM pricing.calendar_sessions WHERE calendar = 'XNYS' AND session BETWEEN :a AND :b ORDER BY 1",
+            "SELECT session FROM pricing.calendar_sessions WHERE calendar = 'XNYS' AND session BETWEEN :a AND :b"
+            " ORDER BY 1",
             a=date.fromisoformat(first),
             b=date.fromisoformat(last),
         )
@@ -100,7 +101,9 @@ def test_f6_a_bar_of_a_day_without_session_is_quarantined_and_says_so(core: Core
     assert latest.observed_at.day == 13, "nor is it the latest price"
     found = core.rows("SELECT value_id, kind, reason FROM pricing.quarantined_values ORDER BY observed_at")
     assert [row.kind for row in found] == ["closed_day", "closed_day"]
-    assert found[0].reason.startswith("XNYS has no session on Saturday, 2026-03-14. It is believed when a bar of")
+    assert found[0].reason.startswith(
+        "XNYS has no session on Saturday, 2026-03-14. It is believed when a bar of"
+    )
     assert release(core) == 0, "one instrument of one provider proves nothing"
     assert reviews.release(core.engine, found[0].value_id, "ann").outcome == "released"
     bring(core)
@@ -121,14 +124,19 @@ def test_f6_a_second_instrument_opens_the_day_for_all(core: Core) -> None:
     assert release(core) == 2
     assert stored(core) == [9, 10, 11, 12, 13, 14]
     assert stored(core, "MSFT") == [9, 10, 11, 12, 13, 14]
-    (row,) = core.rows("SELECT day, origin, is_open, reason FROM pricing.calendar_corrections WHERE calendar = 'XNYS'")
+    (row,) = core.rows(
+        "SELECT day, origin, is_open, reason FROM pricing.calendar_corrections WHERE calendar = 'XNYS'"
+    )
     assert (row.day, row.origin, row.is_open) == (SATURDAY, "evidence", True)
     assert row.reason == "bars of AAPL, MSFT, from twelvedata"
     bring(core, symbol="TSLA", closes=["70.00"] * 7)
-    assert stored(core, "TSLA") == [9, 10, 11, 12, 13, 14], "a third one is believed at once; Sunday stays closed"
+    assert stored(core, "TSLA") == [9, 10, 11, 12, 13, 14], (
+        "a third one is believed at once; Sunday stays closed"
+    )
     assert core.rows("TABLE pricing.opened_days") == []
     (opened,) = core.rows(
-        "SELECT opens_at, closes_at FROM pricing.calendar_sessions WHERE calendar = 'XNYS' AND session = :d", d=SATURDAY
+        "SELECT opens_at, closes_at FROM pricing.calendar_sessions WHERE calendar = 'XNYS' AND session = :d",
+        d=SATURDAY,
     )
     assert tuple(opened) == (utc("2026-03-14 14:30"), utc("2026-03-14 21:00")), "the hours of the days before"
 
@@ -155,7 +163,8 @@ def test_f6_an_opinion_of_a_second_provider_opens_the_day(core: Core) -> None:
     bring(core, closes=["100.00"] * 6)
     value_id = core.one("SELECT value_id FROM pricing.quarantined_values")
     core.rows(
-        "INSERT INTO pricing.second_opinions (value_id, provider, call_id, asked_at) VALUES (:v, 'yahoo', 77, pricing.clock())",
+        "INSERT INTO pricing.second_opinions (value_id, provider, call_id, asked_at)"
+        " VALUES (:v, 'yahoo', 77, pricing.clock())",
         v=value_id,
     )
     with core.engine.begin() as connection:
@@ -174,12 +183,24 @@ def test_f6_an_operators_session_is_believed_at_once_and_his_closed_day_beats_ev
 ) -> None:
     trade(core)
     bring(core, closes=["100.00"] * 7)
-    said = cli("calendar", "add-session", "XNYS", "2026-03-14", "--opens", "10:00", "--closes", "12:00", "--reason", "test")
+    said = cli(
+        "calendar",
+        "add-session",
+        "XNYS",
+        "2026-03-14",
+        "--opens",
+        "10:00",
+        "--closes",
+        "12:00",
+        "--reason",
+        "test",
+    )
     assert said.exit_code == 0, said.error
     assert "1 quarantined bar of that day is believed now" in said.stdout
     assert stored(core) == [9, 10, 11, 12, 13, 14]
     (row,) = core.rows(
-        "SELECT opens_at, closes_at FROM pricing.calendar_sessions WHERE calendar = 'XNYS' AND session = :d", d=SATURDAY
+        "SELECT opens_at, closes_at FROM pricing.calendar_sessions WHERE calendar = 'XNYS' AND session = :d",
+        d=SATURDAY,
     )
     assert tuple(row) == (utc("2026-03-14 14:00"), utc("2026-03-14 16:00")), "in the zone of New York"
     assert cli("calendar", "close-day", "XNYS", "2026-03-15", "--reason", "no").exit_code == 0
@@ -189,9 +210,14 @@ def test_f6_an_operators_session_is_believed_at_once_and_his_closed_day_beats_ev
     assert date(2026, 3, 15) not in sessions(core, "2026-03-13", "2026-03-16")
 
 
-def test_f7_quotes_are_asked_for_on_a_day_that_evidence_has_opened(core: Core, clock: Clock, cli: CommandLine) -> None:
+def test_f7_quotes_are_asked_for_on_a_day_that_evidence_has_opened(
+    core: Core, clock: Clock, cli: CommandLine
+) -> None:
     trade(core)
-    core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'is_market_stale' WHERE data_type = :t", t=QUOTE)
+    core.rows(
+        "UPDATE pricing.data_type_registry SET staleness_function = 'is_market_stale' WHERE data_type = :t",
+        t=QUOTE,
+    )
     clock.set(utc("2026-03-13 21:15"))
     core.heartbeat("ann", (QUOTE, "AAPL"))
     call = core.claim_one()
@@ -201,7 +227,9 @@ def test_f7_quotes_are_asked_for_on_a_day_that_evidence_has_opened(core: Core, c
     assert core.one(due, t=QUOTE) == utc("2026-03-16 14:30")
     clock.set(utc("2026-03-14 14:40"))
     core.heartbeat("ann", (QUOTE, "AAPL"))
-    assert cli("calendar", "add-session", "XNYS", "2026-03-14", "--reason", "a test of systems").exit_code == 0
+    assert (
+        cli("calendar", "add-session", "XNYS", "2026-03-14", "--reason", "a test of systems").exit_code == 0
+    )
     core.call("SELECT pricing.enqueue_due()")
     assert [task.data_type for task in core.tasks("AAPL") if task.status == "pending"] == [QUOTE]
 

@@ -226,7 +226,9 @@ def test_a_name_of_several_exchanges_is_told_by_the_currency_or_not_at_all(
     assert core.one("SELECT calendar FROM pricing.instruments WHERE symbol = :s", s=symbol) == calendar
 
 
-def test_the_exchange_of_an_instrument_can_be_set_and_brings_its_calendar(core: Core, cli: CommandLine) -> None:
+def test_the_exchange_of_an_instrument_can_be_set_and_brings_its_calendar(
+    core: Core, cli: CommandLine
+) -> None:
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'X:BSE')")
     said = " ".join(cli("instrument", "show", "X:BSE").stdout.split())
     assert "exchange: one of XBOM, XBUD; `instrument change --exchange` says which" in said

@@ -75,7 +75,9 @@ def test_f7_each_shipped_correction_changes_what_the_library_says() -> None:
         own = [correction for correction in corrections() if correction.calendar == calendar]
         assert len({correction.day for correction in own}) == len(own)
         first, last = min(one.day for one in own), max(one.day for one in own)
-        sessions = calendars.exchange_sessions(calendar, first.replace(month=1, day=1), last.replace(month=12, day=31))
+        sessions = calendars.exchange_sessions(
+            calendar, first.replace(month=1, day=1), last.replace(month=12, day=31)
+        )
         hours = {
             day: tuple(at.astimezone(ZONES[calendar]).time() for at in pair)
             for day, *pair in zip(sessions.days, sessions.opens, sessions.closes, strict=True)
@@ -99,7 +101,7 @@ def test_f7_the_library_and_its_pandas_fit_each_other() -> None:
         ("XBOM", date(2024, 1, 20)): True,
         ("XBOM", date(2025, 2, 1)): True,
         ("XBOM", date(2024, 1, 22)): False,
-        ("XTAE", date(2025, 6, 1)): True,  # a Sunday
+        ("XTAE", date(2025, 5, 18)): True,  # a Sunday
         ("XTAE", date(2025, 12, 28)): True,
         ("XTAE", date(2025, 6, 6)): False,  # a Friday
         ("XTAE", date(2026, 1, 9)): True,
@@ -127,7 +129,9 @@ def test_f7_a_calendar_without_bounds_ends_where_its_holidays_are_announced(core
     clock.set(utc("2026-11-28 12:00"))
     follow(core, "XIDX", "XKAR", "XIST", "XNYS")
     calendars.extend(core.engine)
-    ends = core.rows("SELECT calendar, sessions_to FROM pricing.calendars WHERE filled_at IS NOT NULL ORDER BY 1")
+    ends = core.rows(
+        "SELECT calendar, sessions_to FROM pricing.calendars WHERE filled_at IS NOT NULL ORDER BY 1"
+    )
     assert [tuple(row) for row in ends] == [
         ("XIDX", date(2026, 12, 31)),
         ("XIST", date(2026, 12, 31)),
@@ -144,17 +148,20 @@ def test_f7_a_calendar_without_bounds_ends_where_its_holidays_are_announced(core
 def test_f7_a_calendar_that_cannot_be_built_keeps_its_days_and_stops_no_other(
     core: Core, clock: Clock, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from exchange_calendars.exchange_calendar_xlon import XLONExchangeCalendar
-
     clock.set(utc("2026-11-28 12:00"))
     follow(core, "XASX", "XLON", "XNYS")
     calendars.extend(core.engine)
     known = core.one("SELECT count(*) FROM pricing.calendar_sessions WHERE calendar = 'XLON'")
 
-    def broken(_: object) -> None:
-        raise NotImplementedError("implemented by subclasses")
+    build = calendars.exchange_sessions
 
-    monkeypatch.setattr(XLONExchangeCalendar, "regular_holidays", property(broken))
+    def broken(calendar: str, start: date, end: date) -> Sessions:
+        """As Athens is under pandas 3.1."""
+        if calendar == "XLON":
+            raise NotImplementedError("implemented by subclasses")
+        return build(calendar, start, end)
+
+    monkeypatch.setattr(calendars, "exchange_sessions", broken)
     extended = calendars.extend(core.engine, again=True)
     assert extended.written == ["XASX", "XNYS"]
     assert "NotImplementedError: implemented by subclasses" in extended.failed["XLON"]
@@ -163,7 +170,9 @@ def test_f7_a_calendar_that_cannot_be_built_keeps_its_days_and_stops_no_other(
     assert told.exit_code == 0, "an upgrade does not fail for it"
     assert "XLON: the trading days of XLON could not be worked out" in told.stderr
     assert "the trading days of XLON could not be worked out" in cli("status").stdout
-    assert [one["calendar"] for one in cli("calendar", "list", "--json").json["calendars"] if one["failure"]] == ["XLON"]
+    assert [
+        one["calendar"] for one in cli("calendar", "list", "--json").json["calendars"] if one["failure"]
+    ] == ["XLON"]
     monkeypatch.undo()
     clock.advance(8 * 86400)
     assert calendars.extend(core.engine).written == ["XLON"], "it is tried again in a week"
@@ -174,7 +183,10 @@ def test_f7_the_second_source_tells_where_it_contradicts_the_first() -> None:
     """Without corrections it knows two late closures of Seoul."""
     sessions = calendars.exchange_sessions("XKRX", date(2026, 1, 1), date(2026, 12, 31))
     found = second_source.disagreements(sessions, date(2026, 6, 1))
-    assert [(one.day, one.is_open) for one in found] == [(date(2026, 6, 3), False), (date(2026, 7, 17), False)]
+    assert [(one.day, one.is_open) for one in found] == [
+        (date(2026, 6, 3), False),
+        (date(2026, 7, 17), False),
+    ]
     assert "Election" in found[0].reason
     unknown = Sessions("XIDX", date(2026, 1, 1), date(2026, 12, 31), [], [], [])
     assert second_source.disagreements(unknown, date(2026, 6, 1)) == [], "it has no Jakarta"
@@ -183,17 +195,22 @@ def test_f7_the_second_source_tells_where_it_contradicts_the_first() -> None:
 def disagree(core: Core, day: str, *, is_open: bool) -> list[date]:
     with core.engine.begin() as connection:
         connection.execute(
-            text("SELECT pricing.store_disagreements('XNYS', ARRAY[CAST(:d AS date)], ARRAY[:o], ARRAY['a day'])"),
+            text(
+                "SELECT pricing.store_disagreements('XNYS', ARRAY[CAST(:d AS date)], ARRAY[:o], ARRAY['a day'])"
+            ),
             {"d": day, "o": is_open},
         )
-    return [row.day for row in core.rows("SELECT day FROM pricing.calendar_disagreements")]
+    return [
+        row.day for row in core.rows("SELECT day FROM pricing.calendar_disagreements WHERE calendar = 'XNYS'")
+    ]
 
 
 def trade(core: Core, *days: str) -> None:
     """Both AAPL and MSFT have bars of these days."""
     core.rows(
-        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, fetched_at, provider, call_id,"
-        " source_text, adjustment) SELECT :t, s.symbol, d.at, 1, 0, d.at, 'twelvedata', 1, '1', 'raw'"
+        "INSERT INTO pricing.price_history"
+        " (data_type, symbol, observed_at, amount, scale, fetched_at, provider, call_id, source_text, adjustment)"
+        " SELECT :t, s.symbol, d.at, 1, 0, d.at, 'twelvedata', 1, '1', 'raw'"
         " FROM unnest(ARRAY['AAPL', 'MSFT']) AS s (symbol) CROSS JOIN unnest(CAST(:days AS timestamptz[])) AS d (at)",
         t=DAILY,
         days=[midnight(date.fromisoformat(day)) for day in days],
@@ -216,6 +233,11 @@ def test_f7_what_two_sources_dispute_is_undecided_until_bars_or_people_decide(
     trade(core, "2026-03-19", "2026-03-20")
     assert disagree(core, "2026-03-19", is_open=False) == [], "they traded on it"
     assert did(core, "XNYS", "2026-03-19") != "closed"
+    trade(core, "2026-03-06", "2026-03-09")
+    assert disagree(core, "2026-03-07", is_open=True) == [], (
+        "a Saturday without a bar is none, whoever says so"
+    )
+    assert did(core, "XNYS", "2026-03-07") == "closed"
     assert disagree(core, "2026-04-20", is_open=False) == [date(2026, 4, 20)]
     assert cli("calendar", "close-day", "XNYS", "2026-04-20", "--reason", "told by phone").exit_code == 0
     assert disagree(core, "2026-04-20", is_open=False) == []
@@ -228,7 +250,9 @@ def test_f7_commands_correct_a_calendar_and_take_it_back(core: Core, clock: Cloc
     listed = cli("calendar", "list", "XNSE", "--from", "2025-01-01", "--json").json
     assert listed["calendar"] == "XBOM", "by the MIC of an exchange that follows it"
     assert {row["origin"] for row in listed["corrections"]} >= {"shipped"}
-    told = cli("calendar", "add-session", "XNSE", "2026-11-08", "--opens", "18:00", "--closes", "19:00", "--json")
+    told = cli(
+        "calendar", "add-session", "XNSE", "2026-11-08", "--opens", "18:00", "--closes", "19:00", "--json"
+    )
     assert (told.exit_code, told.json["outcome"], told.json["calendar"]) == (0, "added", "XBOM")
     assert did(core, "XBOM", "2026-11-08") == "18:00-19:00", "an operator's row comes before the shipped one"
     assert cli("calendar", "close-day", "XBOM", "2026-12-24", "--user", "ann").exit_code == 0
@@ -244,7 +268,10 @@ def test_f7_commands_correct_a_calendar_and_take_it_back(core: Core, clock: Cloc
         (["close-day", "NONE", "2026-12-24"], "no trading calendar or exchange is called 'NONE'"),
         (["add-session", "XBOM", "2026-12-24", "--opens", "09:00"], "give --opens and --closes, or neither"),
         (["add-session", "XBOM", "2026-12-24", "--opens", "9", "--closes", "10"], "is not a time of day"),
-        (["add-session", "XBOM", "2026-12-24", "--opens", "10:00", "--closes", "09:00"], "--opens must be before"),
+        (
+            ["add-session", "XBOM", "2026-12-24", "--opens", "10:00", "--closes", "09:00"],
+            "--opens must be before",
+        ),
     ):
         said = cli("calendar", *words)
         assert said.exit_code != 0

@@ -144,7 +144,10 @@ def test_exchanges_are_named_by_their_mic() -> None:
         assert (exchange.mic, len(mic)) == (mic, 4)
         assert exchange.currency is None or exchange.currency in CURRENCIES
         assert exchange.minor_unit is None or exchange.minor_unit in PARTS
-        assert not (exchange.minor_unit and exchange.currency) or PARTS[exchange.minor_unit][0] == exchange.currency
+        assert (
+            not (exchange.minor_unit and exchange.currency)
+            or PARTS[exchange.minor_unit][0] == exchange.currency
+        )
         ZoneInfo(exchange.zone)
     for names in (
         Counter(name for one in exchanges().values() if (name := one.twelvedata)),

@@ -86,9 +86,7 @@ def add_session(
     )
     if hours is not None and hours[0] >= hours[1]:
         raise typer.BadParameter("--opens must be before --closes")
-    commands.correct(
-        calendar, day(on, "DAY"), hours, reason, source, user, is_open=True, as_json=as_json
-    )
+    commands.correct(calendar, day(on, "DAY"), hours, reason, source, user, is_open=True, as_json=as_json)
 
 
 @noun.command("close-day")
@@ -110,9 +108,7 @@ def close_day(
     from pricing_pipeline.cli import calendar as commands
     from pricing_pipeline.cli.arguments import day
 
-    commands.correct(
-        calendar, day(on, "DAY"), None, reason, source, user, is_open=False, as_json=as_json
-    )
+    commands.correct(calendar, day(on, "DAY"), None, reason, source, user, is_open=False, as_json=as_json)
 
 
 @noun.command()

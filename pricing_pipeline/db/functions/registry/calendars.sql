@@ -405,7 +405,10 @@ BEGIN
     DELETE FROM pricing.calendar_disagreements d
     WHERE d.calendar = wanted_calendar
       AND (EXISTS (SELECT FROM pricing.calendar_corrections c WHERE c.calendar = d.calendar AND c.day = d.day)
-           OR (NOT d.is_open AND pricing.traded_on(wanted_calendar, d.day, d.day) > 0));
+           OR (NOT d.is_open AND pricing.traded_on(wanted_calendar, d.day, d.day) > 0)
+           OR (d.is_open AND d.day < today - 7 AND pricing.traded_on(wanted_calendar, d.day, d.day) = 0
+               AND pricing.traded_on(wanted_calendar, d.day - 7, d.day - 1) > 1
+               AND pricing.traded_on(wanted_calendar, d.day + 1, d.day + 7) > 1));
     SELECT count(*) AS days_, min(d.day) AS next_ INTO ahead
     FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar AND d.day >= today;
     IF ahead.days_ > 0 THEN
