@@ -14,7 +14,7 @@
 #     Athens, Bucharest, Nicosia:         NotImplementedError: implemented by subclasses
 #
 # Bombay did trade on both Saturdays: on 2024-01-20 in place of the Monday after, and on 2025-02-01 for the budget.
-# It ends with status 0 as long as that is so, and with 1 when one of the two answers otherwise.
+# Run it with `sh findings/exchange_calendars_under_pandas_3_1.sh`. It ends with status 0 as long as that is so, and with 1 when one of the two answers otherwise.
 set -eu
 
 folder=$(mktemp -d)

@@ -123,7 +123,7 @@ def correct(
 
 
 def undo(calendar: str, on: date, *, as_json: bool) -> None:
-    """Take back corrections of a day, except shipped ones. Raises UnknownCalendar, and PricingError if there is none."""
+    """Take back corrections of a day, except shipped ones. Raises UnknownCalendar, also if there is none."""
     with open_owner(load_settings()) as engine:
         with engine.begin() as connection:
             calendar = calendars.find(connection, calendar)

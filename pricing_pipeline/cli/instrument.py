@@ -106,8 +106,8 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
             row["asset_class"]: instruments.bounds(connection, row["asset_class"], symbol) for row in stored
         }
         spelled = {row["asset_class"]: spellings.of(connection, row["asset_class"], symbol) for row in stored}
+    states = ("state", "viewers", "holders")
     if as_json:
-        states = ("state", "viewers", "holders")
         print_json(
             {
                 "instruments": [
@@ -133,9 +133,7 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                 "state": counts.state,
                 "currency": row["currency"],
                 "decimals": f"at least {row['scale']}",
-                "exchange": row["exchange"]
-                or row["exchange_by_symbol"]
-                or _several(row["exchanges_by_symbol"]),
+                "exchange": _exchange(row),
                 "calendar": row["calendar"] or "not known",
                 "listed": row["listed_on"],
                 "known since": moment(row["created_at"]),
@@ -153,11 +151,12 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
         )
 
 
-def _several(exchanges: Sequence[str]) -> str | None:
-    """What to do where a symbol ends as those of several exchanges do."""
-    if len(exchanges) < 2:
-        return None
-    return f"one of {listed(exchanges)}; `instrument change --exchange` says which"
+def _exchange(row: Mapping[str, Any]) -> str | None:
+    """Where an instrument trades, or what to do if its symbol ends as those of several exchanges do."""
+    known: str | None = row["exchange"] or row["exchange_by_symbol"]
+    if known is None and len(row["exchanges_by_symbol"]) > 1:
+        return f"one of {listed(row['exchanges_by_symbol'])}; `instrument change --exchange` says which"
+    return known
 
 
 def _spelled(one: Spelled) -> str:

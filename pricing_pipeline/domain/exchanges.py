@@ -21,7 +21,7 @@ _CORRECTIONS = Path(__file__).with_name("calendar_corrections.csv")
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """An exchange: its names at providers, when it trades, and in what money. Those of the United States have no suffix.
+    """An exchange: its names at providers, when it trades, and in what money; in the United States without suffix.
 
     `twelvedata` is None where Twelve Data has no name that only this exchange has; `shared` are names there that
     several have. `calendar` is None where no calendar of it is known, and `known_to` is the last day of its announced

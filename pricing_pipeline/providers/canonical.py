@@ -18,6 +18,8 @@ from pricing_pipeline.domain.exchanges import Exchange, exchanges
 
 EQUITY, FX, CRYPTO = "equity", "fx", "crypto"
 _SHARE = re.compile(r"([A-Z0-9]+)(?:\.([ABC]))?(?::([A-Z0-9]{4}))?")
+PARTS_SUFFIXES = tuple(one.suffix for one in exchanges().values() if one.minor_unit)
+"""Suffixes of the exchanges that price shares in parts of a currency, such as pence."""
 _PAIR = re.compile(r"([A-Z0-9]+)/([A-Z0-9]+)")
 
 

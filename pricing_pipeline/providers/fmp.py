@@ -18,7 +18,6 @@ from pydantic import Field
 from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue, SymbolFailure, storable
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Contents, Fetcher
-from pricing_pipeline.domain.exchanges import exchanges
 from pricing_pipeline.domain.observations import Adjustment, Observation, Rows
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import KeyRefused, PlanRestricted, SchemaDrift
@@ -36,7 +35,7 @@ from pricing_pipeline.providers.base import (
     validate_rows,
     words_of,
 )
-from pricing_pipeline.providers.canonical import pair_of, share_of, with_suffix
+from pricing_pipeline.providers.canonical import PARTS_SUFFIXES, pair_of, share_of, with_suffix
 from pricing_pipeline.providers.fmp_actions import actions_of
 from pricing_pipeline.providers.fmp_documents import documents_of
 from pricing_pipeline.providers.values import (
@@ -85,9 +84,7 @@ _GATED_ENDPOINT = re.compile(
 # hundredths, or thousandths, and some not, so that a number from there could be a hundred times too high; grain and
 # coffee (`ZCUSX`) come in cents.
 _IN_DOLLARS = frozenset({"NASDAQ", "NYSE", "AMEX"})
-_IN_PARTS = re.compile(
-    rf"\.({'|'.join(one.suffix for one in exchanges().values() if one.minor_unit)})$|.USX$"
-)
+_IN_PARTS = re.compile(rf"\.({'|'.join(PARTS_SUFFIXES)})$|.USX$")
 
 
 _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]

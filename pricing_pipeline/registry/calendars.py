@@ -211,7 +211,7 @@ def find(connection: Connection, name: str) -> str:
     found = connection.execute(query("calendars.find"), {"name": name}).scalar_one()
     if found is None:
         raise UnknownCalendar(
-            f"no trading calendar or exchange is called {name!r}. `pricing-pipeline calendar list` shows those there are."
+            f"no trading calendar or exchange is called {name!r}. `pricing-pipeline calendar list` shows all."
         )
     return str(found)
 
@@ -251,7 +251,7 @@ def correct(
 
 
 def uncorrect(connection: Connection, calendar: str, day: date) -> list[str]:
-    """Take back what a person or evidence has said of a day; returns whose it was. Raises UnknownCalendar if nobody has."""
+    """Take back what a person or evidence has said of a day; returns whose it was. Raises UnknownCalendar if none."""
     gone = connection.execute(query("calendars.uncorrect"), {"calendar": calendar, "day": day}).scalar_one()
     if gone is None:
         raise UnknownCalendar(

@@ -27,7 +27,7 @@ class Disagreement:
 
 
 def disagreements(sessions: Sessions, today: date) -> list[Disagreement]:
-    """The days around `today` on which the second source contradicts these sessions; none if it has no such exchange."""
+    """The days around `today` on which the second source contradicts these sessions; none if it lacks the exchange."""
     import holidays
 
     market = _OTHER_NAMES.get(sessions.calendar, sessions.calendar)

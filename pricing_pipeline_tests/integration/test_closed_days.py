@@ -57,7 +57,8 @@ def bring(
     ]
     core.lift_limits()
     core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES ('equity', :s, 'USD') ON CONFLICT DO NOTHING",
+        "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES ('equity', :s, 'USD')"
+        " ON CONFLICT DO NOTHING",
         s=symbol,
     )
     core.rows("DELETE FROM pricing.api_call_queue_live")

@@ -72,7 +72,7 @@ def add_session(
     Quarantined bars of the day are believed then. It needs the owner's URL, as `type add` does.
 
     \b
-    Example: pricing-pipeline calendar add-session XNSE 2026-11-08 --opens 18:00 --closes 19:00 --reason "Muhurat trading"
+    Example: pricing-pipeline calendar add-session XNSE 2026-11-08 --opens 18:00 --closes 19:00 --reason Muhurat
     """
     from pricing_pipeline.cli import calendar as commands
     from pricing_pipeline.cli.arguments import day, time_of_day
