@@ -389,7 +389,43 @@ CREATE TABLE pricing.backfills (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.backfills TO pricing_worker;
 GRANT SELECT ON TABLE pricing.backfills TO pricing_reader;
 
--- Which calendar an instrument gets when it becomes known: the rule with the longest fitting ending, and then one of its currency. No rule, no calendar.
+-- Days on which a calendar of the library is wrong: special sessions, closed days, other hours. An operator's row comes before one from evidence, and that before a shipped one.
+CREATE TABLE pricing.calendar_corrections (
+    calendar text NOT NULL  -- Whose day.
+    day date NOT NULL  -- The day, in the exchange's own zone.
+    origin text NOT NULL  -- shipped = comes with the pipeline; operator = a person entered it; evidence = bars of several instruments or providers are of this day.
+    is_open boolean NOT NULL  -- Whether the exchange trades on that day.
+    opens_at time without time zone  -- When trading begins, in the calendar's zone; NULL = as on the days before.
+    closes_at time without time zone  -- When trading ends, in the calendar's zone.
+    reason text NOT NULL  -- Why, in words.
+    source text  -- Where the exchange, or who reports of it, says so.
+    by_whom text  -- The person who entered it.
+    recorded_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when it is known here.
+    CONSTRAINT calendar_corrections_pkey PRIMARY KEY (calendar, day, origin)
+    CONSTRAINT calendar_corrections_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
+    CONSTRAINT hours_are_of_an_open_day CHECK ((is_open OR (opens_at IS NULL)))
+    CONSTRAINT hours_are_upright CHECK ((opens_at < closes_at))
+    CONSTRAINT hours_are_whole CHECK (((opens_at IS NULL) = (closes_at IS NULL)))
+    CONSTRAINT only_people_are_named CHECK (((origin = 'operator'::text) = (by_whom IS NOT NULL)))
+    CONSTRAINT origin_is_known CHECK ((origin = ANY (ARRAY['shipped'::text, 'operator'::text, 'evidence'::text])))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.calendar_corrections TO pricing_worker;
+GRANT SELECT ON TABLE pricing.calendar_corrections TO pricing_reader;
+
+-- Days about which the two sources of trading days say different things, and no correction says who is right. The first source counts until bars show otherwise.
+CREATE TABLE pricing.calendar_disagreements (
+    calendar text NOT NULL  -- Whose day.
+    day date NOT NULL  -- The day, in the exchange's own zone.
+    is_open boolean NOT NULL  -- What the second source says: whether the exchange trades. The first one says the opposite.
+    reason text NOT NULL  -- The name that the second source gives the holiday, or that it knows none.
+    found_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was first seen.
+    CONSTRAINT calendar_disagreements_pkey PRIMARY KEY (calendar, day)
+    CONSTRAINT calendar_disagreements_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.calendar_disagreements TO pricing_worker;
+GRANT SELECT ON TABLE pricing.calendar_disagreements TO pricing_reader;
+
+-- Which calendar an instrument gets whose exchange is not known: the rule with the longest fitting ending, and then one of its currency. No rule, no calendar.
 CREATE TABLE pricing.calendar_rules (
     asset_class text NOT NULL  -- Instruments of this class.
     ending text NOT NULL DEFAULT ''::text  -- How their symbol ends, as providers mark an exchange; empty = any that marks none.
@@ -422,6 +458,9 @@ CREATE TABLE pricing.calendars (
     sessions_from date  -- First day whose sessions are known; NULL = none are yet.
     sessions_to date  -- Last day whose sessions are known. Beyond it only TTLs count.
     filled_at timestamp with time zone  -- When its sessions were last written.
+    time_zone text  -- The zone of its days and hours; NULL = not known, so no hours of a correction can be given.
+    known_to date  -- The last day of which its holidays are announced, where the library does not say: from domain/exchanges.toml. NULL = the library says.
+    failure text  -- Why its sessions could not be worked out when last tried; NULL = they could.
     CONSTRAINT calendars_pkey PRIMARY KEY (calendar)
     CONSTRAINT calendar_is_plain_name CHECK ((calendar ~ '^[A-Z0-9][A-Z0-9/]{1,11}$'::text))
     CONSTRAINT known_span_is_upright CHECK ((((sessions_from IS NULL) = (sessions_to IS NULL)) AND (sessions_from <= sessions_to)))
@@ -847,6 +886,30 @@ CREATE INDEX etl_warnings_by_time ON pricing.etl_warnings USING btree (warned_at
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.etl_warnings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.etl_warnings TO pricing_reader;
 
+-- How symbols of an exchange end: .L, :LSE, :XLON. An ending of several exchanges names none, unless the currency tells which.
+CREATE TABLE pricing.exchange_endings (
+    ending text NOT NULL  -- The last part of a symbol, with its dot or colon.
+    mic text NOT NULL  -- The exchange that some provider marks so.
+    CONSTRAINT exchange_endings_pkey PRIMARY KEY (ending, mic)
+    CONSTRAINT exchange_endings_mic_fkey FOREIGN KEY (mic) REFERENCES pricing.exchanges(mic) ON DELETE CASCADE
+);
+GRANT SELECT ON TABLE pricing.exchange_endings TO pricing_reader;
+GRANT SELECT ON TABLE pricing.exchange_endings TO pricing_worker;
+
+-- Exchanges, as domain/exchanges.toml tells them. Each upgrade writes it anew.
+CREATE TABLE pricing.exchanges (
+    mic text NOT NULL  -- Its code by ISO 10383.
+    name text NOT NULL  -- For people.
+    calendar text  -- When it trades; NULL = not known. Several exchanges may share a calendar.
+    currency text  -- The currency of all its shares; NULL = they have several.
+    minor_unit text  -- The code of the part of a currency that its prices are in, such as GBX; NULL = whole units.
+    CONSTRAINT exchanges_pkey PRIMARY KEY (mic)
+    CONSTRAINT exchanges_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
+    CONSTRAINT mic_is_code CHECK ((mic ~ '^[A-Z0-9]{4}$'::text))
+);
+GRANT SELECT ON TABLE pricing.exchanges TO pricing_reader;
+GRANT SELECT ON TABLE pricing.exchanges TO pricing_worker;
+
 -- Months of history that are a file outside the database.
 CREATE TABLE pricing.exported_months (
     data_type text NOT NULL  -- Whose history.
@@ -956,8 +1019,10 @@ CREATE TABLE pricing.instruments (
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it became known.
     calendar text  -- When it trades or is valued; chosen by pricing.calendar_rules unless given. NULL = not known, so only TTLs count.
     listed_on date  -- First day of trading, where a person has given it; no backfill asks for earlier days. pricing.listed_from also knows what answers have shown.
+    exchange text  -- Where it trades, by MIC, as a person gave it; NULL = its symbol says (pricing.exchange_of).
     CONSTRAINT instruments_pkey PRIMARY KEY (asset_class, symbol)
     CONSTRAINT instrument_has_calendar FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
+    CONSTRAINT instrument_has_exchange FOREIGN KEY (exchange) REFERENCES pricing.exchanges(mic)
     CONSTRAINT currency_is_code CHECK ((currency ~ '^[A-Z]{3,5}$'::text))
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 12)))
     CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$'::text)))
@@ -965,7 +1030,7 @@ CREATE TABLE pricing.instruments (
 );
 CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
 CREATE TRIGGER check_new_symbols AFTER INSERT ON pricing.instruments REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION pricing.check_new_symbols();
-CREATE TRIGGER choose_calendar BEFORE INSERT OR UPDATE OF currency ON pricing.instruments FOR EACH ROW WHEN ((new.calendar IS NULL)) EXECUTE FUNCTION pricing.choose_calendar();
+CREATE TRIGGER choose_calendar BEFORE INSERT OR UPDATE OF currency, exchange ON pricing.instruments FOR EACH ROW WHEN ((new.calendar IS NULL)) EXECUTE FUNCTION pricing.choose_calendar();
 CREATE TRIGGER instrument_paused AFTER UPDATE OF update_mode, is_active ON pricing.instruments FOR EACH ROW WHEN (((old.update_mode IS DISTINCT FROM new.update_mode) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.instrument_paused();
 CREATE TRIGGER keep_class BEFORE UPDATE OF asset_class, symbol ON pricing.instruments FOR EACH ROW WHEN (((old.asset_class IS DISTINCT FROM new.asset_class) OR (old.symbol IS DISTINCT FROM new.symbol))) EXECUTE FUNCTION pricing.keep_class();
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.instruments TO pricing_worker;
@@ -1036,6 +1101,17 @@ CREATE TABLE pricing.notifiers (
 ) WITH (fillfactor=50);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.notifiers TO pricing_worker;
 GRANT SELECT ON TABLE pricing.notifiers TO pricing_reader;
+
+-- Days that have become sessions while bars of them were quarantined. A worker releases these bars within a second.
+CREATE TABLE pricing.opened_days (
+    calendar text NOT NULL  -- Whose day.
+    day date NOT NULL  -- The day, in the exchange's own zone.
+    reason text NOT NULL  -- What made it a session, in words.
+    CONSTRAINT opened_days_pkey PRIMARY KEY (calendar, day)
+    CONSTRAINT opened_days_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.opened_days TO pricing_worker;
+GRANT SELECT ON TABLE pricing.opened_days TO pricing_reader;
 GRANT SELECT ON TABLE pricing.operation_status TO pricing_reader;
 GRANT SELECT ON TABLE pricing.operation_status TO pricing_worker;
 
@@ -1663,7 +1739,7 @@ CREATE TABLE pricing.quarantined_values (
     symbol text NOT NULL  -- What was asked for.
     provider text NOT NULL  -- Who sent it.
     observed_at timestamp with time zone  -- The source's time; NULL when it names none that can be.
-    kind text NOT NULL  -- refused, currency, bounds, unit, jump, spike, split, dividend or disagreement: docs/truth.md.
+    kind text NOT NULL  -- refused, closed_day, currency, bounds, unit, jump, spike, split, dividend or disagreement: docs/truth.md.
     value text NOT NULL  -- The source's own spelling of the price; empty where the answer as a whole was refused.
     reason text NOT NULL  -- Why it is not believed, in words.
     bar jsonb  -- All that would be stored if it were true: close, open, high, low, volume, currency, adjustment, as text. NULL when it could not be read.
@@ -1684,6 +1760,7 @@ CREATE TABLE pricing.quarantined_values (
     CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['quarantined'::text, 'released'::text, 'rejected'::text])))
     CONSTRAINT value_is_short CHECK ((length(value) <= 100))
 );
+CREATE INDEX quarantined_values_of_closed_days ON pricing.quarantined_values USING btree (observed_at) WHERE (kind = 'closed_day'::text);
 CREATE INDEX quarantined_values_seen ON pricing.quarantined_values USING btree (last_seen_at);
 CREATE INDEX quarantined_values_to_ask ON pricing.quarantined_values USING btree (ask_at) WHERE ((ask_at IS NOT NULL) AND (status = 'quarantined'::text));
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.quarantined_values TO pricing_worker;
@@ -2274,6 +2351,10 @@ GRANT EXECUTE ON FUNCTION pricing.announce_export(text,date,bigint,text) TO pric
 CREATE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, pricing_worker;
 
+-- Applies the corrections of a calendar to its known sessions between two days. Returns to how many days.
+CREATE FUNCTION pricing.apply_corrections(wanted_calendar text, from_day date, to_day date) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.apply_corrections(text,date,date) TO pricing_worker;
+
 -- Refuses a data type whose fetcher is unknown or does not fit its asset class, notes what it consists of, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.
 TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -2337,6 +2418,10 @@ GRANT EXECUTE ON FUNCTION pricing.backfilled(text,text[]) TO pricing_reader, pri
 CREATE FUNCTION pricing.backoff_interval(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backoff_interval(text,integer) TO pricing_reader, pricing_worker;
 
+-- Quarantined bars of days that have become sessions, of each pair the one that came last, with what made the day a session.
+CREATE FUNCTION pricing.bars_of_opened_days() RETURNS TABLE(calendar text, day date, reason text, value_ids bigint[]) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.bars_of_opened_days() TO pricing_reader, pricing_worker;
+
 -- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may. Never more than the provider has shown within a day to take.
 CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,date) TO pricing_reader, pricing_worker;
@@ -2389,8 +2474,8 @@ GRANT EXECUTE ON FUNCTION pricing.bury_unrouted(text[],text[],integer[],date[],d
 CREATE FUNCTION pricing.bytes_used(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bytes_used(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Calendars of some instrument whose sessions are not known to the end of next year, and the days they are wanted for; again = all that are in use.
-CREATE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false) RETURNS TABLE(calendar text, from_day date, to_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+-- Calendars of some instrument whose sessions are not known to the end of next year, the days they are wanted for, and to which day their holidays are announced where the library does not say; again = all that are in use.
+CREATE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false) RETURNS TABLE(calendar text, from_day date, to_day date, known_to date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.calendars_to_extend(boolean) TO pricing_reader, pricing_worker;
 
 -- How many calls to a provider since then were faults of it, and how many there were, each with its pages once. What failed again after others of its data type were answered does not count: one bad symbol is tried often, and must not close a well provider to all.
@@ -2473,7 +2558,7 @@ GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],timestamp with 
 CREATE FUNCTION pricing.check_user(user_id text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_user(text) TO pricing_reader, pricing_worker;
 
--- Gives an instrument the calendar that the rules name, unless it has one. Where none of its own fits, an ETF follows those of equities.
+-- Gives an instrument the calendar of its exchange, or else the one that the rules name, unless it has one. Where no rule of its own fits, an ETF follows equities.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Takes one call of a provider for latest prices that a person makes, or without a fetcher of its search, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. For prices, a provider that is switched off, or whose breaker is open, may be called so, too.
@@ -2568,9 +2653,17 @@ GRANT EXECUTE ON FUNCTION pricing.confirm_pairs(text,text[],text,bigint) TO pric
 CREATE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.confirm_prices(text,text[]) TO pricing_worker;
 
+-- Enters a person's correction of a day: a session, with hours in the calendar's zone or those of the days before, or a closed day. It counts at once. Returns added or replaced.
+CREATE FUNCTION pricing.correct_calendar(wanted_calendar text, on_day date, open_ boolean, opens time without time zone, closes time without time zone, why text, said_at text, by_ text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.correct_calendar(text,date,boolean,time without time zone,time without time zone,text,text,text) TO pricing_worker;
+
 -- The command that writes down a limit as its provider has shown it to a key: `provider use` where a plan is in use, else `limit set`.
 CREATE FUNCTION pricing.correction_of(wanted pricing.provider_limits, key text, shown integer) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.correction_of(pricing.provider_limits,text,integer) TO pricing_reader, pricing_worker;
+
+-- Whose correction of a day counts: that of the lowest rank.
+CREATE FUNCTION pricing.correction_rank(origin text) RETURNS integer LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.correction_rank(text) TO pricing_reader, pricing_worker;
 
 -- What a backfill would ask of each provider, without queueing anything: calls, units, bytes on the wire as estimated, seconds if nobody else needed the provider, and what of its quota is used and left for backfills. Provider NULL = no route.
 CREATE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, symbols bigint, tasks bigint, calls bigint, units bigint, wire_bytes bigint, seconds double precision, quota_bytes bigint, used_bytes bigint, left_bytes bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2607,6 +2700,10 @@ GRANT EXECUTE ON FUNCTION pricing.cut_calls(pricing.provider_capabilities,date,d
 -- When the units that each active provider, or some, allows in this calendar day will be used up: not before trading is over, while they are spread over it (basis paced), and then at the pace of the last hour (measured). outlook: ends, or lasts until the next day begins. Of all its active keys; of several such limits, the one that ends first.
 CREATE FUNCTION pricing.day_forecasts(only_providers text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, units bigint, used bigint, hour_units bigint, basis text, outlook text, ends_at timestamp with time zone, until timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.day_forecasts(text[]) TO pricing_reader, pricing_worker;
+
+-- A day of a calendar was corrected: its session comes or goes, quarantined bars of it are released, and what waits for an opening is looked at now.
+CREATE FUNCTION pricing.days_corrected(wanted_calendar text, on_day date, why text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.days_corrected(text,date,text) TO pricing_worker;
 
 -- From where the prices of this database come: the sandbox or the real providers. The first who asks decides.
 CREATE FUNCTION pricing.decide_prices_from(wanted text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
@@ -2750,6 +2847,10 @@ GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numer
 -- Has these pairs streamed for the next quarter of an hour. Of those that are new, the log has everything after the given position.
 CREATE FUNCTION pricing.enter_streamed_pairs(opened_types text[], opened_symbols text[], head_position bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enter_streamed_pairs(text[],text[],bigint) TO pricing_worker;
+
+-- The MIC of the exchange that the ending of a symbol names, such as VOD.L or VOD:LSE; NULL = it names none, or several of which the currency does not leave one.
+CREATE FUNCTION pricing.exchange_of(of_class text, of_symbol text, in_currency text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.exchange_of(text,text,text) TO pricing_reader, pricing_worker;
 
 -- Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.
 CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
@@ -3195,6 +3296,14 @@ GRANT EXECUTE ON FUNCTION pricing.limits_shown(text) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.listed_from(wanted_type text, wanted_symbol text) RETURNS date LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.listed_from(text,text) TO pricing_reader, pricing_worker;
 
+-- Takes over the corrections of trading days that come with the pipeline, in the place of those of an earlier version. Those of people stay.
+CREATE FUNCTION pricing.load_corrections(given jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.load_corrections(jsonb) TO pricing_worker;
+
+-- Takes over what domain/exchanges.toml tells: exchanges, how symbols of each end, and their calendars. Instruments without a calendar get one if their exchange is known now.
+CREATE FUNCTION pricing.load_exchanges(given jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.load_exchanges(jsonb) TO pricing_worker;
+
 -- Lets one session of a user at a time begin new pairs, until the transaction ends. Nobody else waits for it.
 CREATE FUNCTION pricing.lock_allowance(user_id pricing.user_name) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lock_allowance(pricing.user_name) TO pricing_worker;
@@ -3498,6 +3607,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_duty(text,timestamp with time zone,text,t
 CREATE FUNCTION pricing.note_export(wanted_type text, wanted_month date, in_file bigint, marked jsonb, bytes bigint, digest text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_export(text,date,bigint,jsonb,bigint,text) TO pricing_worker;
 
+-- The sessions of a calendar could not be worked out: keeps why and warns. It is tried again in a week, and its known sessions stay.
+CREATE FUNCTION pricing.note_failed_calendar(wanted_calendar text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_failed_calendar(text,text) TO pricing_worker;
+
 -- The clock was set forward, or the pipeline was off: keeps what cannot be undone from being done for a while.
 CREATE FUNCTION pricing.note_gap(now_ timestamp with time zone, known timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_gap(timestamp with time zone,timestamp with time zone) TO pricing_worker;
@@ -3513,6 +3626,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_life(text,double precision) TO pricing_wo
 -- Notes that a notifier has just looked for trouble, or else for messages to send. Waits for nobody: what cannot be noted now is noted by the next look.
 CREATE FUNCTION pricing.note_notifier(by_worker text, has_looked boolean) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.note_notifier(text,boolean) TO pricing_worker;
+
+-- Notes the sessions between two days of which bars are quarantined as those of a closed day: workers release them.
+CREATE FUNCTION pricing.note_opened_days(wanted_calendar text, from_day date, to_day date, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_opened_days(text,date,date,text) TO pricing_worker;
 
 -- Keeps what another provider said about quarantined values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.
 CREATE FUNCTION pricing.note_opinions(from_call bigint, asked_symbols text[], times timestamp with time zone[], amounts numeric[], currencies text[], adjustments text[], failures text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3569,10 +3686,6 @@ GRANT EXECUTE ON FUNCTION pricing.note_traded(bigint,text[],text[],text[],bigint
 -- Notes that the answer of a call came without saying how long it is.
 CREATE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_unannounced(bigint) TO pricing_worker;
-
--- Nobody knows its sessions; it is not asked about again for a week.
-CREATE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.note_unknown_calendar(text) TO pricing_worker;
 
 -- Remembers that pairs were looked at, at most once in ten minutes for each; not, if another session has locked one of them.
 CREATE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
@@ -4204,6 +4317,10 @@ GRANT EXECUTE ON FUNCTION pricing.stopped_providers() TO pricing_reader, pricing
 CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_credential(text,text,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
+-- Keeps the days of a calendar of which its second source says otherwise, in place of those before, and decides those that bars or corrections decide. Returns how many are left.
+CREATE FUNCTION pricing.store_disagreements(wanted_calendar text, days date[], are_open boolean[], reasons text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.store_disagreements(text,date[],boolean[],text[]) TO pricing_worker;
+
 -- Writes the sessions of FX (Monday to Friday, each from 17:00 in New York on the day before) or of 24/7 (every day of UTC). Returns how many.
 CREATE FUNCTION pricing.store_own_sessions(wanted_calendar text, from_day date, to_day date) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_own_sessions(text,date,date) TO pricing_worker;
@@ -4216,7 +4333,7 @@ GRANT EXECUTE ON FUNCTION pricing.store_released(bigint[]) TO pricing_worker;
 CREATE FUNCTION pricing.store_rows(wanted_type text, from_call bigint, given pricing.price_history[], OUT stored_at timestamp with time zone, OUT added text[], OUT revised text[], OUT is_overtaken boolean) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.store_rows(text,bigint,pricing.price_history[]) TO pricing_worker;
 
--- Writes the sessions of a calendar between two days, in place of those that were known; warns when they end within a fortnight. Returns how many.
+-- Writes the sessions of a calendar between two days, in place of those that were known, with the corrections of people and of this version; warns when they end within a fortnight. Returns how many.
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 
@@ -4296,6 +4413,14 @@ GRANT EXECUTE ON FUNCTION pricing.thin_history(integer) TO pricing_worker;
 CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
 
+-- The rows of domain/exchanges.toml, as load_exchanges is given them.
+CREATE FUNCTION pricing.told_exchanges(given jsonb) RETURNS TABLE(mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[]) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.told_exchanges(jsonb) TO pricing_reader, pricing_worker;
+
+-- How many instruments of a calendar have a daily bar between two days.
+CREATE FUNCTION pricing.traded_on(wanted_calendar text, from_day date, to_day date) RETURNS bigint LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.traded_on(text,date,date) TO pricing_reader, pricing_worker;
+
 -- What is traded, of one commodity or at one terminal (NULL = of all), as it is believed now (NULL) or was at a time: the version that people play, or played then, first; of one commodity then the cheapest and the dearest. Terminals and commodities are named as now, and a terminal is open or closed as now.
 CREATE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamp with time zone) RETURNS TABLE(commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.traded_prices(bigint,text,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -4321,6 +4446,10 @@ GRANT EXECUTE ON FUNCTION pricing.types_alike(text) TO pricing_reader, pricing_w
 -- Of quotes the data types that hold daily bars of the same instruments, and the other way round; NULL = none.
 CREATE FUNCTION pricing.types_of_a_day(wanted_type text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.types_of_a_day(text) TO pricing_reader, pricing_worker;
+
+-- Takes back what a person or evidence has said of a day, so that the library and shipped corrections count again. Returns whose it was; NULL = there was nothing.
+CREATE FUNCTION pricing.uncorrect_calendar(wanted_calendar text, on_day date) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.uncorrect_calendar(text,date) TO pricing_worker;
 
 -- The last decimal of an amount with so many decimals, 0 to 18.
 CREATE FUNCTION pricing.unit_of(scale smallint) RETURNS numeric LANGUAGE sql IMMUTABLE;
@@ -4381,6 +4510,10 @@ GRANT EXECUTE ON FUNCTION pricing.used_in_vain(pricing.collector_call_log,timest
 -- The units that a key has used since a time, and when the last of them was.
 CREATE FUNCTION pricing.used_since(wanted_provider text, key text, since timestamp with time zone, OUT units bigint, OUT last_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.used_since(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- When a calendar would open and close on a day, by the hours of a whole session near it.
+CREATE FUNCTION pricing.usual_hours(wanted_calendar text, on_day date, OUT opens_at timestamp with time zone, OUT closes_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.usual_hours(text,date) TO pricing_reader, pricing_worker;
 
 -- How long after the close a daily value is looked for while nothing was learned. Funds are valued in the evening.
 CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -4457,6 +4590,10 @@ GRANT EXECUTE ON FUNCTION pricing.watched_calendars_of(text) TO pricing_reader, 
 -- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.
 CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone, is_outdated boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_nestloop=off;
 GRANT EXECUTE ON FUNCTION pricing.watched_pairs(text[]) TO pricing_reader, pricing_worker;
+
+-- Weighs quarantined bars of days without session: two instruments of a calendar, or two providers, make the day a session for all. Returns how many days.
+CREATE FUNCTION pricing.weigh_closed_days(wanted_type text, symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.weigh_closed_days(text,text[]) TO pricing_worker;
 
 -- Why a pair's price is as old as it is, as the HTTP API answers it.
 CREATE FUNCTION pricing.why_as_json(data_type text, symbol text, stops pricing.provider_stop[]) RETURNS json LANGUAGE plpgsql STABLE SET search_path=pg_temp;
