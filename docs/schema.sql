@@ -332,6 +332,7 @@ CREATE TABLE pricing.async_operations (
     idempotency_key uuid NOT NULL DEFAULT gen_random_uuid()  -- Reaches the receiver, the same in every attempt.
     status text NOT NULL DEFAULT 'pending'::text  -- pending, processing, completed, failed or cancelled.
     due_at timestamp with time zone NOT NULL  -- Not claimed before.
+    is_urgent boolean NOT NULL DEFAULT false  -- Claimed before all that are not.
     attempt smallint NOT NULL DEFAULT 0  -- Attempts begun; a retry by hand begins anew.
     max_attempts smallint NOT NULL  -- Attempts before it is dead, by its type when it was queued.
     claim_token uuid  -- Who does it now: only the claim with this token may finish it.
@@ -342,9 +343,6 @@ CREATE TABLE pricing.async_operations (
     finished_at timestamp with time zone  -- When it was completed, failed for good or was cancelled.
     errors jsonb NOT NULL DEFAULT '[]'::jsonb  -- All failed attempts: at, attempt, message.
     result jsonb  -- What the handler brought back, if anything.
-    recipient text NOT NULL GENERATED ALWAYS AS ("left"(COALESCE((payload ->> 'recipient'::text), ''::text), 100)) STORED  -- Whose line it waits in; empty = its payload names nobody.
-    priority smallint NOT NULL DEFAULT 2  -- Lower numbers are claimed first. 0 = P0, also in quiet hours and while the recipient fails; 1 = other alerts; 2 = the rest.
-    CONSTRAINT priority_is_known CHECK (((priority >= 0) AND (priority <= 2)))
 ) PARTITION BY LIST (status);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations TO pricing_worker;
 
@@ -369,7 +367,7 @@ CREATE TABLE pricing.async_operations_live PARTITION OF pricing.async_operations
     CONSTRAINT operation_has_its_columns CHECK ((((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((claim_token IS NULL) = (lease_until IS NULL))))
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500, fillfactor=40);
 CREATE INDEX operations_claimed ON pricing.async_operations_live USING btree (lease_until) WHERE (status = 'processing'::text);
-CREATE INDEX operations_due ON pricing.async_operations_live USING btree (operation_type, recipient, priority, due_at, id) WHERE (status = 'pending'::text);
+CREATE INDEX operations_due ON pricing.async_operations_live USING btree (is_urgent DESC, due_at, id) WHERE (status = 'pending'::text);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations_live TO pricing_worker;
 
 -- One row for each backfill someone asked for; its tasks carry its id.
@@ -391,7 +389,43 @@ CREATE TABLE pricing.backfills (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.backfills TO pricing_worker;
 GRANT SELECT ON TABLE pricing.backfills TO pricing_reader;
 
--- Which calendar an instrument gets when it becomes known: the rule with the longest fitting ending, and then one of its currency. No rule, no calendar.
+-- Days on which a calendar of the library is wrong: special sessions, closed days, other hours. An operator's row comes before one from evidence, and that before a shipped one.
+CREATE TABLE pricing.calendar_corrections (
+    calendar text NOT NULL  -- Whose day.
+    day date NOT NULL  -- The day, in the exchange's own zone.
+    origin text NOT NULL  -- shipped = comes with the pipeline; operator = a person entered it; evidence = bars of several instruments or providers are of this day.
+    is_open boolean NOT NULL  -- Whether the exchange trades on that day.
+    opens_at time without time zone  -- When trading begins, in the calendar's zone; NULL = as on the days before.
+    closes_at time without time zone  -- When trading ends, in the calendar's zone.
+    reason text NOT NULL  -- Why, in words.
+    source text  -- Where the exchange, or who reports of it, says so.
+    by_whom text  -- The person who entered it.
+    recorded_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when it is known here.
+    CONSTRAINT calendar_corrections_pkey PRIMARY KEY (calendar, day, origin)
+    CONSTRAINT calendar_corrections_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
+    CONSTRAINT hours_are_of_an_open_day CHECK ((is_open OR (opens_at IS NULL)))
+    CONSTRAINT hours_are_upright CHECK ((opens_at < closes_at))
+    CONSTRAINT hours_are_whole CHECK (((opens_at IS NULL) = (closes_at IS NULL)))
+    CONSTRAINT only_people_are_named CHECK (((origin = 'operator'::text) = (by_whom IS NOT NULL)))
+    CONSTRAINT origin_is_known CHECK ((origin = ANY (ARRAY['shipped'::text, 'operator'::text, 'evidence'::text])))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.calendar_corrections TO pricing_worker;
+GRANT SELECT ON TABLE pricing.calendar_corrections TO pricing_reader;
+
+-- Days about which the two sources of trading days say different things, and no correction says who is right. The first source counts until bars show otherwise.
+CREATE TABLE pricing.calendar_disagreements (
+    calendar text NOT NULL  -- Whose day.
+    day date NOT NULL  -- The day, in the exchange's own zone.
+    is_open boolean NOT NULL  -- What the second source says: whether the exchange trades. The first one says the opposite.
+    reason text NOT NULL  -- The name that the second source gives the holiday, or that it knows none.
+    found_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was first seen.
+    CONSTRAINT calendar_disagreements_pkey PRIMARY KEY (calendar, day)
+    CONSTRAINT calendar_disagreements_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.calendar_disagreements TO pricing_worker;
+GRANT SELECT ON TABLE pricing.calendar_disagreements TO pricing_reader;
+
+-- Which calendar an instrument gets whose exchange is not known: the rule with the longest fitting ending, and then one of its currency. No rule, no calendar.
 CREATE TABLE pricing.calendar_rules (
     asset_class text NOT NULL  -- Instruments of this class.
     ending text NOT NULL DEFAULT ''::text  -- How their symbol ends, as providers mark an exchange; empty = any that marks none.
@@ -424,6 +458,9 @@ CREATE TABLE pricing.calendars (
     sessions_from date  -- First day whose sessions are known; NULL = none are yet.
     sessions_to date  -- Last day whose sessions are known. Beyond it only TTLs count.
     filled_at timestamp with time zone  -- When its sessions were last written.
+    time_zone text  -- The zone of its days and hours; NULL = not known, so no hours of a correction can be given.
+    known_to date  -- The last day of which its holidays are announced, where the library does not say: from domain/exchanges.toml. NULL = the library says.
+    failure text  -- Why its sessions could not be worked out when last tried; NULL = they could.
     CONSTRAINT calendars_pkey PRIMARY KEY (calendar)
     CONSTRAINT calendar_is_plain_name CHECK ((calendar ~ '^[A-Z0-9][A-Z0-9/]{1,11}$'::text))
     CONSTRAINT known_span_is_upright CHECK ((((sessions_from IS NULL) = (sessions_to IS NULL)) AND (sessions_from <= sessions_to)))
@@ -582,7 +619,6 @@ CREATE TABLE pricing.corporate_action_pairs (
     fetched_at timestamp with time zone NOT NULL  -- When they were last told.
     provider text NOT NULL  -- Who told them last.
     call_id bigint NOT NULL  -- The call in which they were told last.
-    gains_covered datemultirange NOT NULL DEFAULT '{}'::datemultirange  -- The days of which capital gains were told: not every provider can tell them.
     CONSTRAINT corporate_action_pairs_pkey PRIMARY KEY (asset_class, symbol)
 );
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_action_pairs TO pricing_worker;
@@ -608,55 +644,52 @@ CREATE TABLE pricing.corporate_action_revisions (
     reason text  -- As in corporate_actions.
     removed_by text  -- Who removed or replaced it by hand; its provider is not believed when it says the same again.
     removed_because text  -- Why, in that person's words.
-    part smallint NOT NULL DEFAULT 1  -- As in corporate_actions.
-    CONSTRAINT corporate_action_revisions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, part, revised_at)
+    CONSTRAINT corporate_action_revisions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, revised_at)
     CONSTRAINT because_is_short CHECK ((length(removed_because) <= 500))
 );
 GRANT INSERT, SELECT ON TABLE pricing.corporate_action_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.corporate_action_revisions TO pricing_reader;
 
--- What happened to shares: splits, spin-offs, dividends and capital gains, as we believe them now. Stored prices are never changed by them; reads apply them.
+-- What happened to shares: splits and cash dividends, as we believe them now. Stored prices are never changed by them; reads apply them.
 CREATE TABLE pricing.corporate_actions (
     asset_class text NOT NULL  -- With symbol: the instrument.
     symbol text NOT NULL  -- With asset_class: the instrument.
     ex_on date NOT NULL  -- The first trading day without it: prices before this day are those that it adjusts.
-    kind text NOT NULL  -- split; spin_off: divides prices like a split, and changes no volume; dividend; capital_gain: what a fund pays out of gains.
-    new_shares numeric  -- Of a split or spin-off: so many new shares ...
+    kind text NOT NULL  -- split or dividend.
+    new_shares numeric  -- Of a split: so many new shares ...
     old_shares numeric  -- ... for so many old ones.
-    amount bigint  -- Of a payment: cash for one share as it was on that day, before taxes, in units of 10^-scale of its currency.
+    amount bigint  -- Of a dividend: cash for one share as it was on that day, before taxes, in units of 10^-scale. Several of one day are one.
     scale smallint  -- Decimals of amount.
-    currency text  -- Of a payment: ISO 4217 or a coin (USDT), which may differ from that of the prices; NULL = that of the prices.
+    currency text  -- Of a dividend: ISO 4217 or a coin (USDT); NULL = that of the prices.
     provider text NOT NULL  -- Who said so; "by hand" is a person, named by entered_by.
     call_id bigint NOT NULL  -- The call that brought it; 0 = none, it was entered by hand.
     recorded_at timestamp with time zone NOT NULL  -- When we came to believe it.
     entered_by text  -- Who entered it by hand; NULL = a provider told it.
     reason text  -- Why so, in that person's words.
     judged_at timestamp with time zone  -- When quarantined values of the instrument were judged anew with it; NULL = a worker will.
-    part smallint NOT NULL DEFAULT 1  -- Tells payments of one kind and day apart; it means nothing else.
-    CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, part)
+    CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind)
     CONSTRAINT amount_is_positive CHECK ((amount > 0))
-    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'spin_off'::text, 'dividend'::text, 'capital_gain'::text])))
-    CONSTRAINT payment_has_amount CHECK (((kind = ANY (ARRAY['dividend'::text, 'capital_gain'::text])) = ((amount IS NOT NULL) AND (scale IS NOT NULL))))
+    CONSTRAINT dividend_has_amount CHECK (((kind = 'dividend'::text) = ((amount IS NOT NULL) AND (scale IS NOT NULL))))
+    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'dividend'::text])))
     CONSTRAINT reason_is_short CHECK ((length(reason) <= 500))
     CONSTRAINT shares_are_positive CHECK (((new_shares > (0)::numeric) AND (old_shares > (0)::numeric) AND (new_shares < 'Infinity'::numeric) AND (old_shares < 'Infinity'::numeric)))
-    CONSTRAINT split_has_shares CHECK (((kind = ANY (ARRAY['split'::text, 'spin_off'::text])) = ((new_shares IS NOT NULL) AND (old_shares IS NOT NULL))))
+    CONSTRAINT split_has_shares CHECK (((kind = 'split'::text) = ((new_shares IS NOT NULL) AND (old_shares IS NOT NULL))))
 );
 CREATE INDEX corporate_actions_unjudged ON pricing.corporate_actions USING btree (recorded_at) WHERE (judged_at IS NULL);
-CREATE UNIQUE INDEX corporate_actions_one_ratio ON pricing.corporate_actions USING btree (asset_class, symbol, ex_on) WHERE (new_shares IS NOT NULL);
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_actions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.corporate_actions TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_worker;
 
--- What fails in Dagster now: a job whose last run failed, a sensor or schedule whose last tick did; the sensor note_failures writes these. And a code location that does not load, and sensors that have not worked since it was loaded; the daemon of `up` writes these.
+-- What fails in Dagster now: a job whose last run failed, a sensor or schedule whose last tick did. The sensor note_failures writes it.
 CREATE TABLE pricing.dagster_failures (
-    kind text NOT NULL  -- run = a job, or what a run without one materializes; tick = a sensor or schedule; location = a code location; sensor = a sensor that has not worked since its code location was loaded.
-    name text NOT NULL  -- The job, sensor, schedule or code location; of a run that was started on assets, their names.
-    run_id text  -- The run that failed; NULL for all others.
-    reason text NOT NULL  -- The first line of the error, or what a sensor lacks.
-    failed_at timestamp with time zone NOT NULL  -- When the run failed, or when something else was first seen to fail.
+    kind text NOT NULL  -- run = a job, or what a run without one materializes; tick = a sensor or schedule.
+    name text NOT NULL  -- The job, sensor or schedule; of a run that was started on assets, their names.
+    run_id text  -- The run that failed; NULL for ticks.
+    reason text NOT NULL  -- The first line of the error.
+    failed_at timestamp with time zone NOT NULL  -- When the run failed, or when a tick was first seen to fail.
     CONSTRAINT dagster_failures_pkey PRIMARY KEY (kind, name)
-    CONSTRAINT dagster_failure_kind_is_known CHECK ((kind = ANY (ARRAY['run'::text, 'tick'::text, 'location'::text, 'sensor'::text])))
+    CONSTRAINT dagster_failure_kind_is_known CHECK ((kind = ANY (ARRAY['run'::text, 'tick'::text])))
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.dagster_failures TO pricing_worker;
 GRANT SELECT ON TABLE pricing.dagster_failures TO pricing_reader;
@@ -853,6 +886,30 @@ CREATE INDEX etl_warnings_by_time ON pricing.etl_warnings USING btree (warned_at
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.etl_warnings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.etl_warnings TO pricing_reader;
 
+-- How symbols of an exchange end: .L, :LSE, :XLON. An ending of several exchanges names none, unless the currency tells which.
+CREATE TABLE pricing.exchange_endings (
+    ending text NOT NULL  -- The last part of a symbol, with its dot or colon.
+    mic text NOT NULL  -- The exchange that some provider marks so.
+    CONSTRAINT exchange_endings_pkey PRIMARY KEY (ending, mic)
+    CONSTRAINT exchange_endings_mic_fkey FOREIGN KEY (mic) REFERENCES pricing.exchanges(mic) ON DELETE CASCADE
+);
+GRANT SELECT ON TABLE pricing.exchange_endings TO pricing_reader;
+GRANT SELECT ON TABLE pricing.exchange_endings TO pricing_worker;
+
+-- Exchanges, as domain/exchanges.toml tells them. Each upgrade writes it anew.
+CREATE TABLE pricing.exchanges (
+    mic text NOT NULL  -- Its code by ISO 10383.
+    name text NOT NULL  -- For people.
+    calendar text  -- When it trades; NULL = not known. Several exchanges may share a calendar.
+    currency text  -- The currency of all its shares; NULL = they have several.
+    minor_unit text  -- The code of the part of a currency that its prices are in, such as GBX; NULL = whole units.
+    CONSTRAINT exchanges_pkey PRIMARY KEY (mic)
+    CONSTRAINT exchanges_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
+    CONSTRAINT mic_is_code CHECK ((mic ~ '^[A-Z0-9]{4}$'::text))
+);
+GRANT SELECT ON TABLE pricing.exchanges TO pricing_reader;
+GRANT SELECT ON TABLE pricing.exchanges TO pricing_worker;
+
 -- Months of history that are a file outside the database.
 CREATE TABLE pricing.exported_months (
     data_type text NOT NULL  -- Whose history.
@@ -870,21 +927,6 @@ CREATE TABLE pricing.exported_months (
 );
 GRANT SELECT ON TABLE pricing.exported_months TO pricing_reader;
 GRANT SELECT ON TABLE pricing.exported_months TO pricing_worker;
-
--- Recipients whose last attempt failed. The next attempt that succeeds deletes the row. After three failures the recipient's breaker holds its messages back.
-CREATE TABLE pricing.failing_recipients (
-    operation_type text NOT NULL  -- Its channel, or another operation type whose payload names it.
-    recipient text NOT NULL  -- Who cannot be reached.
-    since timestamp with time zone NOT NULL  -- When the first of these attempts failed.
-    failed_at timestamp with time zone NOT NULL  -- When the last of them failed.
-    failures integer NOT NULL DEFAULT 0  -- How many attempts have failed in a row.
-    holds integer NOT NULL DEFAULT 0  -- How often the breaker has opened since then; each hold is twice as long as the one before, up to 16 minutes.
-    held_until timestamp with time zone  -- Until then only P0 is attempted; NULL = the breaker has not opened.
-    is_dead boolean NOT NULL DEFAULT false  -- Whether the recipient counts as unreachable: a message was given up, or three attempts failed.
-    last_error text NOT NULL DEFAULT ''::text  -- Why the last attempt failed.
-    CONSTRAINT failing_recipients_pkey PRIMARY KEY (operation_type, recipient)
-) WITH (fillfactor=50);
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.failing_recipients TO pricing_worker;
 
 -- What a provider can be asked for. The registry names one for each data type.
 CREATE TABLE pricing.fetchers (
@@ -977,8 +1019,10 @@ CREATE TABLE pricing.instruments (
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it became known.
     calendar text  -- When it trades or is valued; chosen by pricing.calendar_rules unless given. NULL = not known, so only TTLs count.
     listed_on date  -- First day of trading, where a person has given it; no backfill asks for earlier days. pricing.listed_from also knows what answers have shown.
+    exchange text  -- Where it trades, by MIC, as a person gave it; NULL = its symbol says (pricing.exchange_of).
     CONSTRAINT instruments_pkey PRIMARY KEY (asset_class, symbol)
     CONSTRAINT instrument_has_calendar FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
+    CONSTRAINT instrument_has_exchange FOREIGN KEY (exchange) REFERENCES pricing.exchanges(mic)
     CONSTRAINT currency_is_code CHECK ((currency ~ '^[A-Z]{3,5}$'::text))
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 12)))
     CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$'::text)))
@@ -986,7 +1030,7 @@ CREATE TABLE pricing.instruments (
 );
 CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
 CREATE TRIGGER check_new_symbols AFTER INSERT ON pricing.instruments REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION pricing.check_new_symbols();
-CREATE TRIGGER choose_calendar BEFORE INSERT OR UPDATE OF currency ON pricing.instruments FOR EACH ROW WHEN ((new.calendar IS NULL)) EXECUTE FUNCTION pricing.choose_calendar();
+CREATE TRIGGER choose_calendar BEFORE INSERT OR UPDATE OF currency, exchange ON pricing.instruments FOR EACH ROW WHEN ((new.calendar IS NULL)) EXECUTE FUNCTION pricing.choose_calendar();
 CREATE TRIGGER instrument_paused AFTER UPDATE OF update_mode, is_active ON pricing.instruments FOR EACH ROW WHEN (((old.update_mode IS DISTINCT FROM new.update_mode) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.instrument_paused();
 CREATE TRIGGER keep_class BEFORE UPDATE OF asset_class, symbol ON pricing.instruments FOR EACH ROW WHEN (((old.asset_class IS DISTINCT FROM new.asset_class) OR (old.symbol IS DISTINCT FROM new.symbol))) EXECUTE FUNCTION pricing.keep_class();
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.instruments TO pricing_worker;
@@ -1057,6 +1101,17 @@ CREATE TABLE pricing.notifiers (
 ) WITH (fillfactor=50);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.notifiers TO pricing_worker;
 GRANT SELECT ON TABLE pricing.notifiers TO pricing_reader;
+
+-- Days that have become sessions while bars of them were quarantined. A worker releases these bars within a second.
+CREATE TABLE pricing.opened_days (
+    calendar text NOT NULL  -- Whose day.
+    day date NOT NULL  -- The day, in the exchange's own zone.
+    reason text NOT NULL  -- What made it a session, in words.
+    CONSTRAINT opened_days_pkey PRIMARY KEY (calendar, day)
+    CONSTRAINT opened_days_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.opened_days TO pricing_worker;
+GRANT SELECT ON TABLE pricing.opened_days TO pricing_reader;
 GRANT SELECT ON TABLE pricing.operation_status TO pricing_reader;
 GRANT SELECT ON TABLE pricing.operation_status TO pricing_worker;
 
@@ -1279,8 +1334,6 @@ CREATE TABLE pricing.price_alerts (
     created_at timestamp with time zone NOT NULL  -- When it was added.
     created_by text NOT NULL  -- Who added it.
     user_id text  -- The user who asked for it over HTTP; NULL = added with the command line.
-    is_settled boolean NOT NULL DEFAULT false  -- Whether it has looked at every price that was stored, or was being stored, when it was added. Until then it looks at the latest price, too.
-    settles_at xid8  -- It is settled by a look when all transactions before this one have ended; NULL = it has not looked yet.
     CONSTRAINT price_alerts_pkey PRIMARY KEY (price_alert_id)
     CONSTRAINT price_alerts_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
     CONSTRAINT price_alerts_recipient_fkey FOREIGN KEY (recipient) REFERENCES pricing.recipients(recipient) ON DELETE CASCADE
@@ -1686,7 +1739,7 @@ CREATE TABLE pricing.quarantined_values (
     symbol text NOT NULL  -- What was asked for.
     provider text NOT NULL  -- Who sent it.
     observed_at timestamp with time zone  -- The source's time; NULL when it names none that can be.
-    kind text NOT NULL  -- refused, currency, bounds, unit, jump, spike, split, dividend or disagreement: docs/truth.md.
+    kind text NOT NULL  -- refused, closed_day, currency, bounds, unit, jump, spike, split, dividend or disagreement: docs/truth.md.
     value text NOT NULL  -- The source's own spelling of the price; empty where the answer as a whole was refused.
     reason text NOT NULL  -- Why it is not believed, in words.
     bar jsonb  -- All that would be stored if it were true: close, open, high, low, volume, currency, adjustment, as text. NULL when it could not be read.
@@ -1707,6 +1760,7 @@ CREATE TABLE pricing.quarantined_values (
     CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['quarantined'::text, 'released'::text, 'rejected'::text])))
     CONSTRAINT value_is_short CHECK ((length(value) <= 100))
 );
+CREATE INDEX quarantined_values_of_closed_days ON pricing.quarantined_values USING btree (observed_at) WHERE (kind = 'closed_day'::text);
 CREATE INDEX quarantined_values_seen ON pricing.quarantined_values USING btree (last_seen_at);
 CREATE INDEX quarantined_values_to_ask ON pricing.quarantined_values USING btree (ask_at) WHERE ((ask_at IS NOT NULL) AND (status = 'quarantined'::text));
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.quarantined_values TO pricing_worker;
@@ -2234,17 +2288,13 @@ CREATE TABLE pricing.watched_calendars (
 GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_reader;
 GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_worker;
 
--- The set of a day that an action belongs to: a split and a spin-off are one ratio, told as one or the other.
-CREATE FUNCTION pricing.action_set(kind text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.action_set(text) TO pricing_reader, pricing_worker;
-
--- Corporate actions of an instrument, the newest first, a day's split or spin-off before its payments: as they were believed at a time; NULL = as they are now.
+-- Splits and dividends of an instrument, the newest first, a day's split before its dividend: as they were believed at a time; NULL = as they are now.
 CREATE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text, provider text, call_id bigint, recorded_at timestamp with time zone, entered_by text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.actions_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The actions of an answer as they would be stored; parts of a day are not told apart yet.
-CREATE FUNCTION pricing.actions_of_answer(wanted_class text, from_provider text, from_call bigint, actions jsonb) RETURNS SETOF pricing.corporate_actions LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.actions_of_answer(text,text,bigint,jsonb) TO pricing_reader, pricing_worker;
+-- The splits and dividends of an answer as they would be stored.
+CREATE FUNCTION pricing.actions_of_answer(actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.actions_of_answer(jsonb) TO pricing_reader, pricing_worker;
 
 -- Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs; symbols that are another instrument's spelling are left out.
 CREATE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
@@ -2253,13 +2303,13 @@ GRANT EXECUTE ON FUNCTION pricing.add_demand(text[],text[],timestamp with time z
 -- Every provider has the row that its claims lock.
 TRIGGER FUNCTION pricing.add_provider_state() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals. read_until: the last day of a read of which these days are a part.
-CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[], read_until date DEFAULT NULL::date) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp with time zone,text,pricing.price_revisions[],date) TO pricing_reader, pricing_worker;
+-- Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals.
+CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp with time zone,text,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
--- What came after the days of each span (from_day included, until_day not), for a read between two days: so many new shares for so many old ones by which prices are divided (splits and spin-offs), by which volumes are multiplied (splits alone), the part of a price that payments left, and which payments after the span could not be counted. One row where nothing did.
-CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_payments boolean, first_day date, last_day date, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, more_volume numeric, less_volume numeric, kept numeric, not_counted text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,date,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
+-- What came after the days of each span (from_day included, until_day not): so many new shares for so many old ones, and the part of a price that dividends left. One row where nothing did.
+CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_dividends boolean, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, kept numeric) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Refuses (53400) what goes past a user's caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.
 CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2300,6 +2350,10 @@ GRANT EXECUTE ON FUNCTION pricing.announce_export(text,date,bigint,text) TO pric
 -- A task's history with an entry, or an array of them, added. It keeps the first entry and the last ten, and counts the others: a task that is snoozed all day must not grow with each snooze.
 CREATE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, pricing_worker;
+
+-- Applies the corrections of a calendar to its known sessions between two days. Returns to how many days.
+CREATE FUNCTION pricing.apply_corrections(wanted_calendar text, from_day date, to_day date) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.apply_corrections(text,date,date) TO pricing_worker;
 
 -- Refuses a data type whose fetcher is unknown or does not fit its asset class, notes what it consists of, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.
 TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2364,9 +2418,9 @@ GRANT EXECUTE ON FUNCTION pricing.backfilled(text,text[]) TO pricing_reader, pri
 CREATE FUNCTION pricing.backoff_interval(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backoff_interval(text,integer) TO pricing_reader, pricing_worker;
 
--- The day of whose shares a stored value is: its own if it is as traded; prices that were divided by the splits until they were recorded are as if traded on that day.
-CREATE FUNCTION pricing.basis_day(adjustment text, observed_at timestamp with time zone, recorded_at timestamp with time zone) RETURNS date LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.basis_day(text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
+-- Quarantined bars of days that have become sessions, of each pair the one that came last, with what made the day a session.
+CREATE FUNCTION pricing.bars_of_opened_days() RETURNS TABLE(calendar text, day date, reason text, value_ids bigint[]) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.bars_of_opened_days() TO pricing_reader, pricing_worker;
 
 -- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may. Never more than the provider has shown within a day to take.
 CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2383,6 +2437,10 @@ GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer,timestamp with t
 -- What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user's caps. Returns how many were new.
 CREATE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
 GRANT EXECUTE ON FUNCTION pricing.begin_watching(text,text[],text[],boolean) TO pricing_worker;
+
+-- Those of an answer's splits and dividends that no person has taken back: they do not come back by themselves.
+CREATE FUNCTION pricing.believable_actions(wanted_class text, from_provider text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.believable_actions(text,text,jsonb) TO pricing_reader, pricing_worker;
 
 -- The routes that earn most, or those that begin at one terminal (its symbol, code or name).
 CREATE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL::text, at_most integer DEFAULT 20) RETURNS SETOF pricing.trade_routes LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s, enable_nestloop=off;
@@ -2416,8 +2474,8 @@ GRANT EXECUTE ON FUNCTION pricing.bury_unrouted(text[],text[],integer[],date[],d
 CREATE FUNCTION pricing.bytes_used(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bytes_used(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Calendars of some instrument whose sessions are not known to the end of next year, and the days they are wanted for; again = all that are in use.
-CREATE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false) RETURNS TABLE(calendar text, from_day date, to_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+-- Calendars of some instrument whose sessions are not known to the end of next year, the days they are wanted for, and to which day their holidays are announced where the library does not say; again = all that are in use.
+CREATE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false) RETURNS TABLE(calendar text, from_day date, to_day date, known_to date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.calendars_to_extend(boolean) TO pricing_reader, pricing_worker;
 
 -- How many calls to a provider since then were faults of it, and how many there were, each with its pages once. What failed again after others of its data type were answered does not count: one bad symbol is tried often, and must not close a well provider to all.
@@ -2500,7 +2558,7 @@ GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],timestamp with 
 CREATE FUNCTION pricing.check_user(user_id text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_user(text) TO pricing_reader, pricing_worker;
 
--- Gives an instrument the calendar that the rules name, unless it has one. Where none of its own fits, an ETF follows those of equities.
+-- Gives an instrument the calendar of its exchange, or else the one that the rules name, unless it has one. Where no rule of its own fits, an ETF follows equities.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Takes one call of a provider for latest prices that a person makes, or without a fetcher of its search, within its limits, pauses and quota, and logs it as open: commit before making it. Or says in a sentence why not now. For prices, a provider that is switched off, or whose breaker is open, may be called so, too.
@@ -2515,7 +2573,7 @@ GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],bool
 CREATE FUNCTION pricing.claim_etl_call(wanted_provider text, wanted_type text, keys text[], who text, OUT refusal text, OUT wait_seconds double precision, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_etl_call(text,text,text[],text) TO pricing_worker;
 
--- Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. What another worker has is passed over. Each claim counts an attempt, and is lost after five minutes.
+-- Claims operations of some types that are due, urgent ones first, then the oldest; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.
 CREATE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text) RETURNS TABLE(id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint, max_attempts smallint, time_limit_seconds smallint, enqueued_at timestamp with time zone, claim_token uuid) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_operations(text[],integer,text) TO pricing_worker;
 
@@ -2539,8 +2597,8 @@ GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
 CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql;
 GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
 
--- The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with the day of whose shares it is. NULL = there is none.
-CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT amount bigint, OUT scale smallint, OUT currency text, OUT basis_day date) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+-- The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with its basis. NULL = there is none.
+CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.close_before(text,text,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Closes quarantined values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.
@@ -2595,9 +2653,17 @@ GRANT EXECUTE ON FUNCTION pricing.confirm_pairs(text,text[],text,bigint) TO pric
 CREATE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.confirm_prices(text,text[]) TO pricing_worker;
 
+-- Enters a person's correction of a day: a session, with hours in the calendar's zone or those of the days before, or a closed day. It counts at once. Returns added or replaced.
+CREATE FUNCTION pricing.correct_calendar(wanted_calendar text, on_day date, open_ boolean, opens time without time zone, closes time without time zone, why text, said_at text, by_ text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.correct_calendar(text,date,boolean,time without time zone,time without time zone,text,text,text) TO pricing_worker;
+
 -- The command that writes down a limit as its provider has shown it to a key: `provider use` where a plan is in use, else `limit set`.
 CREATE FUNCTION pricing.correction_of(wanted pricing.provider_limits, key text, shown integer) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.correction_of(pricing.provider_limits,text,integer) TO pricing_reader, pricing_worker;
+
+-- Whose correction of a day counts: that of the lowest rank.
+CREATE FUNCTION pricing.correction_rank(origin text) RETURNS integer LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.correction_rank(text) TO pricing_reader, pricing_worker;
 
 -- What a backfill would ask of each provider, without queueing anything: calls, units, bytes on the wire as estimated, seconds if nobody else needed the provider, and what of its quota is used and left for backfills. Provider NULL = no route.
 CREATE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, symbols bigint, tasks bigint, calls bigint, units bigint, wire_bytes bigint, seconds double precision, quota_bytes bigint, used_bytes bigint, left_bytes bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2623,9 +2689,9 @@ GRANT EXECUTE ON FUNCTION pricing.count_warnings(jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
 
--- Remembers that a provider has told all splits and dividends of these symbols, each since its day, and of some all capital gains.
-CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[], gains_told text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[],text[]) TO pricing_worker;
+-- Remembers that a provider has told all splits and dividends of these symbols, each since its day.
+CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[]) TO pricing_worker;
 
 -- Cuts tasks of one kind into calls, from which to which: as many as a call may have, or a part of that (batch_parts); one by one those that are too few to share a call (batch_from).
 CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2634,6 +2700,10 @@ GRANT EXECUTE ON FUNCTION pricing.cut_calls(pricing.provider_capabilities,date,d
 -- When the units that each active provider, or some, allows in this calendar day will be used up: not before trading is over, while they are spread over it (basis paced), and then at the pace of the last hour (measured). outlook: ends, or lasts until the next day begins. Of all its active keys; of several such limits, the one that ends first.
 CREATE FUNCTION pricing.day_forecasts(only_providers text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, units bigint, used bigint, hour_units bigint, basis text, outlook text, ends_at timestamp with time zone, until timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.day_forecasts(text[]) TO pricing_reader, pricing_worker;
+
+-- A day of a calendar was corrected: its session comes or goes, quarantined bars of it are released, and what waits for an opening is looked at now.
+CREATE FUNCTION pricing.days_corrected(wanted_calendar text, on_day date, why text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.days_corrected(text,date,text) TO pricing_worker;
 
 -- From where the prices of this database come: the sandbox or the real providers. The first who asks decides.
 CREATE FUNCTION pricing.decide_prices_from(wanted text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
@@ -2699,9 +2769,9 @@ GRANT EXECUTE ON FUNCTION pricing.documents_as_of(text,text,timestamp with time 
 CREATE FUNCTION pricing.doubt_slots(wanted_symbol text, except_of text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.doubt_slots(text,text) TO pricing_worker;
 
--- Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them (capital gains: a half), or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.
-CREATE FUNCTION pricing.doubted_payments(wanted_type text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, cash numeric, currency text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.doubted_payments(text,jsonb) TO pricing_reader, pricing_worker;
+-- Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them, or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.
+CREATE FUNCTION pricing.doubted_dividends(wanted_type text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, cash numeric, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.doubted_dividends(text,jsonb) TO pricing_reader, pricing_worker;
 
 -- Refuses to delete a data type that holds data; otherwise removes its empty storage.
 TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
@@ -2750,11 +2820,11 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[]) TO pricing_worker;
 
--- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. While its channel is inactive a message waits. So does what is not urgent in its quiet hours, and while its breaker is open. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.
+-- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. In quiet hours what is not urgent waits for their end. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.
 CREATE FUNCTION pricing.enqueue_message(to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL::jsonb, goes_first boolean DEFAULT false) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_message(text,text,text,boolean,jsonb,boolean) TO pricing_worker;
 
--- Queues a side effect in the caller's transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others, also in quiet hours. An unknown or inactive type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.
+-- Queues a side effect in the caller's transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others. An unknown type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.
 CREATE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, is_urgent boolean DEFAULT false) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_operation(text,jsonb,timestamp with time zone,boolean) TO pricing_worker;
 
@@ -2770,13 +2840,17 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_scheduled(text,timestamp with time zon
 CREATE FUNCTION pricing.enqueue_walked(wanted_type text, symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_walked(text,text[]) TO pricing_worker;
 
--- Enters a split or spin-off (new shares for old ones), or a dividend or capital gain (cash a share, in the instrument's currency unless one is given), that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said of that ratio, or of the payment in that currency, becomes a revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.
-CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text, is_further boolean DEFAULT false) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text,boolean) TO pricing_worker;
+-- Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.
+CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text) TO pricing_worker;
 
 -- Has these pairs streamed for the next quarter of an hour. Of those that are new, the log has everything after the given position.
 CREATE FUNCTION pricing.enter_streamed_pairs(opened_types text[], opened_symbols text[], head_position bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enter_streamed_pairs(text[],text[],bigint) TO pricing_worker;
+
+-- The MIC of the exchange that the ending of a symbol names, such as VOD.L or VOD:LSE; NULL = it names none, or several of which the currency does not leave one.
+CREATE FUNCTION pricing.exchange_of(of_class text, of_symbol text, in_currency text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.exchange_of(text,text,text) TO pricing_reader, pricing_worker;
 
 -- Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.
 CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
@@ -2832,10 +2906,6 @@ GRANT EXECUTE ON FUNCTION pricing.find_watched_calendars(text) TO pricing_reader
 -- Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.
 CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, stated_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean,integer,integer) TO pricing_worker;
-
--- Moves locked operations to the completed ones, with their results by id; their recipients fail no longer. Returns their ids.
-CREATE FUNCTION pricing.finish_operations(ids bigint[], results jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.finish_operations(bigint[],jsonb) TO pricing_worker;
 
 -- Finishes tasks for what is latest that are not in work, because the answer to another call has served their pairs. Returns their ids.
 CREATE FUNCTION pricing.finish_pending(wanted_type text, symbols text[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -2943,7 +3013,7 @@ GRANT EXECUTE ON FUNCTION pricing.has_splits(text) TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.has_viewers_waiting(wanted_provider text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_viewers_waiting(text) TO pricing_reader, pricing_worker;
 
--- Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled; but a sensor that does not work, or a duty that has never run, is late in any case. The names of the parts tell nothing of anybody.
+-- Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled. The names of the parts tell nothing of anybody.
 CREATE FUNCTION pricing.health() RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.health() TO pricing_reader, pricing_worker;
 
@@ -2967,7 +3037,7 @@ GRANT EXECUTE ON FUNCTION pricing.heed_shown_limit(text,text,integer,integer,tim
 CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
 
--- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends and capital gains); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why, and with total which later payments are not counted.
+-- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why.
 CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text, call_id bigint, quality text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date,timestamp with time zone,text) TO pricing_client, pricing_reader, pricing_worker;
 
@@ -2983,17 +3053,9 @@ GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],boolean) TO pricing_wo
 CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
 
--- Periodic duties that have never run: because they fail, or although others have run since the start, which was twenty seconds ago.
-CREATE FUNCTION pricing.idle_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.idle_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
-
 -- Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, or its bytes are more than the quota allows.
 CREATE FUNCTION pricing.impossible_tasks() RETURNS TABLE(id bigint, data_type text, is_misrouted boolean, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.impossible_tasks() TO pricing_reader, pricing_worker;
-
--- A payment that a total return cannot count, and why, for people.
-CREATE FUNCTION pricing.in_words(lack jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.in_words(jsonb) TO pricing_reader, pricing_worker;
 
 -- Makes a task of each pair that has a provider and no live task. Returns how many, whether a provider had none pending before, whether pairs have no provider, and the live tasks of the others with the priorities that are asked for.
 CREATE FUNCTION pricing.insert_tasks(data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid, are_new boolean, OUT added integer, OUT is_news boolean, OUT are_unrouted boolean, OUT live_ids bigint[], OUT live_priorities integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -3046,9 +3108,9 @@ GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integ
 CREATE FUNCTION pricing.is_of_level(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_of_level(text) TO pricing_reader, pricing_worker;
 
--- Whether what is said of one day may be what is believed of another: the same ratio within 7 days, or a payment of the same cash within 6. Sources differ about the first day without it.
-CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, said pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_one_action(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
+-- Whether what is said of one day may be what is believed of another: a split of the same ratio within 7 days, or a dividend of the same cash within 6. Sources differ about the first day without it.
+CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, day date, stated_kind text, new_ numeric, old_ numeric, stated_amount bigint, stated_scale smallint, stated_currency text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_one_action(pricing.corporate_actions,date,text,numeric,numeric,bigint,smallint,text) TO pricing_reader, pricing_worker;
 
 -- Whether a failed call may say that nobody is served now, be it for the provider, its key or us. Not throttled: its pauses have rules of their own.
 CREATE FUNCTION pricing.is_outage(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -3067,12 +3129,8 @@ CREATE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean LANGUAGE sq
 GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pricing_worker;
 
 -- Whether a person has removed or replaced exactly this, which the same provider says again.
-CREATE FUNCTION pricing.is_refuted(said pricing.corporate_actions) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_refuted(pricing.corporate_actions) TO pricing_reader, pricing_worker;
-
--- Whether what a person enters takes the place of this: the ratio of the day, or a payment of this kind in this currency.
-CREATE FUNCTION pricing.is_replaced_by(believed pricing.corporate_actions, entered pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_replaced_by(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.is_refuted(wanted_class text, wanted_symbol text, day date, wanted_kind text, from_provider text, new_ numeric, old_ numeric, cash_amount bigint, cash_scale smallint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_refuted(text,text,date,text,text,numeric,numeric,bigint,smallint) TO pricing_reader, pricing_worker;
 
 -- Whether any instrument, of whatever class, may have this symbol.
 CREATE FUNCTION pricing.is_sane_symbol(symbol text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -3179,7 +3237,7 @@ GRANT EXECUTE ON FUNCTION pricing.lasting_drains() TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.late_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign that lies ahead of the clock says nothing.
+-- What gives a sign of life again and again, as pricing.health() has it. A sign that lies ahead of the clock says nothing.
 CREATE FUNCTION pricing.late_signs(now_ timestamp with time zone, started timestamp with time zone) RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_signs(timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -3202,9 +3260,9 @@ GRANT EXECUTE ON FUNCTION pricing.leave_previous_provider(text[],text,bigint,tim
 CREATE FUNCTION pricing.leaving_bytes(wanted_provider text, now_ timestamp with time zone) RETURNS bigint[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.leaving_bytes(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The part of a price that the dividends and capital gains of a day left: 1 less their cash by the last price before them, in one currency and on one basis. Where that cannot be told it is 1, and lacks says why, for each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.
-CREATE FUNCTION pricing.left_by_payments(wanted_type text, wanted_class text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT kept numeric, OUT lacks jsonb) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.left_by_payments(text,text,text,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
+-- The part of a price that a dividend left: 1 less its cash by the last price before it, on one basis. NULL = none is known.
+CREATE FUNCTION pricing.left_by_dividend(wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.left_by_dividend(text,text,text,date,numeric,text,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole type a schedule leaves out the same.
 CREATE FUNCTION pricing.left_out(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3237,6 +3295,14 @@ GRANT EXECUTE ON FUNCTION pricing.limits_shown(text) TO pricing_reader, pricing_
 -- The first day on which a pair can have values: as a person gave it, or the first value that came, if the fortnight before it was asked for in vain. NULL = not known.
 CREATE FUNCTION pricing.listed_from(wanted_type text, wanted_symbol text) RETURNS date LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.listed_from(text,text) TO pricing_reader, pricing_worker;
+
+-- Takes over the corrections of trading days that come with the pipeline, in the place of those of an earlier version. Those of people stay.
+CREATE FUNCTION pricing.load_corrections(given jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.load_corrections(jsonb) TO pricing_worker;
+
+-- Takes over what domain/exchanges.toml tells: exchanges, how symbols of each end, and their calendars. Instruments without a calendar get one if their exchange is known now.
+CREATE FUNCTION pricing.load_exchanges(given jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.load_exchanges(jsonb) TO pricing_worker;
 
 -- Lets one session of a user at a time begin new pairs, until the transaction ends. Nobody else waits for it.
 CREATE FUNCTION pricing.lock_allowance(user_id pricing.user_name) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3337,9 +3403,9 @@ GRANT EXECUTE ON FUNCTION pricing.meant_symbol(text,text) TO pricing_reader, pri
 CREATE FUNCTION pricing.measured_rate(wanted_provider text, now_ timestamp with time zone, OUT day_bytes bigint, OUT week_bytes bigint, OUT per_hour double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.measured_rate(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Stores actions that one call brought. What its own provider says otherwise of a day leaves revisions; what another one says otherwise, or of a day near it, changes nothing; a day that is no longer named stays as it is, but may move to one near it; and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many rows were changed.
-CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[], gains_told text[] DEFAULT '{}'::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[],text[]) TO pricing_worker;
+-- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise, or of a day near it, changes nothing, nothing is ever withdrawn but moved to a day near it, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.
+CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
 
 -- Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.
 CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
@@ -3449,7 +3515,7 @@ GRANT EXECUTE ON FUNCTION pricing.move_month(text,date,bigint) TO pricing_worker
 CREATE FUNCTION pricing.move_notifiers(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_notifiers(timestamp with time zone) TO pricing_worker;
 
--- The clock was set back: pauses and leases of operations, and breakers of recipients, end when they would have.
+-- The clock was set back: pauses and leases of operations end when they would have.
 CREATE FUNCTION pricing.move_operations(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_operations(timestamp with time zone,interval) TO pricing_worker;
 
@@ -3505,10 +3571,6 @@ GRANT EXECUTE ON FUNCTION pricing.next_day(timestamp with time zone,text) TO pri
 CREATE FUNCTION pricing.next_factor(before double precision, wanted double precision, elapsed double precision) RETURNS double precision LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_factor(double precision,double precision,double precision) TO pricing_reader, pricing_worker;
 
--- The part by which one more payment of a day is told apart.
-CREATE FUNCTION pricing.next_part(wanted_class text, wanted_symbol text, day date, wanted_kind text) RETURNS smallint LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.next_part(text,text,date,text) TO pricing_reader, pricing_worker;
-
 -- When the next probe of an open breaker is made, for people: sooner while a viewer waits, by the rule of may_probe_early.
 CREATE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_probe_at(pricing.provider_state) TO pricing_reader, pricing_worker;
@@ -3533,9 +3595,9 @@ GRANT EXECUTE ON FUNCTION pricing.note_claim(text,boolean,bigint,timestamp with 
 CREATE FUNCTION pricing.note_dagster_runs(runs jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.note_dagster_runs(jsonb) TO pricing_worker;
 
--- Notes what of a kind fails now, such as sensors and schedules: their names, with the reasons. Those that are not named work again.
-CREATE FUNCTION pricing.note_dagster_ticks(failing jsonb, of_kind text DEFAULT 'tick'::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.note_dagster_ticks(jsonb,text) TO pricing_worker;
+-- Notes which sensors and schedules fail now: their names, with the reasons. Those that are not named work again.
+CREATE FUNCTION pricing.note_dagster_ticks(failing jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.note_dagster_ticks(jsonb) TO pricing_worker;
 
 -- Notes how a duty failed and until when it is to wait; not, if another session has its row locked.
 CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone, error text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3545,9 +3607,9 @@ GRANT EXECUTE ON FUNCTION pricing.note_duty(text,timestamp with time zone,text,t
 CREATE FUNCTION pricing.note_export(wanted_type text, wanted_month date, in_file bigint, marked jsonb, bytes bigint, digest text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_export(text,date,bigint,jsonb,bigint,text) TO pricing_worker;
 
--- Notes that an attempt to reach a recipient has failed. The third failure in a row opens its breaker for a minute, each later probe that fails for twice as long, up to 16 minutes. A row that another session has locked is left as it is.
-CREATE FUNCTION pricing.note_failing(of_type text, to_recipient text, message text, is_given_up boolean, opens_breaker boolean, retry_after interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.note_failing(text,text,text,boolean,boolean,interval) TO pricing_worker;
+-- The sessions of a calendar could not be worked out: keeps why and warns. It is tried again in a week, and its known sessions stay.
+CREATE FUNCTION pricing.note_failed_calendar(wanted_calendar text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_failed_calendar(text,text) TO pricing_worker;
 
 -- The clock was set forward, or the pipeline was off: keeps what cannot be undone from being done for a while.
 CREATE FUNCTION pricing.note_gap(now_ timestamp with time zone, known timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3564,6 +3626,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_life(text,double precision) TO pricing_wo
 -- Notes that a notifier has just looked for trouble, or else for messages to send. Waits for nobody: what cannot be noted now is noted by the next look.
 CREATE FUNCTION pricing.note_notifier(by_worker text, has_looked boolean) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.note_notifier(text,boolean) TO pricing_worker;
+
+-- Notes the sessions between two days of which bars are quarantined as those of a closed day: workers release them.
+CREATE FUNCTION pricing.note_opened_days(wanted_calendar text, from_day date, to_day date, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_opened_days(text,date,date,text) TO pricing_worker;
 
 -- Keeps what another provider said about quarantined values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.
 CREATE FUNCTION pricing.note_opinions(from_call bigint, asked_symbols text[], times timestamp with time zone[], amounts numeric[], currencies text[], adjustments text[], failures text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3589,7 +3655,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_slot_windows(text,text,bigint,timestamp with time zone,jsonb) TO pricing_worker;
 
--- The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given. What the daemon noted before is forgotten.
+-- The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given.
 CREATE FUNCTION pricing.note_start() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_start() TO pricing_worker;
 
@@ -3620,10 +3686,6 @@ GRANT EXECUTE ON FUNCTION pricing.note_traded(bigint,text[],text[],text[],bigint
 -- Notes that the answer of a call came without saying how long it is.
 CREATE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_unannounced(bigint) TO pricing_worker;
-
--- Nobody knows its sessions; it is not asked about again for a week.
-CREATE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.note_unknown_calendar(text) TO pricing_worker;
 
 -- Remembers that pairs were looked at, at most once in ten minutes for each; not, if another session has locked one of them.
 CREATE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
@@ -3823,7 +3885,7 @@ GRANT EXECUTE ON FUNCTION pricing.prune_leaf(text,timestamp with time zone) TO p
 CREATE FUNCTION pricing.prune_notifiers(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_notifiers(timestamp with time zone) TO pricing_worker;
 
--- Deletes operations that were completed more than 14 days ago, and dead ones and failures of recipients after 90. Returns how many operations.
+-- Deletes operations that were completed more than 14 days ago, and dead ones after 90. Returns how many.
 CREATE FUNCTION pricing.prune_operations(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.prune_operations(timestamp with time zone) TO pricing_worker;
 
@@ -3855,10 +3917,6 @@ GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,intege
 CREATE FUNCTION pricing.queue_depth(wanted_provider text, at_most integer) RETURNS integer LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.queue_depth(text,integer) TO pricing_reader, pricing_worker;
 
--- Queues a side effect of a type, whether the type is active or not. Refuses a payload unlike its type or longer than 64 kB, and a time more than a year ahead.
-CREATE FUNCTION pricing.queue_operation(kind pricing.operation_types, payload jsonb, due_at timestamp with time zone, priority integer) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.queue_operation(pricing.operation_types,jsonb,timestamp with time zone,integer) TO pricing_worker;
-
 -- The bytes that may still be queued for a provider: what its quota leaves work of this priority, less what waits of this priority or a higher one. NULL = so many more bytes fit.
 CREATE FUNCTION pricing.queue_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.queue_room(text,integer,bigint) TO pricing_worker;
@@ -3883,10 +3941,6 @@ GRANT EXECUTE ON FUNCTION pricing.raise_priorities(bigint[],integer[]) TO pricin
 CREATE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 
--- The stored rate of exchange of a day, as it was believed at a time (NULL = now): so much of the second currency for one of the first, from either spelling of their pair. NULL = none is stored.
-CREATE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS numeric LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.rate_of_day(text,text,date,timestamp with time zone) TO pricing_reader, pricing_worker;
-
 -- When used bytes reach a step of a quota if so many come in an hour, to the hour; NULL = never, for after 721 hours all that is used now has left.
 CREATE FUNCTION pricing.reached_at(leaving bigint[], used bigint, per_hour double precision, step bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[],bigint,double precision,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -3907,9 +3961,13 @@ GRANT EXECUTE ON FUNCTION pricing.recent_warnings(interval) TO pricing_reader, p
 CREATE FUNCTION pricing.reconcile_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
 
--- Takes back operations whose worker has said nothing for five minutes, except those that the caller knows to be its own: they are due at once, or dead after their last attempt. Returns how many.
-CREATE FUNCTION pricing.recover_operations(known bigint[] DEFAULT '{}'::bigint[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.recover_operations(bigint[]) TO pricing_worker;
+-- Messages that wait for the end of a recipient's former quiet hours wait for the end of the present ones, or are due. Returns how many.
+CREATE FUNCTION pricing.reconsider_quiet(of_recipient text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.reconsider_quiet(text) TO pricing_worker;
+
+-- Takes back operations whose worker has said nothing for five minutes: they are due at once, or dead after their last attempt. Returns how many.
+CREATE FUNCTION pricing.recover_operations() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.recover_operations() TO pricing_worker;
 
 -- Takes tasks back from workers whose lease ran out; dead when no attempt is left. Returns how many were stuck.
 CREATE FUNCTION pricing.recover_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3946,9 +4004,9 @@ GRANT EXECUTE ON FUNCTION pricing.release(text,text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pricing_worker;
 
--- Takes back a split or spin-off, or the payments of one kind (of one currency, if it is given) of a day, whoever said them; they stay as revisions, and their provider is not believed when it says the same again. Returns removed or unknown.
-CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text, of_currency text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text,text) TO pricing_worker;
+-- Takes back a split or dividend, whoever said it; it stays as a revision, and its provider is not believed when it says the same again. Returns removed or unknown.
+CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text) TO pricing_worker;
 
 -- Forgets a stored key and makes its name inactive; false when none is stored.
 CREATE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3986,10 +4044,6 @@ GRANT EXECUTE ON FUNCTION pricing.request_views(text[],text[]) TO pricing_worker
 CREATE FUNCTION pricing.require_archived(wanted_type text, wanted_symbol text, first_day date, last_day date, archived pricing.price_revisions[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_archived(text,text,date,date,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
--- Refuses a total return between two days if a payment between them cannot be counted, and tells all of these.
-CREATE FUNCTION pricing.require_payments(wanted_symbol text, first_day date, last_day date, lacks jsonb) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.require_payments(text,date,date,jsonb) TO pricing_reader, pricing_worker;
-
 -- Refuses a read replica, before anything half-works there.
 CREATE FUNCTION pricing.require_primary() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_primary() TO pricing_worker;
@@ -4018,7 +4072,7 @@ GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 CREATE FUNCTION pricing.retire_tasks() RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
 
--- Queues dead operations again, with all their attempts, their errors and the same idempotency key; their recipients' breakers are closed. Returns their ids.
+-- Queues dead operations again, with all their attempts, their errors and the same idempotency key. Returns their ids.
 CREATE FUNCTION pricing.retry_operations(ids bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.retry_operations(bigint[]) TO pricing_worker;
 
@@ -4076,10 +4130,6 @@ GRANT EXECUTE ON FUNCTION pricing.said_offers(text,bigint,jsonb,jsonb,jsonb) TO 
 -- The slots of an answer, numbered; offsets from UTC are in seconds.
 CREATE FUNCTION pricing.said_slots(slots jsonb) RETURNS TABLE(n integer, symbol text, option_id text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, utc_offset integer, end_utc_offset integer, bookable_until timestamp with time zone, status text, remaining integer, capacity integer, currency text, scale smallint) LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.said_slots(jsonb) TO pricing_reader, pricing_worker;
-
--- Whether two sources say the same of a day, however they spell it.
-CREATE FUNCTION pricing.same_action(one pricing.corporate_actions, other pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.same_action(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
 -- Compares by value: 12.30 is 12.300.
 CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
@@ -4151,10 +4201,6 @@ GRANT EXECUTE ON FUNCTION pricing.set_product_zone(text,text) TO pricing_worker;
 -- Closes a call and books its wire bytes, once; false when it was closed before. A page of it that is still open is closed with it.
 CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
-
--- Completes an operation that was taken back from a worker who knows that it has happened, if nobody has begun another attempt. Returns whether it did.
-CREATE FUNCTION pricing.settle_operation(happened bigint, at_attempt integer, result jsonb) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.settle_operation(bigint,integer,jsonb) TO pricing_worker;
 
 -- Closes the pages of a call that are still open, booking their estimate: none outlasts its call.
 CREATE FUNCTION pricing.settle_pages(of_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4271,6 +4317,10 @@ GRANT EXECUTE ON FUNCTION pricing.stopped_providers() TO pricing_reader, pricing
 CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_credential(text,text,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
+-- Keeps the days of a calendar of which its second source says otherwise, in place of those before, and decides those that bars or corrections decide. Returns how many are left.
+CREATE FUNCTION pricing.store_disagreements(wanted_calendar text, days date[], are_open boolean[], reasons text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.store_disagreements(text,date[],boolean[],text[]) TO pricing_worker;
+
 -- Writes the sessions of FX (Monday to Friday, each from 17:00 in New York on the day before) or of 24/7 (every day of UTC). Returns how many.
 CREATE FUNCTION pricing.store_own_sessions(wanted_calendar text, from_day date, to_day date) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_own_sessions(text,date,date) TO pricing_worker;
@@ -4283,7 +4333,7 @@ GRANT EXECUTE ON FUNCTION pricing.store_released(bigint[]) TO pricing_worker;
 CREATE FUNCTION pricing.store_rows(wanted_type text, from_call bigint, given pricing.price_history[], OUT stored_at timestamp with time zone, OUT added text[], OUT revised text[], OUT is_overtaken boolean) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.store_rows(text,bigint,pricing.price_history[]) TO pricing_worker;
 
--- Writes the sessions of a calendar between two days, in place of those that were known; warns when they end within a fortnight. Returns how many.
+-- Writes the sessions of a calendar between two days, in place of those that were known, with the corrections of people and of this version; warns when they end within a fortnight. Returns how many.
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 
@@ -4315,7 +4365,7 @@ GRANT EXECUTE ON FUNCTION pricing.sustained_rate(bigint[],bigint,bigint) TO pric
 CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
 
--- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An alert that is not settled gets the latest price, too, and is settled when all transactions have ended that were open at its first look.
+-- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it; a young alert gets the latest price, too.
 CREATE FUNCTION pricing.take_price_events(most integer) RETURNS TABLE(price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text, threshold numeric, is_beyond boolean, seen_at timestamp with time zone, reference numeric, reference_at timestamp with time zone, split_days date[], split_new numeric[], split_old numeric[], symbol text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_price_events(integer) TO pricing_worker;
 
@@ -4363,6 +4413,14 @@ GRANT EXECUTE ON FUNCTION pricing.thin_history(integer) TO pricing_worker;
 CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
 
+-- The rows of domain/exchanges.toml, as load_exchanges is given them.
+CREATE FUNCTION pricing.told_exchanges(given jsonb) RETURNS TABLE(mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[]) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.told_exchanges(jsonb) TO pricing_reader, pricing_worker;
+
+-- How many instruments of a calendar have a daily bar between two days.
+CREATE FUNCTION pricing.traded_on(wanted_calendar text, from_day date, to_day date) RETURNS bigint LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.traded_on(text,date,date) TO pricing_reader, pricing_worker;
+
 -- What is traded, of one commodity or at one terminal (NULL = of all), as it is believed now (NULL) or was at a time: the version that people play, or played then, first; of one commodity then the cheapest and the dearest. Terminals and commodities are named as now, and a terminal is open or closed as now.
 CREATE FUNCTION pricing.traded_prices(only_commodity bigint, only_terminal text, as_of timestamp with time zone) RETURNS TABLE(commodity text, slug text, symbol text, terminal text, code text, system text, place text, is_available boolean, buy bigint, sell bigint, stock bigint, demand bigint, game_version text, is_of_other_version boolean, modified_at timestamp with time zone, recorded_at timestamp with time zone, provider text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.traded_prices(bigint,text,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -4388,6 +4446,10 @@ GRANT EXECUTE ON FUNCTION pricing.types_alike(text) TO pricing_reader, pricing_w
 -- Of quotes the data types that hold daily bars of the same instruments, and the other way round; NULL = none.
 CREATE FUNCTION pricing.types_of_a_day(wanted_type text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.types_of_a_day(text) TO pricing_reader, pricing_worker;
+
+-- Takes back what a person or evidence has said of a day, so that the library and shipped corrections count again. Returns whose it was; NULL = there was nothing.
+CREATE FUNCTION pricing.uncorrect_calendar(wanted_calendar text, on_day date) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.uncorrect_calendar(text,date) TO pricing_worker;
 
 -- The last decimal of an amount with so many decimals, 0 to 18.
 CREATE FUNCTION pricing.unit_of(scale smallint) RETURNS numeric LANGUAGE sql IMMUTABLE;
@@ -4449,6 +4511,10 @@ GRANT EXECUTE ON FUNCTION pricing.used_in_vain(pricing.collector_call_log,timest
 CREATE FUNCTION pricing.used_since(wanted_provider text, key text, since timestamp with time zone, OUT units bigint, OUT last_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.used_since(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- When a calendar would open and close on a day, by the hours of a whole session near it.
+CREATE FUNCTION pricing.usual_hours(wanted_calendar text, on_day date, OUT opens_at timestamp with time zone, OUT closes_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.usual_hours(text,date) TO pricing_reader, pricing_worker;
+
 -- How long after the close a daily value is looked for while nothing was learned. Funds are valued in the evening.
 CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pricing_worker;
@@ -4501,7 +4567,7 @@ GRANT EXECUTE ON FUNCTION pricing.wanted_drains(integer) TO pricing_reader, pric
 CREATE FUNCTION pricing.wanted_since(now_ timestamp with time zone, started timestamp with time zone, with_background boolean) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.wanted_since(timestamp with time zone,timestamp with time zone,boolean) TO pricing_reader, pricing_worker;
 
--- Notes what went wrong without stopping anything else: in the table, and as a notice. The program that hears it counts it even if the transaction is rolled back; the server's log does not have it.
+-- Notes what went wrong without stopping anything else: in the table, and as a warning. The program that hears it counts it even if the transaction is rolled back, and the server's log has it, too.
 CREATE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.warn(text,text,text,text) TO pricing_worker;
 
@@ -4525,6 +4591,10 @@ GRANT EXECUTE ON FUNCTION pricing.watched_calendars_of(text) TO pricing_reader, 
 CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone, is_outdated boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_nestloop=off;
 GRANT EXECUTE ON FUNCTION pricing.watched_pairs(text[]) TO pricing_reader, pricing_worker;
 
+-- Weighs quarantined bars of days without session: two instruments of a calendar, or two providers, make the day a session for all. Returns how many days.
+CREATE FUNCTION pricing.weigh_closed_days(wanted_type text, symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.weigh_closed_days(text,text[]) TO pricing_worker;
+
 -- Why a pair's price is as old as it is, as the HTTP API answers it.
 CREATE FUNCTION pricing.why_as_json(data_type text, symbol text, stops pricing.provider_stop[]) RETURNS json LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_as_json(text,text,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
@@ -4532,10 +4602,6 @@ GRANT EXECUTE ON FUNCTION pricing.why_as_json(text,text,pricing.provider_stop[])
 -- Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.
 CREATE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, stops pricing.provider_stop[], OUT state text, OUT sentence text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_call_queue_dead,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
-
--- Why messages of a priority to a recipient are held back now: quiet = its quiet hours, or an attempt might end within them; failing = its breaker is open. NULL = they may be sent.
-CREATE FUNCTION pricing.why_held(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.why_held(text,text,integer,integer,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Why a pair that counts as fresh is as old as it is: by its TTL, its market, its source or its staleness function.
 CREATE FUNCTION pricing.why_judged_fresh(kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -4588,10 +4654,6 @@ GRANT EXECUTE ON FUNCTION pricing.why_stopped(pricing.provider_stop,integer,bigi
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.withdraw(bigint[],text,text) TO pricing_worker;
-
--- Withdraws payments of days of which their provider tells fewer now; they stay as revisions. Returns how many.
-CREATE FUNCTION pricing.withdraw_payments(were pricing.corporate_actions[], until timestamp with time zone, by_call bigint) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.withdraw_payments(pricing.corporate_actions[],timestamp with time zone,bigint) TO pricing_worker;
 
 -- Of the latest prices that a producer wants to queue, those that the quotas of their providers have room for, by the highest priority, and those that they have none for. What no provider serves fits.
 CREATE FUNCTION pricing.within_quota(wanted_type text, symbols text[], priorities integer[], OUT fitting text[], OUT fitting_priorities integer[], OUT left_out text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, jit=off;

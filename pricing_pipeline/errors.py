@@ -21,6 +21,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   ├── UnknownBackfill       ... a backfill that is not there
     │   ├── UnknownValue          ... a value that is not in the quarantine
     │   ├── UnknownAction         ... a split or dividend that is not there
+    │   ├── UnknownCalendar       ... a trading calendar, or a correction of one, that is not there
     │   ├── UnknownRule           ... a route or a limit that is not there
     │   ├── UnknownPlan           ... a provider's plan that is not there
     │   ├── UnknownProvider       ... a provider that is not there
@@ -137,6 +138,10 @@ class UnknownValue(NotKnown):
 
 class UnknownAction(NotKnown):
     """No split or dividend of this instrument and day is known, or it cannot be one."""
+
+
+class UnknownCalendar(NotKnown):
+    """There is no trading calendar or exchange of this name, or nobody has corrected it on this day."""
 
 
 class UnknownRule(NotKnown):

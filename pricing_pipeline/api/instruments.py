@@ -38,6 +38,8 @@ class InstrumentDetails(Shape):
     currency: str | None
     scale: int
     """The least number of decimals with which it is stored."""
+    exchange: str | None
+    """Where it trades, by MIC, as a person has given it; null = its symbol says."""
     calendar: str | None
     listed_on: date | None
     created_at: datetime

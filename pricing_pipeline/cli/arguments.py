@@ -53,6 +53,16 @@ def as_of_time(given: str | None) -> datetime | None:
     return at - timedelta(microseconds=1) if _DAY.fullmatch(given) else at
 
 
+def time_of_day(given: str, option: str) -> time:
+    """A time of a day: HH:MM. Else a usage error."""
+    if re.fullmatch(r"\d{2}:\d{2}", given):
+        try:
+            return time.fromisoformat(given)
+        except ValueError:
+            pass
+    raise typer.BadParameter(f"{option} {given!r} is not a time of day. Write it like 09:15")
+
+
 def byte_count(given: str, option: str) -> int:
     """Bytes: a whole number, or one with a unit such as 40GB. Else a usage error."""
     found = _SIZE.fullmatch(given)

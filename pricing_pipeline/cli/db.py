@@ -15,7 +15,7 @@ from pricing_pipeline import sample
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import explained, open_connection, open_engine
 from pricing_pipeline.cli.output import print_json, print_role_faults, size
-from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.db import backup, migrate
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import libpq_url, masked, parsed_url
@@ -41,7 +41,7 @@ def upgrade(*, with_sample: bool, as_json: bool) -> None:
         provider_rules.apply_settings(url, settings)
         with open_engine(settings) as engine:
             # A newer library may know more of next year's holidays.
-            calendars.extend(engine, again=True)
+            extended = calendars.extend(engine, again=True)
         with open_connection(settings) as connection:
             revision = reads.revision(connection)
             faults = role_faults(connection)
@@ -53,10 +53,13 @@ def upgrade(*, with_sample: bool, as_json: bool) -> None:
                 "database": masked(url),
                 "revision": revision,
                 "role_faults": [asdict(fault) for fault in faults],
+                "failed_calendars": dict(extended.failed),
             }
         )
         return
     typer.echo(f"{masked(url)} is up to date (revision {revision}).")
+    for calendar, why in extended.failed.items():
+        warn(f"{calendar}: {why}.")
     print_role_faults(faults)
 
 

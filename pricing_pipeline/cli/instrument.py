@@ -107,8 +107,8 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
             row["asset_class"]: instruments.bounds(connection, row["asset_class"], symbol) for row in stored
         }
         spelled = {row["asset_class"]: spellings.of(connection, row["asset_class"], symbol) for row in stored}
+    states = ("state", "viewers", "holders")
     if as_json:
-        states = ("state", "viewers", "holders")
         print_json(
             {
                 "instruments": [
@@ -134,6 +134,7 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                 "state": counts.state,
                 "currency": row["currency"],
                 "decimals": f"at least {row['scale']}",
+                "exchange": _exchange(row),
                 "calendar": row["calendar"] or "not known",
                 "listed": row["listed_on"],
                 "known since": moment(row["created_at"]),
@@ -149,6 +150,14 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
                 "asked as": ", ".join(map(_spelled, spelled[row["asset_class"]])),
             }
         )
+
+
+def _exchange(row: Mapping[str, Any]) -> str | None:
+    """Where an instrument trades, or what to do if its symbol ends as those of several exchanges do."""
+    known: str | None = row["exchange"] or row["exchange_by_symbol"]
+    if known is None and len(row["exchanges_by_symbol"]) > 1:
+        return f"one of {listed(row['exchanges_by_symbol'])}; `instrument change --exchange` says which"
+    return known
 
 
 def _spelled(one: Spelled) -> str:
@@ -192,7 +201,7 @@ def _bounds(bounds: Bounds) -> str:
     return f"{bounds.data_type} {words}{'' if bounds.is_own else ' (of its type)'}"
 
 
-_KNOWN = ("name", "currency", "calendar", "listed_on", "scale")
+_KNOWN = ("name", "currency", "exchange", "calendar", "listed_on", "scale")
 _BOUNDS = ("lowest", "highest", "jumps_trusted_until")
 
 
@@ -220,6 +229,10 @@ def change(
         of_class = stored[0]["asset_class"]
         before = _settings(connection, of_class, symbol, data_type)
         if known:
+            if known.get("exchange") is not None:
+                known = {**known, "exchange": str(known["exchange"]).upper()}
+            if "exchange" in known and "calendar" not in known:
+                known = {**known, "calendar": None}  # that of the exchange is chosen
             instruments.change(connection, of_class, symbol, known)
         if as_type:
             instruments.remove_bounds(connection, data_type or "", symbol)

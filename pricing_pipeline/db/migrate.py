@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.errors import is_locked
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.exchanges import corrections, exchanges
 from pricing_pipeline.errors import DatabaseError, LockUnavailable
 
 _PACKAGE = Path(__file__).parent
@@ -53,10 +56,19 @@ def upgrade(owner_url: str) -> None:
             for path in sorted((_PACKAGE / "functions").rglob("*.sql")):
                 run_script(connection, path.read_text())
             run_script(connection, (_PACKAGE / "grants.sql").read_text())
+            _load_exchanges(connection)
     except (DBAPIError, psycopg.Error) as error:
         raise _failed(error) from error
     finally:
         engine.dispose()
+
+
+def _load_exchanges(connection: Connection) -> None:
+    """Take over what this version tells of exchanges and of days on which their calendars are wrong."""
+    told = [asdict(exchange) | {"endings": exchange.endings} for exchange in exchanges().values()]
+    connection.execute(query("calendars.load_exchanges"), {"rows": json.dumps(told, default=str)})
+    wrong = [asdict(correction) for correction in corrections()]
+    connection.execute(query("calendars.load_corrections"), {"rows": json.dumps(wrong, default=str)})
 
 
 def _failed(error: DBAPIError | psycopg.Error) -> DatabaseError:

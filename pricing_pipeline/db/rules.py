@@ -41,6 +41,7 @@ RULES = {
     "key_limit_has_limit": "the provider has no limit of this name; see pricing.provider_limits",
     "key_limit_is_positive": "a limit is a whole number of units, at least 1",
     "key_name_is_plain": f"a key's name {_KEY_NAME}",
+    "instrument_has_exchange": "no exchange has this MIC here; domain/exchanges.toml lists them",
     "instrument_has_calendar": "no trading calendar is called so; see pricing.calendars",
     "kind_is_known": "an action is a split, a spin-off, a dividend or a capital gain",
     "lag_is_sane": "a lag is 0 to 24 hours",

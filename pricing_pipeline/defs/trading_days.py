@@ -19,9 +19,7 @@ def extend_calendars(context: dg.SensorEvaluationContext, database: PricingDatab
         # It takes seconds, and the first prices after a first start need not wait for it.
         context.update_cursor("begun")
         return dg.SkipReason("calendars are checked from the next tick on")
-    written = calendars.extend(database.engine)
-    return dg.SkipReason(
-        f"wrote the sessions of {', '.join(written)}"
-        if written
-        else "every calendar in use is known far enough"
-    )
+    extended = calendars.extend(database.engine)
+    said = [f"wrote the sessions of {', '.join(extended.written)}"] if extended.written else []
+    said += [f"{calendar} failed: {why}" for calendar, why in extended.failed.items()]
+    return dg.SkipReason("; ".join(said) or "every calendar in use is known far enough")

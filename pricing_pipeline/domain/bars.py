@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, TypeAlias, overload
 
-from pricing_pipeline.domain.observations import SATURDAY, Adjustment, Observation, Observations, Rows
+from pricing_pipeline.domain.observations import Adjustment, Observation, Observations, Rows
 
 if TYPE_CHECKING:
     from numpy import datetime64, int64
@@ -131,10 +131,8 @@ class Bars(Observations):
         firsts, counts = np.unique(months.astype("datetime64[D]"), return_counts=True)
         return Counter(dict(zip(firsts.tolist(), counts.tolist(), strict=True)))
 
-    def weekend_days(self) -> list[date]:
-        # The day 1 is a Monday.
-        at_weekends = self.ordinals[(self.ordinals - 1) % 7 >= SATURDAY]
-        return [date.fromordinal(ordinal) for ordinal in at_weekends.tolist()]
+    def dates(self) -> list[date]:
+        return [date.fromordinal(ordinal) for ordinal in self.ordinals.tolist()]
 
     def adjustments(self) -> set[Adjustment]:
         return {self.adjustment}

@@ -1,36 +1,105 @@
-"""Exchanges by their MIC (ISO 10383), from exchanges.toml: how providers name them, and their currency."""
+"""Exchanges by their MIC (ISO 10383), and what the library of trading days has wrong.
+
+exchanges.toml is the only place that says how an exchange is named, when it trades and in what money its prices are.
+calendar_corrections.csv has special sessions and closed days, each with a public source. The database gets copies of
+both at each upgrade.
+"""
 
 from __future__ import annotations
 
+import csv
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, time
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
-_FILE = Path(__file__).with_name("exchanges.toml")
+_EXCHANGES = Path(__file__).with_name("exchanges.toml")
+_CORRECTIONS = Path(__file__).with_name("calendar_corrections.csv")
 
 
-class Exchange(NamedTuple):
-    """The names of an exchange at providers; `currency` is None where its shares have several.
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An exchange: its names at providers, when it trades, and in what money; in the United States without suffix.
 
-    Twelve Data has several exchanges of one name; those have none here.
+    `twelvedata` is None where Twelve Data has no name that only this exchange has; `shared` are names there that
+    several have. `calendar` is None where no calendar of it is known, and `known_to` is the last day of its announced
+    holidays if the library does not say. `currency` is None where its shares have several. `minor_unit` is the code of
+    the part of a currency that its prices are in.
     """
 
     mic: str
-    yahoo: str
-    fmp: str
+    name: str
+    suffix: str
+    zone: str
+    calendar: str | None
     twelvedata: str | None = None
+    shared: tuple[str, ...] = ()
+    known_to: date | None = None
     currency: str | None = None
+    minor_unit: str | None = None
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How symbols of it end, whoever spells them: .L, :LSE, :XLON."""
+        names = dict.fromkeys((self.mic, *filter(None, [self.twelvedata]), *self.shared))
+        return (*(f".{suffix}" for suffix in filter(None, [self.suffix])), *(f":{name}" for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What an exchange does on a day, where its calendar says otherwise.
+
+    Times are in its zone; a session without them is as long as those before it.
+    """
+
+    calendar: str
+    day: date
+    is_open: bool
+    opens_at: time | None
+    closes_at: time | None
+    reason: str
+    source: str
 
 
 @cache
 def exchanges() -> Mapping[str, Exchange]:
     """Exchange by its MIC."""
+    told = tomllib.loads(_EXCHANGES.read_text(encoding="utf-8"))
     return {
-        mic: Exchange(mic=mic, **names)
-        for mic, names in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+        mic: Exchange(
+            mic=mic,
+            calendar=entry.pop("calendar", mic) or None,
+            shared=tuple(entry.pop("shared", ())),
+            **entry,
+        )
+        for mic, entry in told.items()
     }
+
+
+@cache
+def corrections() -> tuple[Correction, ...]:
+    """The corrections of trading days that come with the pipeline."""
+    with _CORRECTIONS.open(encoding="utf-8", newline="") as lines:
+        return tuple(
+            Correction(
+                row["calendar"],
+                date.fromisoformat(row["day"]),
+                row["hours"] != "closed",
+                *_hours(row["hours"]),
+                row["reason"],
+                row["source"],
+            )
+            for row in csv.DictReader(line for line in lines if not line.startswith("#"))
+        )
+
+
+def _hours(text: str) -> tuple[time | None, time | None]:
+    if text in ("open", "closed"):
+        return None, None
+    opens, _, closes = text.partition("-")
+    return time.fromisoformat(opens), time.fromisoformat(closes)
 
 
 def currency_of(asset_class: str, symbol: str) -> str | None:

@@ -10,9 +10,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
 
-SATURDAY = 5
-"""The number of the first day of a weekend, as `date.weekday` counts."""
-
 
 class Adjustment(StrEnum):
     """The basis of stored prices: by which splits they were divided later. Dividends never count here."""
@@ -81,8 +78,8 @@ class Observations(Sequence[Observation]):
         """The number of values in each UTC month, by its first day."""
 
     @abstractmethod
-    def weekend_days(self) -> list[date]:
-        """The Saturdays and Sundays among the values' days."""
+    def dates(self) -> list[date]:
+        """The days of the values, in UTC."""
 
     @abstractmethod
     def adjustments(self) -> set[Adjustment]:
@@ -130,9 +127,8 @@ class Rows(tuple[Observation, ...], Observations):
             months[day.replace(day=1)] += rows
         return months
 
-    def weekend_days(self) -> list[date]:
-        days = (row.observed_at.astimezone(UTC).date() for row in self)
-        return [day for day in days if day.weekday() >= SATURDAY]
+    def dates(self) -> list[date]:
+        return [row.observed_at.astimezone(UTC).date() for row in self]
 
     def adjustments(self) -> set[Adjustment]:
         return {row.adjustment for row in self}

@@ -105,12 +105,12 @@ def trading(
 def closed_days(
     connection: Connection, call: Call, observations: Observations
 ) -> Mapping[tuple[str, date], str]:
-    """The symbols and weekend days of an answer's daily bars on which the exchange never trades, with its calendar."""
+    """The symbols and days of an answer's daily bars on which their exchange has no session, with its calendar."""
     if call.fetcher is not Fetcher.DAILY_BARS:
         return {}
     rows_by_symbol = observations.by_symbol()
-    pairs = [(symbol, day) for symbol, rows in rows_by_symbol.items() for day in rows.weekend_days()]
-    return calendars.never_traded(connection, call.data_type, pairs) if pairs else {}
+    pairs = [(symbol, day) for symbol, rows in rows_by_symbol.items() for day in rows.dates()]
+    return calendars.without_session(connection, call.data_type, pairs)
 
 
 def _known(row: _Row, asset_class: str) -> Known:

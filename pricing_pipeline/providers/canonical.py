@@ -18,6 +18,8 @@ from pricing_pipeline.domain.exchanges import Exchange, exchanges
 
 EQUITY, FX, CRYPTO = "equity", "fx", "crypto"
 _SHARE = re.compile(r"([A-Z0-9]+)(?:\.([ABC]))?(?::([A-Z0-9]{4}))?")
+PARTS_SUFFIXES = tuple(one.suffix for one in exchanges().values() if one.minor_unit)
+"""Suffixes of the exchanges that price shares in parts of a currency, such as pence."""
 _PAIR = re.compile(r"([A-Z0-9]+)/([A-Z0-9]+)")
 
 
@@ -42,8 +44,10 @@ def share_of(symbol: str, asset_class: str) -> Share | None:
     if parts is None:
         return None
     ticker, share_class, mic = parts.groups()
-    exchange = None if mic is None else exchanges().get(mic)
-    return None if mic is not None and exchange is None else Share(ticker, share_class, exchange)
+    if mic is None:
+        return Share(ticker, share_class, None)
+    exchange = exchanges().get(mic)
+    return None if exchange is None or not exchange.suffix else Share(ticker, share_class, exchange)
 
 
 def pair_of(symbol: str, asset_class: str) -> Pair | None:
@@ -54,15 +58,19 @@ def pair_of(symbol: str, asset_class: str) -> Pair | None:
 
 def exchange_named(provider: str, name: str | None) -> Exchange | None:
     """The exchange that a provider calls so, or whose MIC this is."""
-    of_provider = Exchange._fields.index(provider)
     if not name:
         return None
     return next(
-        (exchange for exchange in exchanges().values() if name in (exchange.mic, exchange[of_provider])), None
+        (
+            exchange
+            for exchange in exchanges().values()
+            if name in (exchange.mic, exchange.twelvedata if provider == "twelvedata" else exchange.suffix)
+        ),
+        None,
     )
 
 
-def with_suffix(share: Share, suffix: str | None) -> str:
+def with_suffix(share: Share) -> str:
     """A share as Yahoo and FMP spell it: BRK-B, VOD.L."""
     spelled = share.ticker if share.share_class is None else f"{share.ticker}-{share.share_class}"
-    return spelled if suffix is None else f"{spelled}.{suffix}"
+    return spelled if share.exchange is None else f"{spelled}.{share.exchange.suffix}"

@@ -35,7 +35,7 @@ from pricing_pipeline.providers.base import (
     validate_rows,
     words_of,
 )
-from pricing_pipeline.providers.canonical import pair_of, share_of, with_suffix
+from pricing_pipeline.providers.canonical import PARTS_SUFFIXES, pair_of, share_of, with_suffix
 from pricing_pipeline.providers.currencies import CURRENCIES
 from pricing_pipeline.providers.fmp_actions import actions_of
 from pricing_pipeline.providers.fmp_documents import documents_of
@@ -81,11 +81,11 @@ _GATED_ENDPOINT = re.compile(
     r"(restricted|exclusive|legacy|special) endpoint|this endpoint is (not|only) available|premium", re.I
 )
 
-# Prices name no currency. Shares on these exchanges are quoted in dollars; London, Johannesburg and Tel
-# Aviv quote most in hundredths and some not, so that a number from there could be a hundred times too high;
-# Kuwait quotes in thousandths, and grain and coffee (`ZCUSX`) come in cents.
+# Prices name no currency. Shares on these exchanges are quoted in dollars. Exchanges with a minor unit quote most in
+# hundredths, or thousandths, and some not, so that a number from there could be a hundred times too high; grain and
+# coffee (`ZCUSX`) come in cents.
 _IN_DOLLARS = frozenset({"NASDAQ", "NYSE", "AMEX"})
-_IN_PARTS = re.compile(r"\.(L|JO|TA|KW)$|.USX$")
+_IN_PARTS = re.compile(rf"\.({'|'.join(PARTS_SUFFIXES)})$|.USX$")
 _PAIR = re.compile(r"[A-Z0-9]{6,}")
 """Longer than the ticker of any share without a suffix: `EURUSD`, `BTCUSDT`, `DOGEUSD`."""
 
@@ -150,7 +150,7 @@ class Fmp:
         if pair := pair_of(symbol, asset_class):
             return f"{pair.base}{pair.quote}"
         share = share_of(symbol, asset_class)
-        return with_suffix(share, share.exchange and share.exchange.fmp) if share else symbol
+        return with_suffix(share) if share else symbol
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """100 quotes; everything else is asked one symbol a call.

@@ -101,7 +101,7 @@ class Yahoo:
         if pair := pair_of(symbol, asset_class):
             return f"{pair.base}{pair.quote}=X" if asset_class == FX else f"{pair.base}-{pair.quote}"
         share = share_of(symbol, asset_class)
-        return with_suffix(share, share.exchange and share.exchange.yahoo) if share else symbol
+        return with_suffix(share) if share else symbol
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
         """20 quotes; the bars of one symbol."""

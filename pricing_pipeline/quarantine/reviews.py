@@ -26,7 +26,8 @@ from pricing_pipeline.errors import PricingError, UnknownValue
 from pricing_pipeline.prices import actions, known_values, quarantined_values
 from pricing_pipeline.prices.quarantined_values import Decision, QuarantinedValue
 from pricing_pipeline.quarantine import judgement
-from pricing_pipeline.registry import data_type_registry
+from pricing_pipeline.registry import calendars, data_type_registry
+from pricing_pipeline.registry.calendars import OpenedDay
 from pricing_pipeline.validation import closed_days, plausibility
 from pricing_pipeline.validation.knowledge import Verdict
 
@@ -103,12 +104,13 @@ _WHY_NOT = {
 
 
 def judge_anew(engine: Engine) -> list[Decision]:
-    """Judge quarantined values again after a person or a source has reported a split of their instrument.
+    """Judge quarantined values again: what is known of their instrument's splits or trading days has changed.
 
-    Values that the split explains are stored; repetitions of stored values are rejected; the others keep waiting. A
-    history that came divided by one ratio is fetched once more. Returns the decisions.
+    Values that a new split explains are stored; repetitions of stored values are rejected; the others keep waiting. A
+    history that came divided by one ratio is fetched once more. Bars of a day that has become a session are stored.
+    Returns the decisions.
     """
-    decisions = []
+    decisions = release_opened_days(engine)
     with engine.connect() as connection:
         due = actions.unjudged(connection)
     for instrument in due:
@@ -125,6 +127,37 @@ def judge_anew(engine: Engine) -> list[Decision]:
                 reason(error),
             )
             transact(engine, partial(actions.note_judged, instrument=instrument))
+    return decisions
+
+
+def release_opened_days(engine: Engine) -> list[Decision]:
+    """Release bars that were quarantined only because their exchange had no session on a day that is one now."""
+    decisions: list[Decision] = []
+    with engine.connect() as connection:
+        opened_days = calendars.opened_days(connection)
+    for opened in opened_days:
+        try:
+            decisions += transact(engine, partial(_release_opened, opened))
+        except DBAPIError as error:
+            if is_conflict(error):
+                continue  # the next round releases them
+            if not is_refusal(error):
+                raise
+            _LOG.warning(
+                "bars of %s on %s stay quarantined, because they cannot be stored: %s",
+                opened.calendar,
+                opened.day,
+                reason(error),
+            )
+            transact(engine, partial(calendars.forget_opened_day, opened=opened))
+    return decisions
+
+
+def _release_opened(opened: OpenedDay, connection: Connection) -> list[Decision]:
+    decisions = quarantined_values.decide(
+        connection, opened.value_ids, "released", "calendars", opened.reason
+    )
+    calendars.forget_opened_day(connection, opened)
     return decisions
 
 

@@ -20,7 +20,8 @@ from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import judgement
 from pricing_pipeline.refresh.storages import STORAGES
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline.validation.knowledge import Doubted
+from pricing_pipeline.registry import calendars
+from pricing_pipeline.validation.knowledge import Doubt, Doubted
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,13 @@ def _quarantine(
     if doubts:
         size = len(fetched.body)
         quarantined_values.quarantine(connection, call, doubts, fetched.evidence, fetched.http_status, size)
+        closed = {
+            doubt.observation.symbol
+            for doubt in doubts
+            if isinstance(doubt, Doubted) and doubt.kind is Doubt.CLOSED_DAY
+        }
+        if closed:
+            calendars.weigh_closed_days(connection, call.data_type, sorted(closed))
 
 
 def _tally(call: Call, stored: Mapping[str, Stored], failures: Sized, doubts: Sized) -> Tally:

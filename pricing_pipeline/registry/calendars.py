@@ -6,11 +6,11 @@ This module only fills the table of sessions; SQL judges by it (`pricing.next_va
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, time
 from enum import StrEnum
+from typing import Any
 
 from psycopg import errors
 from sqlalchemy import Connection, Engine
@@ -21,7 +21,9 @@ from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.windows import span
-from pricing_pipeline.errors import InvalidRange, SessionsNotKnown
+from pricing_pipeline.errors import InvalidRange, SessionsNotKnown, UnknownCalendar
+from pricing_pipeline.registry import second_source
+from pricing_pipeline.registry.sessions import Sessions
 
 _OWN = frozenset({"FX", "24/7"})
 """Calendars that SQL computes itself."""
@@ -52,49 +54,87 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
-    """The trading days of one calendar between two days, with open and close in UTC."""
+class Extended:
+    """The calendars whose sessions were written, and why those of others could not be worked out."""
+
+    written: Sequence[str]
+    failed: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedDay:
+    """A day that has become a session while bars of it were quarantined: their ids, and what made it one."""
 
     calendar: str
-    start: date
-    end: date
-    days: Sequence[date]
-    opens: Sequence[datetime]
-    closes: Sequence[datetime]
+    day: date
+    reason: str
+    value_ids: Sequence[int]
 
 
-def extend(engine: Engine, *, again: bool = False) -> list[str]:
+def extend(engine: Engine, *, again: bool = False) -> Extended:
     """Write the missing sessions of calendars in use, to the end of next year if they are known so far.
 
-    `again` writes all sessions anew: a new version of the library may have corrections. Returns the written calendars.
-    Each is its own transaction. A calendar that the library does not know stays without sessions: its instruments
-    follow their TTL, and a warning in the database says so.
+    `again` writes all sessions anew: a new version of the library may have corrections. Each is its own transaction. A
+    calendar that cannot be built, or that the library does not know, keeps the sessions it has: its instruments follow
+    their TTL beyond them, a warning says so, and the other calendars are written.
     """
     with engine.connect() as connection:
         wanted = connection.execute(query("calendars.to_extend"), {"again": again}).all()
+    written: list[str] = []
+    failed: dict[str, str] = {}
     for row in wanted:
-        with engine.begin() as connection:
+        try:
             if row.calendar in _OWN:
-                connection.execute(query("calendars.store_own"), dict(row._mapping))
-                continue
-            try:
-                sessions = exchange_sessions(row.calendar, row.from_day, row.to_day)
-            except LookupError as error:
-                parameters = {"calendar": row.calendar, "message": str(error)}
-                connection.execute(query("calendars.unknown"), parameters)
-                continue
-            connection.execute(
-                query("calendars.store"),
-                {
-                    "calendar": row.calendar,
-                    "from_day": sessions.start,
-                    "to_day": sessions.end,
-                    "days": list(sessions.days),
-                    "opens": list(sessions.opens),
-                    "closes": list(sessions.closes),
-                },
+                with engine.begin() as connection:
+                    connection.execute(query("calendars.store_own"), dict(row._mapping))
+            else:
+                _extend_exchange(engine, row.calendar, row.from_day, row.to_day, row.known_to)
+        except DBAPIError:
+            raise
+        # Anything may come out of the rules of sixty countries: NotImplementedError under pandas 3.1, for one.
+        except Exception as error:
+            failed[row.calendar] = (
+                str(error) if isinstance(error, LookupError) else _words(row.calendar, error)
             )
-    return [row.calendar for row in wanted]
+            parameters = {"calendar": row.calendar, "message": failed[row.calendar]}
+            with engine.begin() as connection:
+                connection.execute(query("calendars.note_failed"), parameters)
+        else:
+            written.append(row.calendar)
+    return Extended(written, failed)
+
+
+def _words(calendar: str, error: Exception) -> str:
+    return (
+        f"the trading days of {calendar} could not be worked out ({type(error).__name__}: {error}), so those that are "
+        "known stay. It is tried again in a week, and by `pricing-pipeline db upgrade`"
+    )
+
+
+def _extend_exchange(engine: Engine, calendar: str, start: date, end: date, known_to: date | None) -> None:
+    sessions = exchange_sessions(calendar, start, end if known_to is None else min(end, known_to))
+    with engine.begin() as connection:
+        connection.execute(
+            query("calendars.store"),
+            {
+                "calendar": calendar,
+                "from_day": sessions.start,
+                "to_day": sessions.end,
+                "days": list(sessions.days),
+                "opens": list(sessions.opens),
+                "closes": list(sessions.closes),
+            },
+        )
+        doubts = second_source.disagreements(sessions, today(connection))
+        connection.execute(
+            query("calendars.store_disagreements"),
+            {
+                "calendar": calendar,
+                "days": [doubt.day for doubt in doubts],
+                "are_open": [doubt.is_open for doubt in doubts],
+                "reasons": [doubt.reason for doubt in doubts],
+            },
+        )
 
 
 def exchange_sessions(calendar: str, start: date, end: date) -> Sessions:
@@ -112,18 +152,14 @@ def exchange_sessions(calendar: str, start: date, end: date) -> Sessions:
         kind = kinds._calendar_factories[name]
     except (InvalidCalendarName, KeyError):
         raise LookupError(
-            f"exchange-calendars knows no exchange {calendar}. Set pricing.instruments.calendar to one that it knows."
+            f"exchange-calendars knows no exchange {calendar}. `pricing-pipeline instrument change SYMBOL --calendar` "
+            "sets one that it knows"
         ) from None
     first, last = Timestamp(start), Timestamp(end)
     low, high = kind.bound_min(), kind.bound_max()
     first = first if low is None else max(first, low)
     last = last if high is None else min(last, high)
-    with warnings.catch_warnings():
-        # The library uses a feature of times that pandas 3 will change.
-        warnings.filterwarnings(
-            "ignore", "Series.values returning an ndarray that drops timezone", category=Warning
-        )
-        schedule = exchange_calendars.get_calendar(name, start=first, end=last).schedule
+    schedule = exchange_calendars.get_calendar(name, start=first, end=last).schedule
     return Sessions(
         calendar,
         first.date(),
@@ -152,17 +188,93 @@ def closed_days(
     return [row.day for row in rows]
 
 
-def never_traded(
+def without_session(
     connection: Connection, data_type: str, pairs: Sequence[tuple[str, date]]
 ) -> dict[tuple[str, date], str]:
-    """The symbols and days on whose weekday the exchange has no session within a year of the day, with the calendar."""
+    """The symbols and days on which the exchange has no session, with the calendar, where its days are known."""
     parameters = {
         "data_type": data_type,
         "symbols": arrays.texts(symbol for symbol, _ in pairs),
         "days": arrays.plain(day for _, day in pairs),
     }
-    rows = driver_rows(connection, driver_query("calendars.never_traded"), parameters)
+    rows = driver_rows(connection, driver_query("calendars.without_session"), parameters)
     return {(symbol, day): calendar for symbol, day, calendar in rows}
+
+
+def listed(connection: Connection) -> list[dict[str, Any]]:
+    """All calendars: how far their days are known, how many instruments follow them, and what is wrong with them."""
+    return [dict(row) for row in connection.execute(query("calendars.listed")).mappings()]
+
+
+def find(connection: Connection, name: str) -> str:
+    """The calendar of this name, or of the exchange with this MIC. Raises UnknownCalendar."""
+    found = connection.execute(query("calendars.find"), {"name": name}).scalar_one()
+    if found is None:
+        raise UnknownCalendar(
+            f"no trading calendar or exchange is called {name!r}. `pricing-pipeline calendar list` shows all."
+        )
+    return str(found)
+
+
+def corrections(
+    connection: Connection, calendar: str, first_day: date, last_day: date
+) -> list[dict[str, Any]]:
+    """The corrections of a calendar between two days, and days of which its two sources say different things."""
+    parameters = {"calendar": calendar, "first_day": first_day, "last_day": last_day}
+    return [dict(row) for row in connection.execute(query("calendars.corrections"), parameters).mappings()]
+
+
+def correct(
+    connection: Connection,
+    calendar: str,
+    day: date,
+    hours: tuple[time, time] | None,
+    *,
+    is_open: bool,
+    reason: str,
+    source: str | None,
+    by_whom: str,
+) -> str:
+    """Enter a person's correction of a day, with hours in the calendar's zone; returns added or replaced."""
+    opens_at, closes_at = hours or (None, None)
+    parameters = {
+        "calendar": calendar,
+        "day": day,
+        "is_open": is_open,
+        "opens_at": opens_at,
+        "closes_at": closes_at,
+        "reason": reason,
+        "source": source,
+        "by_whom": by_whom,
+    }
+    return str(connection.execute(query("calendars.correct"), parameters).scalar_one())
+
+
+def uncorrect(connection: Connection, calendar: str, day: date) -> list[str]:
+    """Take back what a person or evidence has said of a day; returns whose it was. Raises UnknownCalendar if none."""
+    gone = connection.execute(query("calendars.uncorrect"), {"calendar": calendar, "day": day}).scalar_one()
+    if gone is None:
+        raise UnknownCalendar(
+            f"nobody has corrected {calendar} on {day}. `pricing-pipeline calendar list {calendar}` shows what was "
+            "corrected; `calendar add-session` and `close-day` overrule what comes with this version."
+        )
+    return list(gone)
+
+
+def weigh_closed_days(connection: Connection, data_type: str, symbols: Sequence[str]) -> int:
+    """Make days sessions that quarantined bars of several instruments or providers prove; returns how many."""
+    parameters = {"data_type": data_type, "symbols": list(symbols)}
+    return int(connection.execute(query("calendars.weigh_closed_days"), parameters).scalar_one())
+
+
+def opened_days(connection: Connection) -> list[OpenedDay]:
+    """Days that have become sessions while bars of them were quarantined, with these bars."""
+    return [OpenedDay(**row) for row in connection.execute(query("calendars.bars_of_opened_days")).mappings()]
+
+
+def forget_opened_day(connection: Connection, opened: OpenedDay) -> None:
+    """The bars of a day that has become a session were released."""
+    connection.execute(query("calendars.forget_opened_day"), {"calendar": opened.calendar, "day": opened.day})
 
 
 def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Gap]:

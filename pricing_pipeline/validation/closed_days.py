@@ -1,8 +1,8 @@
-"""Doubt bars of days on which an exchange never trades, such as a Saturday of New York.
+"""Doubt bars of days on which their exchange has no session: weekends, holidays, days of mourning.
 
-This module judges only Saturdays and Sundays, and only if the exchange has no session on that weekday within a year of
-the day. So India's special sessions on Saturdays are believed, even if its calendar does not know the newest one.
-Currencies are left out: their week begins on Sunday evening. Holidays are not judged: calendars learn of some too late.
+Calendars are wrong at times: they miss special sessions, and learn of some holidays too late. So such a bar is
+evidence that the exchange traded. It is quarantined until a second instrument, a second provider or a correction says
+the same (`pricing.weigh_closed_days`). Currencies are left out: their week begins on Sunday evening.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def doubt_closed_days(
     for symbol in {symbol for symbol, _ in closed}:
         verdict = verdicts[symbol]
         doubts = [
-            Doubted(row, Doubt.REFUSED, _reason(calendar, row.observed_at.date()))
+            Doubted(row, Doubt.CLOSED_DAY, _reason(calendar, row.observed_at.date()))
             for row in verdict.good
             if (calendar := calendar_of(row)) is not None
         ]
@@ -39,6 +39,7 @@ def doubt_closed_days(
 
 def _reason(calendar: str, day: date) -> str:
     return (
-        f"it is of a {day:%A}, and {calendar} has traded on none within a year of {day}; if that is not its exchange, "
-        "correct pricing.instruments.calendar"
+        f"{calendar} has no session on {day:%A}, {day}. It is believed when a bar of another instrument or provider is "
+        f"of that day, too, or after `calendar add-session {calendar} {day}`. If {calendar} is not its calendar, "
+        "correct it with `instrument change --calendar`"
     )

@@ -20,6 +20,8 @@ class Doubt(StrEnum):
 
     REFUSED = "refused"
     """Its answer's reader refused it (no price, a broken bar, a wrong day, another symbol), or a person did."""
+    CLOSED_DAY = "closed_day"
+    """Its exchange has no session on that day, as far as is known. A second witness makes the day a session."""
     CURRENCY = "currency"
     BOUNDS = "bounds"
     UNIT = "unit"

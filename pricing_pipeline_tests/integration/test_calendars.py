@@ -103,7 +103,7 @@ def test_f7_sessions_are_known_from_2000_to_the_end_of_next_year(core: Core, clo
     clock.set(utc("2026-03-10 12:00"))
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('crypto', 'BTC/USD')")
     core.rows("UPDATE pricing.instruments SET calendar = NULL WHERE asset_class = 'fund'")
-    assert calendars.extend(core.engine) == ["24/7", "FX", "XNYS"]
+    assert calendars.extend(core.engine).written == ["24/7", "FX", "XNYS"]
     spans = core.rows(
         "SELECT calendar, sessions_from, sessions_to FROM pricing.calendars WHERE filled_at IS NOT NULL"
     )
@@ -124,9 +124,9 @@ def test_f7_sessions_are_known_from_2000_to_the_end_of_next_year(core: Core, clo
     assert session("FX", "2026-03-09") == (utc("2026-03-08 21:00"), utc("2026-03-09 21:00"))
     assert session("FX", "2026-03-07") is None
     assert session("24/7", "2026-03-07") == (utc("2026-03-07 00:00"), utc("2026-03-08 00:00"))
-    assert calendars.extend(core.engine) == []
+    assert calendars.extend(core.engine).written == []
     clock.set(utc("2027-01-02 12:00"))
-    assert calendars.extend(core.engine) == ["24/7", "FX", "XNYS"]
+    assert calendars.extend(core.engine).written == ["24/7", "FX", "XNYS"]
 
 
 def test_f7_what_the_library_knows_no_further_or_not_at_all_is_asked_about_once_a_week(
@@ -138,8 +138,9 @@ def test_f7_what_the_library_knows_no_further_or_not_at_all_is_asked_about_once_
         "UPDATE pricing.instruments SET calendar ="
         " CASE WHEN symbol = 'AAPL' THEN 'XXXX' WHEN asset_class = 'fund' THEN 'XBOM' END"
     )
-    assert calendars.extend(core.engine) == ["XBOM", "XXXX"]
-    assert calendars.extend(core.engine) == []
+    extended = calendars.extend(core.engine)
+    assert (extended.written, list(extended.failed)) == (["XBOM"], ["XXXX"])
+    assert calendars.extend(core.engine).written == []
     assert "knows no exchange XXXX" in core.one("SELECT message FROM pricing.warnings WHERE subject = 'XXXX'")
     first, last = core.rows(
         "SELECT sessions_from, sessions_to FROM pricing.calendars WHERE calendar = 'XBOM'"
@@ -147,7 +148,7 @@ def test_f7_what_the_library_knows_no_further_or_not_at_all_is_asked_about_once_
     assert first == date(2000, 1, 1)
     assert last >= date(2026, 12, 31)
     clock.advance(8 * 86400)
-    assert "XXXX" in calendars.extend(core.engine)
+    assert "XXXX" in calendars.extend(core.engine).failed
 
 
 def test_f7_db_upgrade_fills_the_calendars_in_use_and_writes_anew_what_was_known(
@@ -164,7 +165,7 @@ def test_f7_db_upgrade_fills_the_calendars_in_use_and_writes_anew_what_was_known
     known = core.one(sessions)
     assert known > 7000, "from 2000 to the end of next year"
     core.rows("DELETE FROM pricing.calendar_sessions WHERE calendar = 'FX' AND session > '2026-03-10'")
-    assert calendars.extend(core.engine) == []
+    assert calendars.extend(core.engine).written == []
     assert cli("db", "upgrade", "--json").exit_code == 0
     assert core.one(sessions) == known
 

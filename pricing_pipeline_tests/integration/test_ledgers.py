@@ -291,6 +291,7 @@ HOSTILE = {
     "timestamp with time zone[]": ["'{-infinity,infinity}'", "'{2000-01-01}'", "'{}'", "NULL"],
     "jsonb[]": ["ARRAY['{}']", "'{}'", "NULL"],
     "tstzmultirange": ["'{[-infinity,infinity]}'", "'{}'", "NULL"],
+    "time without time zone": ["'00:00'", "'24:00'", "NULL"],
     "bytea": ["'\\x00'", "''", "NULL"],
     "pricing.user_name": ["'ann'", "NULL"],
     "pricing.products": ["json_populate_record(NULL::pricing.products, '{}')", "NULL"],

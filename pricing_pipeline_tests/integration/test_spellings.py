@@ -142,8 +142,8 @@ def test_a_recorded_answer_about_a_rate_is_read_under_its_symbol() -> None:
 
 def test_what_a_provider_cannot_spell_is_not_sent(sandbox: RunningSandbox) -> None:
     with ProviderClient(PROVIDERS["yahoo"], sandbox.yahoo_url) as yahoo:
-        answer = yahoo.fetch(Fetcher.QUOTE, ["CEZ:XPRA"], asset_class="equity").answer
-        assert "yahoo has no symbols spelled like 'CEZ:XPRA'" in answer.failures[0].message
+        answer = yahoo.fetch(Fetcher.QUOTE, ["PETR:XCAS"], asset_class="equity").answer
+        assert "yahoo has no symbols spelled like 'PETR:XCAS'" in answer.failures[0].message
         sandbox.behave("html", provider="yahoo")
         with pytest.raises(ProviderError):
             yahoo.fetch(Fetcher.QUOTE, ["BRK.B"], asset_class="equity")
@@ -177,24 +177,74 @@ def test_an_instrument_of_an_exchange_trades_when_it_does(core: Core) -> None:
     found = core.rows("SELECT symbol, calendar FROM pricing.instruments WHERE symbol LIKE '%:%'")
     assert {row.symbol: row.calendar for row in found} == {
         "BHP:XASX": "XASX",
-        "NPN:XJSE": None,
+        "NPN:XJSE": "XJSE",
         "SAP:XETR": "XETR",
         "VOD:XLON": "XLON",
     }
 
 
-def test_every_known_exchange_has_trading_days_except_johannesburg(core: Core) -> None:
-    core.heartbeat("ann", *((QUOTE, f"T:{mic}") for mic in exchanges()))
+def test_every_known_exchange_has_a_calendar_however_its_symbols_are_spelled(core: Core) -> None:
+    """By its MIC, by the name that Twelve Data has for it alone, and by the suffix of Yahoo and FMP."""
+    symbols = {
+        f"T{ending}".upper(): exchange.calendar
+        for exchange in exchanges().values()
+        for ending in exchange.endings
+        if not any(ending == f":{name}" for name in exchange.shared)
+    }
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols))
     found = {
-        row.symbol: row.calendar for row in core.rows("SELECT symbol, calendar FROM pricing.instruments")
+        row.symbol: row.calendar
+        for row in core.rows("SELECT symbol, calendar FROM pricing.instruments WHERE symbol ~ '^T[.:]'")
     }
-    assert {mic: found[f"T:{mic}"] for mic in exchanges()} == {
-        mic: {"XJSE": None, "XNSE": "XBOM"}.get(mic, mic) for mic in exchanges()
-    }
+    assert found == symbols
+    assert found["T:XJSE"] == found["T.JO"] == "XJSE"
+    assert found["T:NSE"] == "XBOM"
+    assert [found[f"T:{name}"] for name in ("JPX", "HKEX", "SIX", "MTA", "TASE")] == [
+        *("XTKS", "XHKG", "XSWX", "XMIL", "XTAE")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "currency", "calendar"),
+    [
+        ("TATASTEEL:BSE", "INR", "XBOM"),
+        ("OTP:BSE", "HUF", "XBUD"),
+        ("X:BSE", None, None),
+        ("X:BSE", "EUR", None),
+        ("VOLV.B:OMX", "SEK", "XSTO"),
+        ("MC:Euronext", "EUR", None),
+    ],
+)
+def test_a_name_of_several_exchanges_is_told_by_the_currency_or_not_at_all(
+    core: Core, symbol: str, currency: str | None, calendar: str | None
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES ('equity', :s, :c)",
+        s=symbol,
+        c=currency,
+    )
+    assert core.one("SELECT calendar FROM pricing.instruments WHERE symbol = :s", s=symbol) == calendar
+
+
+def test_the_exchange_of_an_instrument_can_be_set_and_brings_its_calendar(
+    core: Core, cli: CommandLine
+) -> None:
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'X:BSE')")
+    said = " ".join(cli("instrument", "show", "X:BSE").stdout.split())
+    assert "exchange: one of XBOM, XBUD; `instrument change --exchange` says which" in said
+    told = cli("instrument", "change", "X:BSE", "--exchange", "xbom")
+    assert told.exit_code == 0, told.error
+    assert core.one("SELECT calendar FROM pricing.instruments WHERE symbol = 'X:BSE'") == "XBOM"
+    assert cli("instrument", "change", "X:BSE", "--calendar", "XTAE").exit_code == 0
+    row = core.rows("SELECT exchange, calendar FROM pricing.instruments WHERE symbol = 'X:BSE'")[0]
+    assert tuple(row) == ("XBOM", "XTAE"), "what a person says of the calendar counts more"
+    assert cli("instrument", "change", "X:BSE", "--exchange", "none").exit_code == 0
+    assert core.one("SELECT calendar FROM pricing.instruments WHERE symbol = 'X:BSE'") is None
+    assert "no exchange has this MIC here" in cli("instrument", "change", "X:BSE", "--exchange", "XXXX").error
 
 
 def test_show_tells_each_spelling_and_who_has_given_it(core: Core, cli: CommandLine) -> None:
-    core.heartbeat("ann", (QUOTE, "BRK.B"), (QUOTE, "CEZ:XPRA"))
+    core.heartbeat("ann", (QUOTE, "BRK.B"), (QUOTE, "PETR:XCAS"))
     cli("instrument", "spell", "BRK.B", "--at", "fmp", "--as", "BRKB")
     assert "BRKB at fmp (override), BRK.B at twelvedata (rule), BRK-B at yahoo (rule)" in " ".join(
         cli("instrument", "show", "BRK.B").stdout.split()
@@ -206,8 +256,8 @@ def test_show_tells_each_spelling_and_who_has_given_it(core: Core, cli: CommandL
         "by": "override",
         "is_possible": True,
     }
-    assert "CEZ:XPRA at yahoo (which has no such symbols)" in " ".join(
-        cli("instrument", "show", "CEZ:XPRA").stdout.split()
+    assert "PETR:XCAS at yahoo (which has no such symbols)" in " ".join(
+        cli("instrument", "show", "PETR:XCAS").stdout.split()
     )
     cli("instrument", "remove", "BRK.B")
     assert core.rows("TABLE pricing.provider_symbols") == []

@@ -72,9 +72,9 @@ def test_what_is_found_is_spelled_as_it_was_listed() -> None:
 def test_recorded_searches_are_read() -> None:
     found = read("twelvedata", recorded("twelvedata", "symbol_search_IBM_multi_exchange.json"))
     assert {one.symbol: one.currency for one in found if one.symbol.startswith("IBM:")} == {
-        "IBM:BCBA": "ARS",
-        "IBM:BMV": "MXN",
-        "IBM:FSX": "EUR",
+        "IBM:XBUE": "ARS",
+        "IBM:XMEX": "MXN",
+        "IBM:XFRA": "EUR",
         "IBM:XETR": "EUR",
         "IBM:XLON": "USD",
     }

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,7 @@ from pricing_pipeline.domain.observations import Observation, Rows
 from pricing_pipeline.errors import ProviderDown, Throttled
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import check_answer
-from pricing_pipeline.providers.currencies import CURRENCIES
+from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 from pricing_pipeline.providers.spellings import NO_OVERRIDES, Spellings
 from pricing_pipeline.providers.values import to_enter
 from pricing_pipeline.sandbox.instruments import Kind, find_instrument, known_instruments
@@ -142,9 +143,19 @@ def test_exchanges_are_named_by_their_mic() -> None:
     for mic, exchange in exchanges().items():
         assert (exchange.mic, len(mic)) == (mic, 4)
         assert exchange.currency is None or exchange.currency in CURRENCIES
-    for provider in ("twelvedata", "yahoo", "fmp"):
-        names = Counter(name for one in exchanges().values() if (name := getattr(one, provider)))
-        assert set(names.values()) == {1}, f"two exchanges have one name at {provider}"
+        assert exchange.minor_unit is None or exchange.minor_unit in PARTS
+        assert (
+            not (exchange.minor_unit and exchange.currency)
+            or PARTS[exchange.minor_unit][0] == exchange.currency
+        )
+        ZoneInfo(exchange.zone)
+    for names in (
+        Counter(name for one in exchanges().values() if (name := one.twelvedata)),
+        Counter(suffix for one in exchanges().values() if (suffix := one.suffix)),
+    ):
+        assert set(names.values()) == {1}, "two exchanges have one name"
+    shared = Counter(name for one in exchanges().values() for name in one.shared)
+    assert min(shared.values()) > 1, "a name that only one exchange has is not shared"
     assert [
         currency_of("equity", symbol) for symbol in ("SAP:XETR", "NPN:XJSE", "VOD:XLON", "AAPL", "X:NONE")
     ] == [*("EUR", "ZAR", None, None, None)]

@@ -38,6 +38,14 @@ NewCalendar = Annotated[
         help="When it trades, such as XNYS; with none its symbol and currency decide.",
     ),
 ]
+NewExchange = Annotated[
+    str | None,
+    typer.Option(
+        "--exchange",
+        metavar="MIC",
+        help="Where it trades, such as XTAE, and so when; with none its symbol says.",
+    ),
+]
 NewListedOn = Annotated[
     str | None, typer.Option("--listed-on", metavar="DATE", help="Its first day of trading.")
 ]
@@ -165,6 +173,7 @@ def change(
     asset_class: Class = None,
     name: NewName = None,
     currency: NewCurrency = None,
+    exchange: NewExchange = None,
     calendar: NewCalendar = None,
     listed_on: NewListedOn = None,
     scale: NewScale = None,
@@ -189,6 +198,7 @@ def change(
     known = given(
         name=(name, str),
         currency=(currency, str),
+        exchange=(exchange, str),
         calendar=(calendar, str),
         listed_on=(listed_on, lambda text: day(text, "--listed-on")),
         scale=(scale, int),

@@ -1,6 +1,6 @@
 -- name: to_extend
 -- Calendars in use whose sessions are not known far enough, and the days they are wanted for.
-SELECT calendar, from_day, to_day FROM pricing.calendars_to_extend(:again);
+SELECT calendar, from_day, to_day, known_to FROM pricing.calendars_to_extend(:again);
 
 -- name: store
 -- Write the sessions of an exchange between two days.
@@ -11,10 +11,65 @@ SELECT pricing.store_sessions(:calendar, CAST(:from_day AS date), CAST(:to_day A
 -- Write the sessions of a calendar of our own between two days.
 SELECT pricing.store_own_sessions(:calendar, CAST(:from_day AS date), CAST(:to_day AS date));
 
--- name: unknown
--- An exchange that the library does not know: say so, and ask again in a week.
-SELECT pricing.warn('extend_calendars', :calendar, :message, 'P0002'),
-       pricing.note_unknown_calendar(:calendar);
+-- name: note_failed
+-- The sessions of a calendar cannot be worked out: keep why, and try again in a week.
+SELECT pricing.note_failed_calendar(:calendar, :message);
+
+-- name: store_disagreements
+-- Keep the days of which the second source says otherwise.
+SELECT pricing.store_disagreements(:calendar, CAST(:days AS date[]), CAST(:are_open AS boolean[]), CAST(:reasons AS text[]));
+
+-- name: load_exchanges
+-- Take over the exchanges that this version knows.
+SELECT pricing.load_exchanges(CAST(:rows AS jsonb));
+
+-- name: load_corrections
+-- Take over the corrections of trading days that come with this version.
+SELECT pricing.load_corrections(CAST(:rows AS jsonb));
+
+-- name: correct
+-- Enter a person's correction of a day.
+SELECT pricing.correct_calendar(:calendar, CAST(:day AS date), :is_open, CAST(:opens_at AS time), CAST(:closes_at AS time),
+                                :reason, :source, :by_whom);
+
+-- name: uncorrect
+-- Take back what a person or evidence has said of a day.
+SELECT pricing.uncorrect_calendar(:calendar, CAST(:day AS date));
+
+-- name: weigh_closed_days
+-- Look whether quarantined bars of days without session prove that their exchange traded.
+SELECT pricing.weigh_closed_days(:data_type, CAST(:symbols AS text[]));
+
+-- name: listed
+-- Calendars: what is known of each, who uses it, and what is wrong with it.
+SELECT c.calendar, c.description, c.time_zone, c.sessions_from, c.sessions_to, c.failure,
+       (SELECT count(*) FROM pricing.instruments i WHERE i.calendar = c.calendar) AS instruments,
+       (SELECT count(*) FROM pricing.calendar_corrections x WHERE x.calendar = c.calendar) AS corrections,
+       (SELECT count(*) FROM pricing.calendar_disagreements d WHERE d.calendar = c.calendar) AS disagreements
+FROM pricing.calendars c ORDER BY 1;
+
+-- name: corrections
+-- The corrections of a calendar between two days, and days of which its two sources say different things.
+SELECT x.day, x.origin, x.is_open, x.opens_at, x.closes_at, x.reason, x.source, x.by_whom, x.recorded_at,
+       pricing.correction_rank(x.origin) > min(pricing.correction_rank(x.origin)) OVER (PARTITION BY x.day) AS is_overruled
+FROM pricing.calendar_corrections x WHERE x.calendar = :calendar AND x.day BETWEEN CAST(:first_day AS date) AND CAST(:last_day AS date)
+UNION ALL
+SELECT d.day, 'undecided', d.is_open, NULL, NULL, d.reason, NULL, NULL, d.found_at, true
+FROM pricing.calendar_disagreements d WHERE d.calendar = :calendar AND d.day BETWEEN CAST(:first_day AS date) AND CAST(:last_day AS date)
+ORDER BY 1, 2;
+
+-- name: find
+-- The calendar of this name, or that of the exchange with this MIC.
+SELECT coalesce((SELECT c.calendar FROM pricing.calendars c WHERE c.calendar = upper(:name)),
+                (SELECT e.calendar FROM pricing.exchanges e WHERE e.mic = upper(:name)));
+
+-- name: bars_of_opened_days
+-- Quarantined bars of days that have become sessions, and why.
+SELECT calendar, day, reason, value_ids FROM pricing.bars_of_opened_days();
+
+-- name: forget_opened_day
+-- The bars of a day that has become a session were released.
+DELETE FROM pricing.opened_days o WHERE o.calendar = :calendar AND o.day = :day;
 
 -- name: known_to
 -- The calendar of an instrument, and up to which day its sessions are known.
@@ -34,15 +89,14 @@ CROSS JOIN LATERAL pricing.closed_days(i.calendar, greatest(CAST(:first_day AS d
                                        CAST(:last_day AS date)) AS h (day)
 WHERE r.data_type = :data_type AND i.symbol = :symbol ORDER BY 2;
 
--- name: never_traded
--- Of symbols and days, those on whose weekday the exchange has no session within a year of it, where it is known so far.
+-- name: without_session
+-- Of symbols and days, those on which their exchange has no session, where its sessions are known.
 SELECT d.symbol, d.day, c.calendar
 FROM unnest(CAST(:symbols AS text[]), CAST(:days AS date[])) AS d (symbol, day)
 JOIN pricing.data_type_registry r ON r.data_type = :data_type
 JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, d.symbol) JOIN pricing.calendars c USING (calendar)
 WHERE d.day BETWEEN c.sessions_from AND c.sessions_to AND c.calendar <> 'FX'
-  AND NOT EXISTS (SELECT FROM pricing.calendar_sessions s
-                  WHERE s.calendar = c.calendar AND s.session = ANY (ARRAY(SELECT d.day + 7 * n FROM generate_series(-52, 52) AS n)));
+  AND NOT EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = c.calendar AND s.session = d.day);
 
 -- name: daily_types
 -- Data types of daily values that apply to a symbol.

@@ -242,7 +242,10 @@ ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING asset_class, symbol;
 
 -- name: about_instruments
 -- Everything about the instruments that a symbol names, one for each asset class.
-SELECT i.asset_class, i.symbol, i.name, i.currency, i.scale, i.calendar, i.listed_on, i.created_at, i.verified_at,
+SELECT i.asset_class, i.symbol, i.name, i.currency, i.scale, i.exchange, i.calendar, i.listed_on, i.created_at, i.verified_at,
+       pricing.exchange_of(i.asset_class, i.symbol, i.currency) AS exchange_by_symbol,
+       ARRAY(SELECT n.mic FROM pricing.exchange_endings n
+             WHERE i.asset_class IN ('equity', 'etf') AND upper(n.ending) = upper(substring(i.symbol FROM '[.:][^.:]+$')) ORDER BY 1) AS exchanges_by_symbol,
        ARRAY(SELECT r.data_type FROM pricing.data_type_registry r WHERE r.asset_class = i.asset_class AND r.is_active ORDER BY 1) AS data_types
 FROM pricing.instruments i
 WHERE i.symbol = :symbol AND (CAST(:asset_class AS text) IS NULL OR i.asset_class = :asset_class) ORDER BY 1;
@@ -250,7 +253,7 @@ WHERE i.symbol = :symbol AND (CAST(:asset_class AS text) IS NULL OR i.asset_clas
 -- name: change_instrument
 -- Change what is known of an instrument; columns that the changes do not name stay.
 UPDATE pricing.instruments i
-SET name = n.name, currency = n.currency, calendar = n.calendar, listed_on = n.listed_on, scale = n.scale
+SET name = n.name, currency = n.currency, exchange = n.exchange, calendar = n.calendar, listed_on = n.listed_on, scale = n.scale
 FROM pricing.instruments o CROSS JOIN LATERAL jsonb_populate_record(o, CAST(:changes AS jsonb)) n
 WHERE (i.asset_class, i.symbol) = (:asset_class, :symbol) AND (o.asset_class, o.symbol) = (i.asset_class, i.symbol);
 

@@ -274,6 +274,11 @@ BEGIN
         WHERE a.asset_class = r.asset_class AND a.symbol = q.symbol AND a.new_shares IS NOT NULL
           AND a.ex_on > (q.observed_at AT TIME ZONE 'UTC')::date AND a.ex_on <= (now_ AT TIME ZONE 'UTC')::date) split
     WHERE o.call_id = from_call AND o.value_id = q.value_id;
+    -- Two providers with a bar of a day without session: it was one.
+    PERFORM pricing.weigh_closed_days(t.data_type, t.symbols)
+    FROM (SELECT q.data_type, array_agg(DISTINCT q.symbol) AS symbols
+          FROM pricing.second_opinions o JOIN pricing.quarantined_values q USING (value_id)
+          WHERE o.call_id = from_call AND q.kind = 'closed_day' AND q.status = 'quarantined' GROUP BY 1) t;
 END $$;
 COMMENT ON FUNCTION pricing.note_opinions(bigint, text[], timestamptz[], numeric[], text[], text[], text[]) IS
     'Keeps what another provider said about quarantined values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.';

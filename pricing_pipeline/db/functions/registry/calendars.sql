@@ -8,8 +8,102 @@ COMMENT ON FUNCTION pricing.is_time_zone(text) IS
     'Whether this server knows a time zone of this name. It takes some milliseconds: the server reads its files.';
 
 
+CREATE OR REPLACE FUNCTION pricing.exchange_of(of_class text, of_symbol text, in_currency text) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT CASE WHEN count(*) = 1 THEN min(e.mic)
+                -- Several exchanges are marked so: the currency may leave one.
+                WHEN count(*) FILTER (WHERE e.currency = in_currency) = 1 THEN min(e.mic) FILTER (WHERE e.currency = in_currency) END
+    FROM pricing.exchange_endings n JOIN pricing.exchanges e USING (mic)
+    WHERE of_class IN ('equity', 'etf') AND pg_catalog.upper(n.ending) = pg_catalog.upper(pg_catalog.substring(of_symbol, '[.:][^.:]+$'))
+$$;
+COMMENT ON FUNCTION pricing.exchange_of(text, text, text) IS
+    'The MIC of the exchange that the ending of a symbol names, such as VOD.L or VOD:LSE; NULL = it names none, or several of which the currency does not leave one.';
+
+
+CREATE OR REPLACE FUNCTION pricing.choose_calendar() RETURNS trigger
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    at_exchange text := coalesce(NEW.exchange, pricing.exchange_of(NEW.asset_class, NEW.symbol, NEW.currency));
+BEGIN
+    -- An exchange that nobody knows is not America: .XY says where, and we do not know when that trades. A single
+    -- letter is a class of shares, BRK.B.
+    NEW.calendar := (
+        SELECT c.calendar
+        FROM (SELECT r.calendar, r.asset_class, length(r.ending) AS precision, r.currency FROM pricing.calendar_rules r
+              WHERE r.asset_class IN (NEW.asset_class, CASE NEW.asset_class WHEN 'etf' THEN 'equity' END)
+                AND NEW.symbol LIKE '%' || r.ending AND r.currency IN ('', NEW.currency)
+                AND (r.ending <> '' OR NEW.asset_class NOT IN ('equity', 'etf') OR NEW.symbol !~ '(\.[A-Z]{2,}|:[^:]+)$')
+              UNION ALL
+              SELECT e.calendar, CASE WHEN NEW.exchange IS NULL THEN 'equity' ELSE NEW.asset_class END, 1000, '' FROM pricing.exchanges e
+              WHERE e.mic = at_exchange) c
+        ORDER BY c.asset_class = NEW.asset_class DESC, c.precision DESC, c.currency DESC LIMIT 1);
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION pricing.choose_calendar() IS
+    'Gives an instrument the calendar of its exchange, or else the one that the rules name, unless it has one. Where no rule of its own fits, an ETF follows equities.';
+
+
+CREATE OR REPLACE FUNCTION pricing.told_exchanges(given jsonb)
+RETURNS TABLE (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[])
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT * FROM jsonb_to_recordset(given)
+        AS x (mic text, name text, calendar text, zone text, currency text, minor_unit text, known_to date, endings text[])
+$$;
+COMMENT ON FUNCTION pricing.told_exchanges(jsonb) IS 'The rows of domain/exchanges.toml, as load_exchanges is given them.';
+
+
+CREATE OR REPLACE FUNCTION pricing.load_exchanges(given jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    INSERT INTO pricing.calendars AS c (calendar, description, time_zone, known_to)
+    SELECT DISTINCT ON (t.calendar) t.calendar, t.name, t.zone, t.known_to FROM pricing.told_exchanges(given) t
+    WHERE t.calendar IS NOT NULL ORDER BY t.calendar, t.mic <> t.calendar
+    ON CONFLICT (calendar) DO UPDATE SET time_zone = excluded.time_zone, known_to = excluded.known_to
+        WHERE (c.time_zone, c.known_to) IS DISTINCT FROM (excluded.time_zone, excluded.known_to);
+    INSERT INTO pricing.exchanges AS e (mic, name, calendar, currency, minor_unit)
+    SELECT t.mic, t.name, t.calendar, t.currency, t.minor_unit FROM pricing.told_exchanges(given) t ORDER BY t.mic
+    ON CONFLICT (mic) DO UPDATE SET name = excluded.name, calendar = excluded.calendar, currency = excluded.currency, minor_unit = excluded.minor_unit
+        WHERE (e.name, e.calendar, e.currency, e.minor_unit)
+              IS DISTINCT FROM (excluded.name, excluded.calendar, excluded.currency, excluded.minor_unit);
+    DELETE FROM pricing.exchange_endings n
+    WHERE NOT EXISTS (SELECT FROM pricing.told_exchanges(given) t WHERE t.mic = n.mic AND n.ending = ANY (t.endings));
+    INSERT INTO pricing.exchange_endings (ending, mic)
+    SELECT DISTINCT u.ending, t.mic FROM pricing.told_exchanges(given) t CROSS JOIN unnest(t.endings) AS u (ending)
+    ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+    -- An exchange that is not told any more stays while an instrument is said to be of it.
+    DELETE FROM pricing.exchanges e
+    WHERE NOT EXISTS (SELECT FROM pricing.told_exchanges(given) t WHERE t.mic = e.mic)
+      AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE i.exchange = e.mic);
+    -- Instruments without a calendar get that of their exchange if it is known now: the trigger chooses it.
+    UPDATE pricing.instruments i SET currency = i.currency
+    WHERE i.calendar IS NULL AND pricing.exchange_of(i.asset_class, i.symbol, i.currency) IS NOT NULL;
+END $$;
+COMMENT ON FUNCTION pricing.load_exchanges(jsonb) IS
+    'Takes over what domain/exchanges.toml tells: exchanges, how symbols of each end, and their calendars. Instruments without a calendar get one if their exchange is known now.';
+
+
+CREATE OR REPLACE FUNCTION pricing.load_corrections(given jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    DELETE FROM pricing.calendar_corrections c
+    WHERE c.origin = 'shipped' AND NOT EXISTS (
+        SELECT FROM jsonb_to_recordset(given) AS x (calendar text, day date) WHERE (x.calendar, x.day) = (c.calendar, c.day));
+    INSERT INTO pricing.calendar_corrections AS c (calendar, day, origin, is_open, opens_at, closes_at, reason, source)
+    SELECT x.calendar, x.day, 'shipped', x.is_open, x.opens_at, x.closes_at, x.reason, x.source
+    FROM jsonb_to_recordset(given) AS x (calendar text, day date, is_open boolean, opens_at time, closes_at time, reason text, source text)
+    ORDER BY 1, 2
+    ON CONFLICT (calendar, day, origin) DO UPDATE
+        SET is_open = excluded.is_open, opens_at = excluded.opens_at, closes_at = excluded.closes_at, reason = excluded.reason,
+            source = excluded.source
+        WHERE (c.is_open, c.opens_at, c.closes_at, c.reason, c.source)
+              IS DISTINCT FROM (excluded.is_open, excluded.opens_at, excluded.closes_at, excluded.reason, excluded.source);
+END $$;
+COMMENT ON FUNCTION pricing.load_corrections(jsonb) IS
+    'Takes over the corrections of trading days that come with the pipeline, in the place of those of an earlier version. Those of people stay.';
+
+
 CREATE OR REPLACE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false)
-RETURNS TABLE (calendar text, from_day date, to_day date)
+RETURNS TABLE (calendar text, from_day date, to_day date, known_to date)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -17,14 +111,18 @@ DECLARE
     until date := make_date(extract(year FROM now_ AT TIME ZONE 'UTC')::integer + 1, 12, 31);
 BEGIN
     RETURN QUERY
-    SELECT c.calendar, date '2000-01-01', until FROM pricing.calendars c
+    SELECT c.calendar, date '2000-01-01', until, c.known_to FROM pricing.calendars c
     WHERE EXISTS (SELECT FROM pricing.instruments i WHERE i.calendar = c.calendar)
       -- An exchange that has not told next year's holidays is asked about once a week.
-      AND (again OR c.filled_at IS NULL OR (coalesce(c.sessions_to < until, true) AND c.filled_at < now_ - interval '7 days'))
+      AND (again OR c.filled_at IS NULL OR (c.filled_at < now_ - interval '7 days' AND (
+               coalesce(c.sessions_to < until, true) OR c.failure IS NOT NULL
+               -- By now bars may show which of two sources was right.
+               OR EXISTS (SELECT FROM pricing.calendar_disagreements d
+                          WHERE d.calendar = c.calendar AND d.day < (now_ AT TIME ZONE 'UTC')::date - 7))))
     ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.calendars_to_extend(boolean) IS
-    'Calendars of some instrument whose sessions are not known to the end of next year, and the days they are wanted for; again = all that are in use.';
+    'Calendars of some instrument whose sessions are not known to the end of next year, the days they are wanted for, and to which day their holidays are announced where the library does not say; again = all that are in use.';
 
 
 CREATE OR REPLACE FUNCTION pricing.store_sessions(
@@ -34,32 +132,316 @@ DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     UPDATE pricing.calendars c
-    SET filled_at = now_, sessions_from = least(c.sessions_from, from_day), sessions_to = greatest(c.sessions_to, to_day)
+    SET filled_at = now_, failure = NULL, sessions_from = least(c.sessions_from, from_day),
+        -- A horizon that has come nearer is a library that no longer claims what it claimed.
+        sessions_to = CASE WHEN c.known_to IS NULL THEN greatest(c.sessions_to, to_day) ELSE to_day END
     WHERE c.calendar = wanted_calendar;
     IF to_day < (now_ AT TIME ZONE 'UTC')::date + 14 THEN
         PERFORM pricing.warn('extend_calendars', wanted_calendar, pg_catalog.format(
             'trading days of %s are known to %s only: after that its instruments go by their TTL, and their gaps are not known. A newer exchange-calendars may know more',
             wanted_calendar, to_day), '01000');
     END IF;
-    -- A day of mourning is told days before: what was a session is none any more.
+    -- A day of mourning is told days before: what was a session is none any more. Beyond the horizon nothing is known.
     DELETE FROM pricing.calendar_sessions s
-    WHERE s.calendar = wanted_calendar AND s.session BETWEEN from_day AND to_day AND NOT s.session = ANY (days);
+    WHERE s.calendar = wanted_calendar
+      AND ((s.session BETWEEN from_day AND to_day AND NOT s.session = ANY (days))
+           OR s.session > (SELECT c.sessions_to FROM pricing.calendars c WHERE c.calendar = wanted_calendar));
     INSERT INTO pricing.calendar_sessions AS s (calendar, session, opens_at, closes_at)
     SELECT wanted_calendar, u.day, u.opens_at, u.closes_at FROM unnest(days, opens, closes) AS u (day, opens_at, closes_at)
     WHERE u.day BETWEEN from_day AND to_day ORDER BY 2
     ON CONFLICT ON CONSTRAINT calendar_sessions_pkey DO UPDATE SET opens_at = excluded.opens_at, closes_at = excluded.closes_at
         WHERE (s.opens_at, s.closes_at) IS DISTINCT FROM (excluded.opens_at, excluded.closes_at);
-    RETURN cardinality(days);
+    PERFORM pricing.apply_corrections(wanted_calendar, from_day, to_day);
+    PERFORM pricing.note_opened_days(wanted_calendar, from_day, to_day, wanted_calendar || ' is known to have a session on that day');
+    RETURN (SELECT count(*) FROM pricing.calendar_sessions s WHERE s.calendar = wanted_calendar AND s.session BETWEEN from_day AND to_day);
 END $$;
 COMMENT ON FUNCTION pricing.store_sessions(text, date, date, date[], timestamptz[], timestamptz[]) IS
-    'Writes the sessions of a calendar between two days, in place of those that were known; warns when they end within a fortnight. Returns how many.';
+    'Writes the sessions of a calendar between two days, in place of those that were known, with the corrections of people and of this version; warns when they end within a fortnight. Returns how many.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
-    UPDATE pricing.calendars c SET filled_at = pricing.clock() WHERE c.calendar = wanted_calendar
+CREATE OR REPLACE FUNCTION pricing.correction_rank(origin text) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT CASE origin WHEN 'operator' THEN 1 WHEN 'evidence' THEN 2 ELSE 3 END
 $$;
-COMMENT ON FUNCTION pricing.note_unknown_calendar(text) IS 'Nobody knows its sessions; it is not asked about again for a week.';
+COMMENT ON FUNCTION pricing.correction_rank(text) IS 'Whose correction of a day counts: that of the lowest rank.';
+
+
+CREATE OR REPLACE FUNCTION pricing.apply_corrections(wanted_calendar text, from_day date, to_day date) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    one record;
+    opened timestamptz;
+    closed timestamptz;
+    changed integer := 0;
+BEGIN
+    FOR one IN
+        SELECT DISTINCT ON (c.day) c.*, k.time_zone FROM pricing.calendar_corrections c JOIN pricing.calendars k USING (calendar)
+        WHERE c.calendar = wanted_calendar AND c.day BETWEEN greatest(from_day, k.sessions_from) AND least(to_day, k.sessions_to)
+        ORDER BY c.day, pricing.correction_rank(c.origin)
+    LOOP
+        IF NOT one.is_open THEN
+            DELETE FROM pricing.calendar_sessions s WHERE s.calendar = wanted_calendar AND s.session = one.day;
+        ELSE
+            IF one.opens_at IS NOT NULL THEN
+                opened := (one.day + one.opens_at) AT TIME ZONE one.time_zone;
+                closed := (one.day + one.closes_at) AT TIME ZONE one.time_zone;
+            ELSE
+                SELECT u.opens_at, u.closes_at INTO opened, closed FROM pricing.usual_hours(wanted_calendar, one.day) u;
+            END IF;
+            CONTINUE WHEN opened IS NULL;
+            INSERT INTO pricing.calendar_sessions AS s (calendar, session, opens_at, closes_at)
+            VALUES (wanted_calendar, one.day, opened, closed)
+            ON CONFLICT ON CONSTRAINT calendar_sessions_pkey DO UPDATE SET opens_at = excluded.opens_at, closes_at = excluded.closes_at
+                WHERE (s.opens_at, s.closes_at) IS DISTINCT FROM (excluded.opens_at, excluded.closes_at) AND one.opens_at IS NOT NULL;
+        END IF;
+        changed := changed + 1;
+    END LOOP;
+    RETURN changed;
+END $$;
+COMMENT ON FUNCTION pricing.apply_corrections(text, date, date) IS
+    'Applies the corrections of a calendar to its known sessions between two days. Returns to how many days.';
+
+
+CREATE OR REPLACE FUNCTION pricing.usual_hours(wanted_calendar text, on_day date, OUT opens_at timestamptz, OUT closes_at timestamptz)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    -- The longest of the ten sessions before, or else after: half days are left out. Summer time moves with the zone.
+    SELECT (on_day + (s.opens_at AT TIME ZONE k.zone - s.session)) AT TIME ZONE k.zone,
+           (on_day + (s.closes_at AT TIME ZONE k.zone - s.session)) AT TIME ZONE k.zone
+    FROM (SELECT coalesce(c.time_zone, 'UTC') AS zone FROM pricing.calendars c WHERE c.calendar = wanted_calendar) k
+    CROSS JOIN LATERAL (
+        SELECT n.* FROM (
+            (SELECT x.* FROM pricing.calendar_sessions x WHERE x.calendar = wanted_calendar AND x.session < on_day ORDER BY x.session DESC LIMIT 10)
+            UNION ALL
+            (SELECT x.* FROM pricing.calendar_sessions x WHERE x.calendar = wanted_calendar AND x.session > on_day ORDER BY x.session LIMIT 10)) n
+        ORDER BY n.session < on_day DESC, n.closes_at - n.opens_at DESC, n.session DESC LIMIT 1) s
+$$;
+COMMENT ON FUNCTION pricing.usual_hours(text, date) IS 'When a calendar would open and close on a day, by the hours of a whole session near it.';
+
+
+CREATE OR REPLACE FUNCTION pricing.correct_calendar(
+    wanted_calendar text, on_day date, open_ boolean, opens time, closes time, why text, said_at text, by_ text) RETURNS text
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    known pricing.calendars;
+    before pricing.calendar_corrections;
+BEGIN
+    SELECT * INTO known FROM pricing.calendars c WHERE c.calendar = wanted_calendar FOR UPDATE;
+    IF known.calendar IS NULL THEN
+        RAISE EXCEPTION 'no trading calendar is called %', wanted_calendar
+            USING HINT = 'Name one of `pricing-pipeline calendar list`.', ERRCODE = 'invalid_parameter_value';
+    ELSIF opens IS NOT NULL AND known.time_zone IS NULL THEN
+        RAISE EXCEPTION 'the time zone of % is not known, so hours cannot be given', wanted_calendar
+            USING HINT = 'Leave the hours out: then those of the days before count.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT * INTO before FROM pricing.calendar_corrections c WHERE (c.calendar, c.day, c.origin) = (wanted_calendar, on_day, 'operator');
+    INSERT INTO pricing.calendar_corrections AS c (calendar, day, origin, is_open, opens_at, closes_at, reason, source, by_whom)
+    VALUES (wanted_calendar, on_day, 'operator', open_, opens, closes, why, said_at, by_)
+    ON CONFLICT (calendar, day, origin) DO UPDATE
+        SET is_open = excluded.is_open, opens_at = excluded.opens_at, closes_at = excluded.closes_at, reason = excluded.reason,
+            source = excluded.source, by_whom = excluded.by_whom, recorded_at = excluded.recorded_at;
+    PERFORM pricing.days_corrected(wanted_calendar, on_day, pg_catalog.format('%s has a session on %s: %s', wanted_calendar, on_day, why));
+    RETURN CASE WHEN before.day IS NULL THEN 'added' ELSE 'replaced' END;
+END $$;
+COMMENT ON FUNCTION pricing.correct_calendar(text, date, boolean, time, time, text, text, text) IS
+    'Enters a person''s correction of a day: a session, with hours in the calendar''s zone or those of the days before, or a closed day. It counts at once. Returns added or replaced.';
+
+
+CREATE OR REPLACE FUNCTION pricing.uncorrect_calendar(wanted_calendar text, on_day date) RETURNS text[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    gone text[];
+BEGIN
+    WITH deleted AS (
+        DELETE FROM pricing.calendar_corrections c
+        WHERE c.calendar = wanted_calendar AND c.day = on_day AND c.origin <> 'shipped' RETURNING c.origin)
+    SELECT array_agg(d.origin ORDER BY d.origin) INTO gone FROM deleted d;
+    IF gone IS NOT NULL THEN
+        -- What the library says of the day is not kept: all its days are written again within a minute.
+        UPDATE pricing.calendars c SET filled_at = NULL WHERE c.calendar = wanted_calendar;
+    END IF;
+    RETURN gone;
+END $$;
+COMMENT ON FUNCTION pricing.uncorrect_calendar(text, date) IS
+    'Takes back what a person or evidence has said of a day, so that the library and shipped corrections count again. Returns whose it was; NULL = there was nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.days_corrected(wanted_calendar text, on_day date, why text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    PERFORM pricing.apply_corrections(wanted_calendar, on_day, on_day);
+    DELETE FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar AND d.day = on_day;
+    PERFORM pricing.note_opened_days(wanted_calendar, on_day, on_day, why);
+    -- What waited for the next opening is looked at now: the staleness check moves on what need not be asked for.
+    IF on_day BETWEEN (now_ AT TIME ZONE 'UTC')::date - 1 AND (now_ AT TIME ZONE 'UTC')::date + 1 THEN
+        UPDATE pricing.demand d SET due_at = now_
+        FROM (SELECT x.data_type, x.symbol FROM pricing.demand x JOIN pricing.data_type_registry r USING (data_type)
+              JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, x.symbol)
+              WHERE i.calendar = wanted_calendar AND x.due_at > now_ AND r.staleness_function = 'is_market_stale'
+              ORDER BY 1, 2 FOR UPDATE OF x SKIP LOCKED) waiting
+        WHERE (d.data_type, d.symbol) = (waiting.data_type, waiting.symbol);
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.days_corrected(text, date, text) IS
+    'A day of a calendar was corrected: its session comes or goes, quarantined bars of it are released, and what waits for an opening is looked at now.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_opened_days(wanted_calendar text, from_day date, to_day date, why text) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    INSERT INTO pricing.opened_days (calendar, day, reason)
+    SELECT DISTINCT s.calendar, s.session, why
+    FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
+    JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
+    JOIN pricing.calendar_sessions s ON s.calendar = i.calendar AND s.session = (q.observed_at AT TIME ZONE 'UTC')::date
+    WHERE q.kind = 'closed_day' AND q.status = 'quarantined' AND i.calendar = wanted_calendar
+      AND q.observed_at BETWEEN (from_day::timestamp AT TIME ZONE 'UTC') AND (to_day::timestamp AT TIME ZONE 'UTC')
+    ORDER BY 2 ON CONFLICT DO NOTHING
+$$;
+COMMENT ON FUNCTION pricing.note_opened_days(text, date, date, text) IS
+    'Notes the sessions between two days of which bars are quarantined as those of a closed day: workers release them.';
+
+
+CREATE OR REPLACE FUNCTION pricing.bars_of_opened_days() RETURNS TABLE (calendar text, day date, reason text, value_ids bigint[])
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT o.calendar, o.day, o.reason, coalesce(v.value_ids, '{}')
+    FROM (SELECT x.* FROM pricing.opened_days x ORDER BY x.day, x.calendar LIMIT 100) o
+    CROSS JOIN LATERAL (
+        -- Of each pair the value that came last.
+        SELECT array_agg(n.value_id ORDER BY n.value_id) AS value_ids
+        FROM (SELECT DISTINCT ON (q.data_type, q.symbol) q.value_id
+              FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
+              JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
+              WHERE q.kind = 'closed_day' AND q.status = 'quarantined' AND q.observed_at = o.day::timestamp AT TIME ZONE 'UTC'
+                AND i.calendar = o.calendar
+                -- Where a session has no trading, a repeated close is no price of it.
+                AND coalesce((q.bar ->> 'volume')::numeric > 0, true)
+              ORDER BY q.data_type, q.symbol, q.last_seen_at DESC, q.value_id DESC) n) v
+    WHERE EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = o.calendar AND s.session = o.day)
+$$;
+COMMENT ON FUNCTION pricing.bars_of_opened_days() IS
+    'Quarantined bars of days that have become sessions, of each pair the one that came last, with what made the day a session.';
+
+
+CREATE OR REPLACE FUNCTION pricing.weigh_closed_days(wanted_type text, symbols text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    proved record;
+    opened integer := 0;
+BEGIN
+    -- Of two answers that come at once, the second one sees the bars of the first.
+    PERFORM FROM pricing.calendars c
+    WHERE c.calendar IN (SELECT i.calendar FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+                         WHERE r.data_type = wanted_type AND i.symbol = ANY (symbols))
+    ORDER BY c.calendar FOR NO KEY UPDATE;
+    FOR proved IN
+        WITH days AS (
+            SELECT DISTINCT i.calendar, q.observed_at
+            FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
+            JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
+            WHERE q.data_type = wanted_type AND q.symbol = ANY (symbols) AND q.kind = 'closed_day' AND q.status = 'quarantined'
+              AND i.calendar IS NOT NULL),
+        witnesses AS (
+            SELECT d.calendar, d.observed_at, i.symbol, q.provider
+            FROM days d
+            JOIN pricing.instruments i ON i.calendar = d.calendar
+            JOIN pricing.data_type_registry r ON r.asset_class = i.asset_class
+            JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.symbol = i.symbol AND q.observed_at = d.observed_at
+            WHERE q.kind = 'closed_day' AND q.status <> 'rejected'
+              -- A source that repeats the last close on a holiday says itself that nothing was traded.
+              AND coalesce((q.bar ->> 'volume')::numeric > 0, true)
+            UNION
+            SELECT d.calendar, d.observed_at, q.symbol, o.provider
+            FROM days d
+            JOIN pricing.instruments i ON i.calendar = d.calendar
+            JOIN pricing.data_type_registry r ON r.asset_class = i.asset_class
+            JOIN pricing.quarantined_values q ON q.data_type = r.data_type AND q.symbol = i.symbol AND q.observed_at = d.observed_at
+            JOIN pricing.second_opinions o ON o.value_id = q.value_id
+            WHERE q.kind = 'closed_day' AND q.status <> 'rejected' AND coalesce((q.bar ->> 'volume')::numeric > 0, true)
+              AND pricing.agreement(o.ratio) = 'agrees' AND o.observed_at = q.observed_at)
+        SELECT w.calendar, (w.observed_at AT TIME ZONE 'UTC')::date AS day,
+               (array_agg(DISTINCT w.symbol))[:3] AS some_symbols, count(DISTINCT w.symbol) AS symbols_,
+               array_agg(DISTINCT w.provider) AS providers
+        FROM witnesses w GROUP BY 1, 2 HAVING count(DISTINCT w.symbol) > 1 OR count(DISTINCT w.provider) > 1
+    LOOP
+        CONTINUE WHEN EXISTS (SELECT FROM pricing.calendar_corrections c
+                              WHERE (c.calendar, c.day, c.origin) = (proved.calendar, proved.day, 'operator') AND NOT c.is_open);
+        INSERT INTO pricing.calendar_corrections (calendar, day, origin, is_open, reason)
+        VALUES (proved.calendar, proved.day, 'evidence', true, pg_catalog.format(
+                    'bars of %s%s, from %s', pg_catalog.array_to_string(proved.some_symbols, ', '),
+                    CASE WHEN proved.symbols_ > 3 THEN pg_catalog.format(' and %s more', proved.symbols_ - 3) ELSE '' END,
+                    pg_catalog.array_to_string(proved.providers, ' and ')))
+        ON CONFLICT DO NOTHING;
+        PERFORM pricing.days_corrected(proved.calendar, proved.day, pg_catalog.format(
+            'bars of several instruments or providers show that %s traded on %s', proved.calendar, proved.day));
+        opened := opened + 1;
+    END LOOP;
+    RETURN opened;
+END $$;
+COMMENT ON FUNCTION pricing.weigh_closed_days(text, text[]) IS
+    'Weighs quarantined bars of days without session: two instruments of a calendar, or two providers, make the day a session for all. Returns how many days.';
+
+
+CREATE OR REPLACE FUNCTION pricing.store_disagreements(wanted_calendar text, days date[], are_open boolean[], reasons text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    today date := (pricing.clock() AT TIME ZONE 'UTC')::date;
+    left_ integer;
+    ahead record;
+BEGIN
+    -- Nobody traded on a day, and at least two instruments did on days around it: it was closed, as the second source says.
+    INSERT INTO pricing.calendar_corrections (calendar, day, origin, is_open, reason)
+    SELECT wanted_calendar, u.day, 'evidence', false, pg_catalog.format('%s, and no instrument has a bar of it', u.reason)
+    FROM unnest(days, are_open, reasons) AS u (day, is_open, reason)
+    WHERE NOT u.is_open AND u.day < today - 7 AND pricing.traded_on(wanted_calendar, u.day, u.day) = 0
+      AND pricing.traded_on(wanted_calendar, u.day - 7, u.day - 1) > 1 AND pricing.traded_on(wanted_calendar, u.day + 1, u.day + 7) > 1
+    ORDER BY u.day ON CONFLICT DO NOTHING;
+    PERFORM pricing.apply_corrections(wanted_calendar, today - 400, today);
+    DELETE FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar AND NOT d.day = ANY (days);
+    INSERT INTO pricing.calendar_disagreements AS d (calendar, day, is_open, reason)
+    SELECT wanted_calendar, u.day, u.is_open, u.reason FROM unnest(days, are_open, reasons) AS u (day, is_open, reason)
+    ORDER BY u.day ON CONFLICT (calendar, day) DO UPDATE SET is_open = excluded.is_open, reason = excluded.reason;
+    -- A correction has decided, and so has a bar of the day.
+    DELETE FROM pricing.calendar_disagreements d
+    WHERE d.calendar = wanted_calendar
+      AND (EXISTS (SELECT FROM pricing.calendar_corrections c WHERE c.calendar = d.calendar AND c.day = d.day)
+           OR (NOT d.is_open AND pricing.traded_on(wanted_calendar, d.day, d.day) > 0)
+           OR (d.is_open AND d.day < today - 7 AND pricing.traded_on(wanted_calendar, d.day, d.day) = 0
+               AND pricing.traded_on(wanted_calendar, d.day - 7, d.day - 1) > 1
+               AND pricing.traded_on(wanted_calendar, d.day + 1, d.day + 7) > 1));
+    SELECT count(*) AS days_, min(d.day) AS next_ INTO ahead
+    FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar AND d.day >= today;
+    IF ahead.days_ > 0 THEN
+        PERFORM pricing.warn('extend_calendars', wanted_calendar, pg_catalog.format(
+            'two sources say different things of %s coming day(s) of %s, the first of them %s. Until bars show who is right, the first source counts; `pricing-pipeline calendar list %s` shows the days, and `calendar add-session|close-day` decides',
+            ahead.days_, wanted_calendar, ahead.next_, wanted_calendar), '01000');
+    END IF;
+    SELECT count(*) INTO left_ FROM pricing.calendar_disagreements d WHERE d.calendar = wanted_calendar;
+    RETURN left_;
+END $$;
+COMMENT ON FUNCTION pricing.store_disagreements(text, date[], boolean[], text[]) IS
+    'Keeps the days of a calendar of which its second source says otherwise, in place of those before, and decides those that bars or corrections decide. Returns how many are left.';
+
+
+CREATE OR REPLACE FUNCTION pricing.traded_on(wanted_calendar text, from_day date, to_day date) RETURNS bigint
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT count(*) FROM pricing.instruments i
+    WHERE i.calendar = wanted_calendar AND EXISTS (
+        SELECT FROM pricing.data_type_registry r
+        JOIN pricing.price_history h ON h.data_type = r.data_type AND h.symbol = i.symbol
+            AND h.observed_at BETWEEN (from_day::timestamp AT TIME ZONE 'UTC') AND (to_day::timestamp AT TIME ZONE 'UTC')
+        WHERE r.asset_class = i.asset_class AND r.fetcher = 'daily_bars')
+$$;
+COMMENT ON FUNCTION pricing.traded_on(text, date, date) IS 'How many instruments of a calendar have a daily bar between two days.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_failed_calendar(wanted_calendar text, why text) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    SELECT pricing.warn('extend_calendars', wanted_calendar, why, 'P0002');
+    UPDATE pricing.calendars c SET filled_at = pricing.clock(), failure = left(why, 500) WHERE c.calendar = wanted_calendar
+$$;
+COMMENT ON FUNCTION pricing.note_failed_calendar(text, text) IS
+    'The sessions of a calendar could not be worked out: keeps why and warns. It is tried again in a week, and its known sessions stay.';
 
 
 CREATE OR REPLACE FUNCTION pricing.store_own_sessions(wanted_calendar text, from_day date, to_day date) RETURNS integer

@@ -1,0 +1,48 @@
+"""The second source of trading days, the package holidays: on which days it contradicts the first.
+
+It knows holidays of 28 exchanges, and no special sessions. It is never believed by itself: whoever is right is shown by
+a correction, or by bars (`pricing.store_disagreements`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from pricing_pipeline.registry.sessions import Sessions
+
+_PAST, _AHEAD = timedelta(days=370), timedelta(days=400)
+"""Older days are settled, and later ones are not announced."""
+_OTHER_NAMES = {"XTKS": "XJPX"}
+_WEEKS = (-2, -1, 1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """What the second source says of a day, where the first one says the opposite, and by what name."""
+
+    day: date
+    is_open: bool
+    reason: str
+
+
+def disagreements(sessions: Sessions, today: date) -> list[Disagreement]:
+    """The days around `today` on which the second source contradicts these sessions; none if it lacks the exchange."""
+    import holidays
+
+    market = _OTHER_NAMES.get(sessions.calendar, sessions.calendar)
+    if market not in holidays.list_supported_financial():
+        return []
+    first, last = max(sessions.start, today - _PAST), min(sessions.end, today + _AHEAD)
+    closed = holidays.financial_holidays(market, years=range(first.year, last.year + 1))
+    days = set(sessions.days)
+    found = []
+    for number in range((last - first).days + 1):
+        day = first + timedelta(days=number)
+        name = closed.get(day)
+        if day in days and name is not None:
+            found.append(Disagreement(day, False, name))
+        # A weekday on which it never trades is no holiday.
+        elif day not in days and name is None and any(day + timedelta(weeks=n) in days for n in _WEEKS):
+            found.append(Disagreement(day, True, "no holiday that it knows"))
+    return found
