@@ -38,6 +38,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── InvalidRange              days are upside down, or a time has no zone
     │   └── SessionsNotKnown      ... or the trading days of a calendar are not known yet
     ├── InvalidAdjustment         a history cannot be adjusted as asked
+    │   └── UncountedPayments     ... because a total return cannot count some payments (carries payments)
     ├── CredentialError           a stored key cannot be opened
     │   ├── UnknownMasterKey      the master key that sealed it is not here
     │   └── SealBroken            its row is not as it was sealed
@@ -60,6 +61,10 @@ answer carry what the database needs to settle the call: HTTP status and wire by
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
 
 
 class PricingError(Exception):
@@ -217,6 +222,30 @@ class SessionsNotKnown(InvalidRange):
 
 class InvalidAdjustment(PricingError):
     """Prices cannot be read on the basis that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncountedPayment:
+    """A payment that a total return cannot count.
+
+    `reason` is `no_rate`, where no rate of that day from its `currency` into that of the prices (`into`) is stored, or
+    `not_below_close`, where the payments of the day are not below the last price before it.
+    """
+
+    ex_on: date
+    reason: str
+    kind: str | None = None
+    amount: str | None = None
+    currency: str | None = None
+    into: str | None = None
+
+
+class UncountedPayments(InvalidAdjustment):
+    """Payments between the days of a total return cannot be counted, so that its growth would be wrong."""
+
+    def __init__(self, message: str, payments: Sequence[UncountedPayment]) -> None:
+        super().__init__(message)
+        self.payments = tuple(payments)
 
 
 class DeclarationRefused(PricingError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -19,7 +20,13 @@ from pricing_pipeline.db.query_loader import driver_query, named, query
 from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.domain.exact import to_decimal
 from pricing_pipeline.domain.windows import Window, last_of, span
-from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
+from pricing_pipeline.errors import (
+    InvalidAdjustment,
+    InvalidRange,
+    ReadReplica,
+    UncountedPayment,
+    UncountedPayments,
+)
 from pricing_pipeline.prices import frames, moved_values
 from pricing_pipeline.prices.files import OtherFile
 from pricing_pipeline.registry import calendars
@@ -63,7 +70,8 @@ class Reading:
 class Bar:
     """One value of history. For quotes and NAVs open, high, low and volume are None.
 
-    `quality` says which parts of a bar were dropped beside its close, and why; None where none was.
+    `quality` says which parts of a bar were dropped beside its close, and why, and on the basis of total return, which
+    later payments are not counted; None where there is nothing to say.
     It is believed since `fetched_at`; `call_id` is the call that brought it; times are UTC.
     """
 
@@ -146,8 +154,10 @@ def bars(
     """Values between two days (UTC, both included), oldest first, as believed at `as_of` (aware; None = now).
 
     Without `adjust` they are exactly as stored, each on its own basis. With it they are on that basis, by the splits
-    and dividends known at `as_of`, with prices rounded to 10 decimals. Raises InvalidAdjustment if that is impossible,
-    and InvalidRange if the days are in the wrong order or the time has no zone.
+    and payments known at `as_of`, with prices rounded to 10 decimals. Raises InvalidAdjustment if that is impossible,
+    UncountedPayments if a payment between the days is in a currency without a stored rate of its day, and InvalidRange
+    if the days are in the wrong order or the time has no zone. `quality` names payments after the days, or after a
+    hole in them, that are not counted.
     """
     parameters = _span(symbol, data_type, first_day, last_day, as_of)
     name = "prices.history" if adjust is None else "prices.adjusted"
@@ -217,17 +227,23 @@ def _basis(adjust: Adjust | str) -> str:
 
 @contextmanager
 def _refusals(symbol: str, data_type: str) -> Iterator[None]:
-    """Turn the database's refusal to compute into InvalidAdjustment."""
+    """Turn the database's refusal to compute into InvalidAdjustment, or UncountedPayments if it lists them."""
     try:
         yield
     except DBAPIError as error:
         if not isinstance(error.orig, errors.DataException):
             raise
         diagnosis = getattr(error.orig, "diag", None)
-        message = (
-            f"{getattr(diagnosis, 'message_primary', error.orig)}. {getattr(diagnosis, 'message_hint', '')}"
-        )
-        raise InvalidAdjustment(f"{symbol} {data_type} cannot be adjusted: {message}") from None
+        words = f"{getattr(diagnosis, 'message_primary', error.orig)}. {getattr(diagnosis, 'message_hint', '')}"
+        message = f"{symbol} {data_type} cannot be adjusted: {words}"
+        detail = getattr(diagnosis, "message_detail", None)
+        if detail is None:
+            raise InvalidAdjustment(message) from None
+        payments = [
+            UncountedPayment(**{**payment, "ex_on": date.fromisoformat(payment["ex_on"])})
+            for payment in json.loads(detail)
+        ]
+        raise UncountedPayments(message, payments) from None
 
 
 def _span(
@@ -245,6 +261,7 @@ def _span(
         "symbol": symbol,
         "first_day": first_day,
         "last_day": last_day,
+        "read_until": last_day,
         "as_of": as_of,
     }
 

@@ -87,7 +87,7 @@ FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:l
 -- The same on another basis than it may be stored on.
 SELECT observed_at, open, high, low, close, volume, currency, adjustment, provider, call_id, recorded_at, quality
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust,
-                             pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)));
+                             pricing.read_archived(:data_type, :symbol, CAST(:archived AS jsonb)), CAST(:read_until AS date));
 
 -- name: sample
 -- A few latest prices of a data type, most recently fetched first.
