@@ -54,12 +54,17 @@ def main(arguments: Sequence[str]) -> int:
         keeps_going=chosen.keep_going,
     )
     try:
-        outcome = run(options, lambda words: print(words, file=sys.stderr, flush=True))
+        outcome = run(options, _say)
     except StageError as error:
         sys.stderr.write(f"The system did not come up: {error}\n")
         return 2
     sys.stdout.write((_to_json if chosen.json else _to_text)(options.seed, outcome) + "\n")
     return 1 if outcome.faults else 0
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(words + "\n")
+    sys.stderr.flush()
 
 
 def _parser(kinds: Sequence[str]) -> argparse.ArgumentParser:

@@ -19,6 +19,8 @@ class Scene:
     dice: random.Random
     notes: list[str] = field(default_factory=list)
     """What the fault itself saw that must not be."""
+    happened: bool = True
+    """False if nothing came by that it could be done to: then it does not count."""
 
 
 Act = Callable[[Scene], None]

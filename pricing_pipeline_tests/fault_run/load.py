@@ -150,6 +150,15 @@ class Load:
         self.ledger.acknowledge(kind, keys)
         return True
 
+    def work_for(self, data_type: str, count: int, priority: int = 5) -> None:
+        """More work of a type, as far as the database takes it now."""
+        keys = [(data_type, f"B{next(_NUMBERS):06d}") for _ in range(count)]
+        with (
+            contextlib.suppress(psycopg.Error),
+            psycopg.connect(self._stage.worker_url, connect_timeout=5) as connection,
+        ):
+            self.enqueue(connection, keys, priority=priority)
+
     def _send(self) -> None:
         with psycopg.connect(self._stage.worker_url, connect_timeout=5) as connection:
             while not self._over.wait(1.0):

@@ -148,11 +148,13 @@ def _writer_frozen(scene: Scene) -> None:
 # --- locks and open transactions ------------------------------------------------------------------
 
 
-def _hold(scene: Scene, url: str, statement: sql.Composed | str, seconds: float) -> None:
+def _hold(scene: Scene, url: str, statement: sql.Composed, seconds: float) -> None:
     """What a session may lock at once it keeps for so long."""
+    scene.happened = False
     with contextlib.suppress(psycopg.Error), psycopg.connect(url, connect_timeout=5) as holder:
         holder.execute("SET lock_timeout = '1s'")
-        holder.execute(statement if isinstance(statement, sql.Composed) else statement.encode())
+        holder.execute(statement)
+        scene.happened = True
         time.sleep(seconds)
         holder.rollback()
 

@@ -7,25 +7,36 @@ from typing import Any
 
 from pricing_pipeline_tests.fault_run.kinds import Scene, kind
 from pricing_pipeline_tests.fault_run.stage import stopped
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
 from pricing_pipeline_tests.support.receivers import Posted, receiving
 
+_HIT_SECONDS = 4.0
+_LONG = "1000000000"
 _CALLS = 4
 """So many calls suffer a fault: fewer than open a breaker, which would stop all work as it should."""
 
 
-def _behaves(name: str, words: str, weight: int = 3, **behaviour: Any) -> None:
-    @kind(name, words, weight)
+def _behaves(name: str, words: str, of: str = QUOTE, **behaviour: Any) -> None:
+    @kind(name, words, weight=3)
     def act(scene: Scene) -> None:
-        _misbehave(scene, behaviour)
+        _misbehave(scene, behaviour, of)
 
 
-def _misbehave(scene: Scene, behaviour: dict[str, Any], count: int = _CALLS) -> None:
+def _misbehave(scene: Scene, behaviour: dict[str, Any], of: str = QUOTE, most: int = _CALLS) -> None:
+    """Have some calls suffer a fault, and see to it that there are any."""
     chosen = {
         name: scene.dice.choice(value) if isinstance(value, list) else value
         for name, value in behaviour.items()
     }
-    scene.stage.sandbox.behave(**chosen, provider="twelvedata", count=scene.dice.randint(1, count))
-    time.sleep(scene.dice.uniform(0.8, 1.8))
+    path = {QUOTE: "quote", DAILY: "time_series"}[of]
+    seconds, count = scene.dice.uniform(0.8, 1.8), scene.dice.randint(1, most)
+    scene.stage.sandbox.behave(**chosen, provider="twelvedata", path=path, count=count)
+    scene.load.work_for(of, 4)
+    time.sleep(seconds)
+    ends = time.monotonic() + _HIT_SECONDS
+    while not (is_hit := scene.stage.has_misbehaved()) and time.monotonic() < ends:
+        time.sleep(0.1)
+    scene.happened = is_hit
 
 
 _behaves("provider_hangs", "the provider does not answer", kind="hang")
@@ -65,9 +76,9 @@ _behaves(
     seconds=[7200, 864_000],
 )
 _behaves("currency_wrong", "the currency of an answer is another", kind="currency", value=["GBp", "XXX"])
-_behaves("high_below_low", "high and low of a bar change places", kind="crossed")
-_behaves("day_twice", "a day comes twice, with different prices", kind="duplicate")
-_behaves("split_missing", "the older half of the bars is on another level", kind="split", factor=4)
+_behaves("high_below_low", "high and low of a bar change places", of=DAILY, kind="crossed")
+_behaves("day_twice", "a day comes twice, with different prices", of=DAILY, kind="duplicate")
+_behaves("split_missing", "the older half of the bars is on another level", of=DAILY, kind="split", factor=4)
 
 
 @kind("redirect_to_private_address", "the provider redirects to an address of this machine")
@@ -81,9 +92,16 @@ def _redirect(scene: Scene) -> None:
 
 @kind("throttle_storm", "the provider refuses for speed, with odd values of Retry-After", weight=3)
 def _throttled(scene: Scene) -> None:
-    retry_after = scene.dice.choice(["1", "2", "0", "-5", "1.5", "soon", "1000000000", _http_date()])
+    retry_after = scene.dice.choice(["1", "2", "0", "-5", "1.5", "soon", _LONG, _http_date()])
     scene.stage.sandbox.behave("throttle", provider="twelvedata", retry_after=retry_after)
-    time.sleep(scene.dice.uniform(0.8, 1.8))
+    scene.load.work_for(QUOTE, 4)
+    time.sleep(1.5)  # until all who were on their way have come
+    scene.happened = scene.stage.has_misbehaved()
+    before = scene.stage.count_calls("twelvedata")
+    time.sleep(scene.dice.uniform(0.3, 1.0))
+    after = scene.stage.count_calls("twelvedata")
+    if scene.happened and retry_after == _LONG and after > before:
+        scene.notes.append(f"{after - before} calls were made although the provider had asked for a pause")
 
 
 @kind("key_refused", "the provider refuses the key")
@@ -95,7 +113,7 @@ def _refused(scene: Scene) -> None:
             "status": 401,
             "body": '{"code":401,"message":"apikey is wrong","status":"error"}',
         },
-        2,
+        most=2,
     )
 
 

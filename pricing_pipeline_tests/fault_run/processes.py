@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import signal
@@ -36,7 +37,7 @@ def work_on(say: Say, url: str, sandbox: str, name: str, halt: str = "", idle: s
     One that is not needed as a drain works beside the others, as a backfill does. With `halt` it says so when a call
     has come to that point, and waits there.
     """
-    _end_with_parent()
+    _be_quiet_and_end_with_parent()
     engine = make_engine(url, pool_size=SESSIONS)
     if idle:
         shorten_idling(engine, idle)
@@ -54,7 +55,7 @@ def work_on(say: Say, url: str, sandbox: str, name: str, halt: str = "", idle: s
 
 def serve_sandbox(say: Say, port: int) -> dict[str, Any]:
     """Be the providers on this port, without limits of their own: their log is judged."""
-    _end_with_parent()
+    _be_quiet_and_end_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     settings = unlimited(port)
@@ -70,8 +71,9 @@ def unlimited(port: int) -> SandboxSettings:
     )
 
 
-def _end_with_parent() -> None:
-    """A run that is killed leaves no process behind."""
+def _be_quiet_and_end_with_parent() -> None:
+    """What is complained of is expected, and judged by the books. A run that is killed leaves no process behind."""
+    logging.disable(logging.CRITICAL)
     parent = multiprocessing.parent_process()
     if parent is None:
         return

@@ -125,7 +125,6 @@ class _Run:
         """Commit one fault, and judge what came of it; whether all is well."""
         kind, dice = draw(self._kinds, self._options.seed, step)
         row = self._row(kind.name)
-        row.faults += 1
         self._ledger.kind = kind.name
         scene = Scene(self._stage, self._load, dice)
         began = time.monotonic()
@@ -133,6 +132,7 @@ class _Run:
             kind.act(scene)
         except (psycopg.Error, httpx.HTTPError) as error:
             scene.notes.append(f"the fault itself failed: {type(error).__name__}: {error}")
+        row.faults += scene.happened
         ended = time.monotonic()
         self._stage.revive()
         self._stage.sandbox.behave_well()
@@ -147,7 +147,7 @@ class _Run:
             words.append(f"it took {back:.1f} s until all was at work again")
         self._add(row, findings)
         is_well = not words
-        state = "ok" if is_well else "; ".join(words)
+        state = "; ".join(words) or ("ok" if scene.happened else "it hit nothing; ok")
         self._say(f"{step} {kind.name} {ended - began:.1f} s, back in {back:.1f} s: {state}")
         if not is_well:
             self._outcome.faults.append(

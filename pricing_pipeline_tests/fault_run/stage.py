@@ -294,6 +294,17 @@ class Stage:
             self._last_call = fresh[-1]["seq"]
             self.calls += fresh
 
+    def count_calls(self, provider: str) -> int:
+        """How many calls a provider has seen."""
+        self.note_calls()
+        return sum(call["provider"] == provider for call in self.calls)
+
+    def has_misbehaved(self) -> bool:
+        """Whether all faults that the sandbox was told to commit have hit a call."""
+        with contextlib.suppress(httpx.HTTPError):
+            return all(one["hits"] for one in self.sandbox._answer("GET", "behaviour"))
+        return False
+
     def _sandbox_answers(self) -> bool:
         with contextlib.suppress(httpx.HTTPError):
             return self.sandbox._client.get(f"{self.sandbox.url}/_sandbox/health").is_success
