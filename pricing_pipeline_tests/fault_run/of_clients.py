@@ -12,6 +12,7 @@ from collections.abc import Callable
 from itertools import count
 
 import psycopg
+from sqlalchemy.exc import IntegrityError
 
 from pricing_pipeline_tests.fault_run.kinds import Scene, kind
 from pricing_pipeline_tests.fault_run.stage import stopped, well
@@ -231,8 +232,14 @@ def _type_deleted(scene: Scene) -> None:
     )
     with contextlib.suppress(psycopg.Error), psycopg.connect(scene.stage.worker_url) as session:
         scene.load.enqueue(session, [(name, f"G{name[6:]}N{number}") for number in range(30)])
-    time.sleep(scene.dice.uniform(0.1, 0.6))
-    scene.stage.core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = :name", name=name)
+    time.sleep(scene.dice.uniform(0, 0.3))
+    try:
+        scene.stage.core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = :name", name=name)
+    except IntegrityError:  # it has prices by now, and can only be retired
+        scene.happened = False
+        scene.stage.core.rows(
+            "UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = :name", name=name
+        )
 
 
 @kind("provider_switched_off", "a provider is switched off with work in flight, and on again", weight=3)

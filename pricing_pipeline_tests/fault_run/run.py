@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 import httpx
 import psycopg
+from sqlalchemy.exc import SQLAlchemyError
 
+from pricing_pipeline.errors import PricingError
 from pricing_pipeline_tests.fault_run import of_clients, of_database, of_providers, of_workers
 from pricing_pipeline_tests.fault_run.audits import Auditor, Findings
 from pricing_pipeline_tests.fault_run.kinds import KINDS, Kind, Scene
@@ -130,7 +132,7 @@ class _Run:
         began = time.monotonic()
         try:
             kind.act(scene)
-        except (psycopg.Error, httpx.HTTPError) as error:
+        except (psycopg.Error, SQLAlchemyError, PricingError, httpx.HTTPError) as error:
             scene.notes.append(f"the fault itself failed: {type(error).__name__}: {error}")
         row.faults += scene.happened
         ended = time.monotonic()
