@@ -1,4 +1,7 @@
-"""`python -m benchmarks NAME... [--quick] [--json]`: answer one question, several, or `all`."""
+"""`python -m benchmarks NAME... [--quick] [--json]`: answer one question, several, or `all`.
+
+`python -m benchmarks faults --help` is about the run of faults, which has options of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +9,20 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
 
-from benchmarks import (
-    api,
-    backfill,
-    first_start,
-    heartbeats,
-    history_write,
-    latency,
-    limiter,
-    operations,
-    peers,
-    queue,
-    refresh,
-    report,
-    scaling,
-    server,
-    slots,
-    staleness,
-    stream,
-    workers,
-)
+from benchmarks import faults, peers, report, server
 
-_QUESTIONS: dict[str, Any] = {
-    "queue": queue,
-    "staleness": staleness,
-    "heartbeats": heartbeats,
-    "limiter": limiter,
-    "stream": stream,
-    "operations": operations,
-    "refresh": refresh,
-    "workers": workers,
-    "latency": latency,
-    "first_start": first_start,
-    "history_write": history_write,
-    "backfill": backfill,
-    "api": api,
-    "slots": slots,
-    "scaling": scaling,
-}
+_QUESTIONS = (
+    "queue", "staleness", "heartbeats", "limiter", "stream", "operations", "refresh", "workers", "latency",
+    "first_start", "history_write", "backfill", "api", "slots", "scaling",
+)  # fmt: skip
+"""Each a module of this package, loaded when it is asked for."""
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["faults"]:
+        sys.exit(faults.main(sys.argv[2:]))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="+", choices=[*_QUESTIONS, "all"], metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="smaller, under 50 seconds")
@@ -68,7 +42,8 @@ def main() -> None:
     )
 
     def answer(name: str, running: server.BenchmarkServer) -> None:
-        rows = _QUESTIONS[name].measure(running, getattr(_QUESTIONS[name], size))
+        question = import_module(f"benchmarks.{name}")
+        rows = question.measure(running, getattr(question, size))
         sys.stdout.write(show(name, rows) + "\n")
         sys.stdout.flush()
 

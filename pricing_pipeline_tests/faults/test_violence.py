@@ -12,21 +12,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 import psycopg
 import pytest
-from sqlalchemy import Connection, Row, make_url, text
+from sqlalchemy import Row, make_url
 
 from pricing_pipeline.processes.home import code_socket, read_state, temporary_folder
-from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 from pricing_pipeline_tests.support.stock_dagster import dagster_database
-from pricing_pipeline_tests.tools.audit import audit
+from pricing_pipeline_tests.tools.audit import Snapshot, audit
 
 pytestmark = GROUP
 
@@ -286,17 +284,6 @@ def test_a_plain_user_starts_it_from_a_script_in_the_background_and_sigterm_ends
 
 def _sockets(folder: Path, *others: Path) -> list[Path]:
     return [path for path in (*folder.rglob("*"), *others) if path.is_socket()]
-
-
-class Snapshot(Core):
-    """Looks at the books of one moment, while the pipeline goes on."""
-
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(connection.engine, connection.engine)
-        self._connection = connection
-
-    def rows(self, sql: str, **parameters: Any) -> Sequence[Row[Any]]:
-        return self._connection.execute(text(sql), parameters).all()
 
 
 def _asked_for(stack: Stack, since: int, symbol: str) -> list[dict[str, Any]]:

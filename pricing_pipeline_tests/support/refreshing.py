@@ -128,8 +128,8 @@ def run_worker(
     """Drain for a while as a process of its own; returns what it reported."""
     engine = make_engine(url)
     if idle:
-        _shorten_idling(engine, idle)
-    point = _Point(engine, halt, say)
+        shorten_idling(engine, idle)
+    point = Point(engine, halt, say)
     reports = Reports()
     try:
         client = cast(Callable[..., ProviderClient], point.client)
@@ -145,7 +145,7 @@ def run_worker(
     }
 
 
-def _shorten_idling(engine: Engine, idle: str) -> None:
+def shorten_idling(engine: Engine, idle: str) -> None:
     @event.listens_for(engine, "connect")
     def set_it(dbapi: Any, record: object) -> None:
         dbapi.execute("SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [idle])
@@ -172,7 +172,7 @@ def work_beside_others(url: str, sandbox_url: str, seconds: float, name: str, un
         engine.dispose()
 
 
-class _Point:
+class Point:
     """Says "halted" when a call has come to the named point, and waits there to be killed or let go on.
 
     The points: claimed (the call is not made yet), page (a further request of it is claimed, and not made yet), paged
@@ -214,7 +214,7 @@ class _Point:
 class _HaltingPages:
     """The further requests of a call, which may halt before or after each."""
 
-    def __init__(self, pages: Pages, point: _Point) -> None:
+    def __init__(self, pages: Pages, point: Point) -> None:
         self._pages, self._point = pages, point
 
     def begin(self, spent: Sequence[int]) -> None:

@@ -32,11 +32,23 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload([__name__])
 
 
+def import_once(module: str) -> None:
+    """Have the process that others are forked off import a module more, before the first of them is started."""
+    _FORKS.set_forkserver_preload([__name__, module])
+
+
+Say = Callable[[str], None]
+Work = Callable[..., dict[str, Any]]
+
+
 class Worker:
     """A process that does one piece of work. Use as a context manager: it never outlives it."""
 
-    def __init__(self, work: str, *, anew: bool = False, **arguments: Any) -> None:
-        """With `anew` it is an interpreter of its own, with the environment as it is now."""
+    def __init__(self, work: str | Work, *, anew: bool = False, **arguments: Any) -> None:
+        """Work of this module by its name, or any function that takes what a worker says first.
+
+        With `anew` it is an interpreter of its own, with the environment as it is now.
+        """
         processes = multiprocessing.get_context("spawn") if anew else _FORKS
         self._pipe, theirs = processes.Pipe()
         self._process = processes.Process(target=_serve, args=(theirs, work, arguments))
@@ -71,9 +83,21 @@ class Worker:
         assert isinstance(answer, dict), answer
         return answer
 
-    def signal(self, number: signal.Signals) -> None:
+    @property
+    def pid(self) -> int:
         assert self._process.pid
-        os.kill(self._process.pid, number)
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
+    def has_said(self, word: str, seconds: float) -> bool:
+        """Whether it says this word within so many seconds."""
+        return self._pipe.poll(seconds) and self._hear(0) == word
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
 
     def kill(self) -> None:
         """Kill it, if it still lives, and wait until it is gone."""
@@ -89,15 +113,13 @@ class Worker:
             return f"it ended with {self._process.exitcode}"
 
 
-Say = Callable[[str], None]
-
-
-def _serve(pipe: Connection, work: str, arguments: dict[str, Any]) -> None:
+def _serve(pipe: Connection, work: str | Work, arguments: dict[str, Any]) -> None:
     """Be the process: the test hears what went wrong, in words."""
     pipe.send("ready")
     pipe.recv()
     try:
-        pipe.send(_WORK[work](pipe.send, **arguments))
+        do = _WORK[work] if isinstance(work, str) else work
+        pipe.send(do(pipe.send, **arguments))
     except Exception:
         pipe.send(traceback.format_exc())
 
@@ -259,6 +281,6 @@ def _in_threads(run: Callable[[int], None], count: int) -> None:
         thread.join()
 
 
-_WORK: dict[str, Callable[..., dict[str, Any]]] = {
+_WORK: dict[str, Work] = {
     one.__name__: one for one in (claim_all, claim_for, enqueue_due, enqueue, drain, work_for, rotate_keys)
 }

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, text
+
 from pricing_pipeline_tests.fixtures.core import Core
+
+
+class Snapshot(Core):
+    """Looks at the books of one moment, while the pipeline goes on."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection.engine, connection.engine)
+        self._connection = connection
+
+    def rows(self, sql: str, **parameters: Any) -> Sequence[Row[Any]]:
+        return self._connection.execute(text(sql), parameters).all()
 
 
 def audit(core: Core, acknowledged: int | None = None) -> None:

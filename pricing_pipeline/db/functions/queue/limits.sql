@@ -45,8 +45,9 @@ BEGIN
             SELECT min(plan.paced - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END),
                    min(plan.units) INTO units_left, units_limit
             FROM (SELECT l.name, pricing.limit_start(l, now_) AS since,
-                         -- No longer: a slow provider could never be used up.
-                         make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0)) AS slack,
+                         -- A call begins within five seconds of its claim, or not at all. No longer than half a window: a slow
+                         -- provider could never be used up.
+                         make_interval(secs => coalesce(least(5.0, 0.5 * l.window_seconds), 5.0)) AS slack,
                          allowed.units, pricing.paced_units(l, key_allowances.key_name, allowed.units, now_) AS paced,
                          l.window_seconds = max(l.window_seconds) FILTER (WHERE pricing.is_short_window(l.window_seconds)) OVER () AS is_reported
                   FROM pricing.provider_limits l
