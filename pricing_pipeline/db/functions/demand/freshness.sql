@@ -18,6 +18,7 @@ BEGIN
                 WHEN d.backoff_until > now_ THEN 'refused'
                 -- A time ahead of the clock is no knowledge: the clock was set back.
                 WHEN l.fetched_at <= now_ + interval '1 minute' IS NOT TRUE THEN 'due'
+                WHEN pricing.is_source_old(r, d.symbol, l.observed_at, l.fetched_at, ttl.minutes) THEN 'source_old'
                 ELSE 'fresh' END,
            CASE WHEN owed.since <= now_ THEN owed.since END, l.fetched_at, coalesce(old.is_outdated, false)
     -- A pair outlives its last viewer; nothing is owed to nobody.
@@ -25,10 +26,12 @@ BEGIN
           WHERE only_types IS NULL OR a.data_type = ANY (only_types) GROUP BY 1, 2) watched
     JOIN pricing.demand d USING (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
     LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
+    LEFT JOIN pricing.own_ttls(only_types) o USING (data_type, symbol)
+    CROSS JOIN LATERAL (SELECT pricing.ttl_of(r, coalesce(o.ttl_minutes, l.cache_ttl_minutes)) AS minutes) ttl
     CROSS JOIN LATERAL (
-        SELECT l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS ends_at,
+        SELECT l.fetched_at + make_interval(mins => ttl.minutes) AS ends_at,
                least(d.owed_since, d.became_due_at, d.due_at, CASE WHEN coalesce(l.fetched_at < d.stretched_from, true) THEN d.stretched_from END) AS told,
-               greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4) AS grace) known
+               greatest(interval '30 seconds', make_interval(mins => ttl.minutes) / 4) AS grace) known
     CROSS JOIN LATERAL (
         SELECT known.grace, CASE
             -- What nobody has judged for a viewer, and what is older than its TTL whatever its due_at says, is owed since
@@ -51,4 +54,4 @@ BEGIN
     GROUP BY r.data_type, p.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.watched_pairs(text[]) IS
-    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.';
+    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; source_old, confirmed in time by a source that has nothing as new as it should; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.';
