@@ -30,7 +30,12 @@ BEGIN
     CROSS JOIN LATERAL (SELECT pricing.ttl_of(r, coalesce(o.ttl_minutes, l.cache_ttl_minutes)) AS minutes) ttl
     CROSS JOIN LATERAL (
         SELECT l.fetched_at + make_interval(mins => ttl.minutes) AS ends_at,
-               least(d.owed_since, d.became_due_at, d.due_at, CASE WHEN coalesce(l.fetched_at < d.stretched_from, true) THEN d.stretched_from END) AS told,
+               -- A TTL that was made longer since counts, also before the next check has seen it.
+               least(d.owed_since, d.became_due_at,
+                     CASE WHEN d.became_due_at IS NULL AND r.staleness_function = 'is_data_stale'
+                          THEN greatest(d.due_at, l.fetched_at + make_interval(mins => ttl.minutes))
+                          WHEN d.became_due_at IS NULL THEN d.due_at END,
+                     CASE WHEN coalesce(l.fetched_at < d.stretched_from, true) THEN d.stretched_from END) AS told,
                greatest(interval '30 seconds', make_interval(mins => ttl.minutes) / 4) AS grace) known
     CROSS JOIN LATERAL (
         SELECT known.grace, CASE

@@ -259,7 +259,8 @@ BEGIN
                           ELSE now_ + least(make_interval(mins => j.ttl) / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
                                                                                    ELSE interval '15 minutes' END) END,
             is_background = j.viewers = 0,
-            became_due_at = CASE WHEN j.is_queued THEN least(d.due_at, d.stretched_from, now_) END,
+            -- A TTL that was made longer since counts, also for how long the price is owed.
+            became_due_at = CASE WHEN j.is_queued THEN least(greatest(d.due_at, j.next_at), d.stretched_from, now_) END,
             stretched_from = CASE WHEN j.is_fetched AND NOT j.is_queued THEN j.next_at END,
             owed_since = CASE WHEN j.is_fetched THEN d.owed_since END,
             read_at = CASE WHEN j.is_fetched OR j.is_paused THEN d.read_at END
