@@ -50,6 +50,7 @@ RELEASED = {
     "0082_lock_products.sql": "402683c650aa71a4",
     "0083_game_versions.sql": "21c290ad17ab8e77",
     "0084_reload_for_providers.sql": "4834f9463d0b0c0b",
+    "0085_source_old.sql": "8a3b6690001e2ea5",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -97,8 +97,7 @@ BEGIN
         FROM ranked k CROSS JOIN LATERAL (
             SELECT CASE
                 WHEN (k.price).symbol IS NULL THEN false
-                WHEN k.is_by_ttl AND (k.price).fetched_at + k.ttl + grace > now_ AND (k.price).fetched_at <= now_ + interval '1 minute'
-                    THEN NOT k.is_source_old
+                WHEN k.is_by_ttl AND (k.price).fetched_at + k.ttl + grace > now_ AND (k.price).fetched_at <= now_ + interval '1 minute' THEN NOT k.is_source_old
                 ELSE pricing.verdict_on((k.told).data_type, (k.told).symbol) = 'fresh' END AS is_fresh OFFSET 0) f
         WHERE k.is_judged OR k.is_first OR k.is_new_price OR k.place <= 300),
     explained AS MATERIALIZED (

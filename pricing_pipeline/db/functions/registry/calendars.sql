@@ -131,26 +131,26 @@ CREATE OR REPLACE FUNCTION pricing.newest_expected(
     kind pricing.data_type_registry, wanted_symbol text, asked_at timestamptz, ttl_minutes integer) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
-    market text := (SELECT i.calendar FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (kind.asset_class, wanted_symbol));
+    market record;
     -- Quotes may be a quarter of an hour behind.
     expected timestamptz := asked_at - CASE kind.fetcher
         WHEN 'quote' THEN make_interval(mins => greatest(ttl_minutes, 15))
         ELSE greatest(make_interval(mins => ttl_minutes), interval '5 days') END;
-    closed_at timestamptz;
 BEGIN
-    IF market IS NULL THEN
-        RETURN expected;
-    END IF;
-    closed_at := (SELECT s.closes_at FROM pricing.calendar_sessions s
-                  WHERE s.calendar = market AND s.closes_at <= asked_at ORDER BY s.closes_at DESC LIMIT 1);
-    IF kind.fetcher <> 'quote' AND closed_at IS NOT NULL THEN
+    SELECT i.calendar, m.closed_at, m.opens_at INTO market
+    FROM pricing.instruments i CROSS JOIN LATERAL (
+        SELECT (SELECT s.closes_at FROM pricing.calendar_sessions s
+                WHERE s.calendar = i.calendar AND s.closes_at <= asked_at ORDER BY s.closes_at DESC LIMIT 1) AS closed_at,
+               (SELECT s.opens_at FROM pricing.calendar_sessions s
+                WHERE s.calendar = i.calendar AND s.closes_at > asked_at ORDER BY s.closes_at LIMIT 1) AS opens_at) m
+    WHERE (i.asset_class, i.symbol) = (kind.asset_class, wanted_symbol);
+    IF kind.fetcher <> 'quote' AND market.closed_at IS NOT NULL THEN
         RETURN (SELECT s.session::timestamp AT TIME ZONE 'UTC' FROM pricing.calendar_sessions s
-                WHERE s.calendar = market AND s.closes_at <= asked_at - pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher)
+                WHERE s.calendar = market.calendar AND s.closes_at <= asked_at - pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher)
                 ORDER BY s.closes_at DESC LIMIT 1);
-    ELSIF kind.fetcher = 'quote' AND expected < (SELECT s.opens_at FROM pricing.calendar_sessions s
-                                                 WHERE s.calendar = market AND s.closes_at > asked_at ORDER BY s.closes_at LIMIT 1) THEN
+    ELSIF kind.fetcher = 'quote' AND expected < market.opens_at THEN
         -- While the market is closed the quotes of its close are the newest.
-        RETURN least(expected, closed_at - interval '20 minutes');
+        RETURN least(expected, market.closed_at - interval '20 minutes');
     END IF;
     RETURN expected;
 END $$;
