@@ -3140,6 +3140,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_sane_symbol(text) TO pricing_reader, pricin
 CREATE FUNCTION pricing.is_short_window(seconds integer) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_short_window(integer) TO pricing_reader, pricing_worker;
 
+-- Whether a source that was asked at a time had nothing as new as it should have had.
+CREATE FUNCTION pricing.is_source_old(kind pricing.data_type_registry, symbol text, observed_at timestamp with time zone, asked_at timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.is_source_old(pricing.data_type_registry,text,timestamp with time zone,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
+
 -- Asks the staleness function that the registry names for the type about a pair, with its calendar if the function follows calendars.
 CREATE FUNCTION pricing.is_stale(data_type text, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_stale(text,text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
@@ -3559,9 +3563,9 @@ GRANT EXECUTE ON FUNCTION pricing.name_by_slots(text,bigint,timestamp with time 
 CREATE FUNCTION pricing.needs() RETURNS TABLE(provider text, pairs bigint, units double precision, bytes double precision, watched_bytes double precision, background_bytes double precision, is_measured boolean) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.needs() TO pricing_reader, pricing_worker;
 
--- From when on a source that keeps up had a value when it was last asked. NULL = no session is known.
-CREATE FUNCTION pricing.newest_expected(kind pricing.data_type_registry, thing pricing.instruments, fetched_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.newest_expected(pricing.data_type_registry,pricing.instruments,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+-- From when on a source that keeps up had a value when it was asked. NULL = no session is known.
+CREATE FUNCTION pricing.newest_expected(kind pricing.data_type_registry, wanted_symbol text, asked_at timestamp with time zone, ttl_minutes integer) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.newest_expected(pricing.data_type_registry,text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
 -- The beginning of the next day in a time zone.
 CREATE FUNCTION pricing.next_day(now_ timestamp with time zone, zone text) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -3738,6 +3742,10 @@ GRANT EXECUTE ON FUNCTION pricing.own_columns(pricing.data_type_registry) TO pri
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- TTLs of single pairs that tables and views of users' own name: of all data types or of some, of all symbols or of one. They go before what latest_answers has.
+CREATE FUNCTION pricing.own_ttls(only_types text[] DEFAULT NULL::text[], only_symbol text DEFAULT NULL::text) RETURNS TABLE(data_type text, symbol text, ttl_minutes integer) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.own_ttls(text[],text) TO pricing_reader, pricing_worker;
+
 -- The name of the view that a data type has unless its row names another table.
 CREATE FUNCTION pricing.own_view(contents text, data_type text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.own_view(text,text) TO pricing_reader, pricing_worker;
@@ -3761,6 +3769,10 @@ GRANT EXECUTE ON FUNCTION pricing.paced_units(pricing.provider_limits,text,bigin
 -- Why the next request of a call may not be made now, and when to ask again; from until on, that is too late, and its symbols may be asked for from again_at on. NULL = it may be made.
 CREATE FUNCTION pricing.page_obstacle(call pricing.collector_call_log, state pricing.provider_state, ids bigint[], first_bytes bigint, page_bytes bigint, most_requests integer, until timestamp with time zone, now_ timestamp with time zone, OUT refusal text, OUT next_at timestamp with time zone, OUT again_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.page_obstacle(pricing.collector_call_log,pricing.provider_state,bigint[],bigint,bigint,integer,timestamp with time zone,timestamp with time zone) TO pricing_worker;
+
+-- The TTL in minutes that counts for one pair, wherever its own TTL is stored. Queries over many pairs join own_ttls and ask ttl_of.
+CREATE FUNCTION pricing.pair_ttl(wanted_type text, wanted_symbol text, is_watched boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.pair_ttl(text,text,boolean) TO pricing_reader, pricing_worker;
 
 -- Pairs of a data type that back off because their last task died at a provider of trouble that others may have, too: of what, when it failed first, and when it was asked for last.
 CREATE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text) RETURNS TABLE(symbol text, failure_kind text, failing_since timestamp with time zone, asked_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
@@ -4281,6 +4293,10 @@ TRIGGER FUNCTION pricing.spelling_changed() RETURNS trigger LANGUAGE plpgsql SET
 CREATE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.spent_by_reads(text,bigint) TO pricing_reader, pricing_worker;
 
+-- When a pair that was confirmed at a time is due again: by the calendar of its instrument where its type follows calendars, else by the TTL.
+CREATE FUNCTION pricing.stale_at(kind pricing.data_type_registry, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS timestamp with time zone LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.stale_at(pricing.data_type_registry,text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
+
 -- Since when a pair is stale; NULL = it is fresh. A pair that nobody ever answered for is stale since the given time.
 CREATE FUNCTION pricing.stale_since(wanted_type text, wanted_symbol text, at_least timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stale_since(text,text,timestamp with time zone) TO pricing_worker;
@@ -4337,8 +4353,8 @@ GRANT EXECUTE ON FUNCTION pricing.store_rows(text,bigint,pricing.price_history[]
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 
--- The streamed pairs whose stored price differs from what was last told, or whose judgement is due: what was told, what is stored, the TTL, whether freshness follows from it alone, whether the pair is new, its last judgement is still good, and its price is new.
-CREATE FUNCTION pricing.streams_to_judge(now_ timestamp with time zone, at_most interval) RETURNS TABLE(told pricing.streamed_pairs, price pricing.latest_prices, ttl interval, ttl_minutes integer, is_by_ttl boolean, is_first boolean, is_judged boolean, is_new_price boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+-- The streamed pairs whose stored price differs from what was last told, or whose judgement is due: what was told, what is stored, the TTL, whether staleness follows from it alone, whether the source is old, whether the pair is new, its last judgement is still good, and its price is new.
+CREATE FUNCTION pricing.streams_to_judge(now_ timestamp with time zone, at_most interval) RETURNS TABLE(told pricing.streamed_pairs, price pricing.latest_prices, ttl interval, is_by_ttl boolean, is_source_old boolean, is_first boolean, is_judged boolean, is_new_price boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.streams_to_judge(timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
 -- By how much TTLs are to be stretched, if watched pairs and what is in the background need so many bytes an hour at their TTLs, and so many in all can be sustained.
@@ -4436,6 +4452,10 @@ GRANT EXECUTE ON FUNCTION pricing.trading_hours(text,timestamp with time zone,ti
 -- Makes a new TTL or staleness function take effect at the next staleness check, and starts what is wanted of a revived type.
 TRIGGER FUNCTION pricing.ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- The TTL in minutes that counts for a pair. While it is watched: its own TTL if that is positive, else the TTL of its type. While it is only held: the background TTL of its type.
+CREATE FUNCTION pricing.ttl_of(kind pricing.data_type_registry, own_minutes integer, is_watched boolean DEFAULT true) RETURNS integer LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.ttl_of(pricing.data_type_registry,integer,boolean) TO pricing_reader, pricing_worker;
+
 -- Cancels what is queued of a data type that is retired or deleted.
 TRIGGER FUNCTION pricing.type_retired() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -4523,6 +4543,10 @@ GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pri
 CREATE FUNCTION pricing.values_of_others(wanted_type text, besides text, alike text[], fetcher text, wanted_class text, wanted_symbol text, first_at timestamp with time zone, last_at timestamp with time zone, wanted_currency text, are_own_of_others boolean) RETURNS TABLE(times timestamp with time zone[], given numeric[], providers text[]) LANGUAGE sql STABLE;
 GRANT EXECUTE ON FUNCTION pricing.values_of_others(text,text,text[],text,text,text,timestamp with time zone,timestamp with time zone,text,boolean) TO pricing_reader, pricing_worker;
 
+-- What everybody is told of a pair. stale: it is to be fetched for a viewer. unjudged: its staleness function fails, and it was fetched within its TTL. source_old: it was confirmed, and its source has nothing as new as it should. fresh: none of these.
+CREATE FUNCTION pricing.verdict_on(wanted_type text, wanted_symbol text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.verdict_on(text,text) TO pricing_reader, pricing_worker;
+
 -- Notes that a provider had values of these symbols, and in which currency; of what another session has locked, the next answer does.
 CREATE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.verify_instruments(text,text[],text[]) TO pricing_worker;
@@ -4587,7 +4611,7 @@ GRANT EXECUTE ON FUNCTION pricing.watch_providers() TO pricing_worker;
 CREATE FUNCTION pricing.watched_calendars_of(wanted_provider text) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.watched_calendars_of(text) TO pricing_reader, pricing_worker;
 
--- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.
+-- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; source_old, confirmed in time by a source that has nothing as new as it should; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.
 CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone, is_outdated boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_nestloop=off;
 GRANT EXECUTE ON FUNCTION pricing.watched_pairs(text[]) TO pricing_reader, pricing_worker;
 
@@ -4604,8 +4628,8 @@ CREATE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_ca
 GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_call_queue_dead,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
 
 -- Why a pair that counts as fresh is as old as it is: by its TTL, its market, its source or its staleness function.
-CREATE FUNCTION pricing.why_judged_fresh(kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry,pricing.instruments,pricing.latest_prices,pricing.demand,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.why_judged_fresh(kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, verdict text, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry,pricing.instruments,pricing.latest_prices,pricing.demand,timestamp with time zone,interval,text) TO pricing_reader, pricing_worker;
 
 -- Why no key of a provider can be used now: key_refused or throttled, with a sentence and when that ends. NULL = one can, as far as the provider has said.
 CREATE FUNCTION pricing.why_no_key(wanted_provider text, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;

@@ -99,6 +99,7 @@ def price_content(price: LatestPrice) -> dict[str, Any]:
         "provider": price.provider,
         "age_seconds": round(price.age_seconds, 3),
         "fresh": price.fresh,
+        "state": price.state,
         "paused": price.paused,
         "provider_active": price.provider_active,
         "frozen_since": None if price.frozen_since is None else iso(price.frozen_since),

@@ -34,7 +34,7 @@ from pricing_pipeline.settings import load_settings
 
 _COLUMNS = (
     *("symbol", "data_type", "price", "currency", "observed_at", "fetched_at", "provider"),
-    *("age_seconds", "fresh", "paused", "provider_active", "frozen_since"),
+    *("age_seconds", "fresh", "state", "paused", "provider_active", "frozen_since"),
 )
 _IS_FETCHED = "A newer price is asked for; a running pipeline fetches it in a moment."
 _FAULTS = frozenset(
@@ -124,7 +124,7 @@ def _hint_of_old(found: Sequence[_Found]) -> None:
     if unexplained:
         verb = "is" if len(unexplained) == 1 else "are"
         hint(
-            f"{listed(unexplained)} {verb} stale. This tells why: pricing-pipeline price why {unexplained[0]}"
+            f"{listed(unexplained)} {verb} not fresh. This tells why: pricing-pipeline price why {unexplained[0]}"
         )
 
 
@@ -187,7 +187,7 @@ def _unknown(connection: Connection, symbol: str) -> UnknownSymbol:
 
 
 def _state(price: LatestPrice) -> str:
-    state = "paused" if price.paused else "fresh" if price.fresh else "stale"
+    state = "paused" if price.paused else price.state.replace("_", " ")
     return state if price.frozen_since is None else f"{state}, the same since {moment(price.frozen_since)}"
 
 

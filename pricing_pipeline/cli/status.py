@@ -35,7 +35,7 @@ from pricing_pipeline.queue.limits import Allowance, Budget, Key, LowerLimit, Un
 from pricing_pipeline.registry import provider_rules
 from pricing_pipeline.settings import Settings, load_settings
 
-_COUNTS = ("watched", "fresh", "due", "late", "refused", "paused")
+_COUNTS = ("watched", "fresh", "due", "late", "refused", "paused", "source_old")
 
 
 @dataclass(slots=True)
@@ -169,6 +169,7 @@ def _type(type_: Freshness) -> dict[str, Any]:
         "late": type_.late,
         "refused": type_.refused,
         "paused": type_.paused,
+        "source_old": type_.source_old,
         "oldest_fetched_at": type_.oldest_fetched_at,
     }
 
@@ -325,7 +326,8 @@ def _say_types(content: Mapping[str, Any]) -> None:
         for name, type_ in content["types"].items()
     ]
     rows.append(("all", "", *(content[count] for count in _COUNTS)))
-    print_table(["data type", "TTL", *_COUNTS], rows, right=["TTL", *_COUNTS])
+    counted = [count.replace("_", " ") for count in _COUNTS]
+    print_table(["data type", "TTL", *counted], rows, right=["TTL", *counted])
     typer.echo()
     queue = content["queue"]
     typer.echo("queue:       " + ", ".join(f"{count} {status}" for status, count in queue.items()))

@@ -71,7 +71,7 @@ def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, Verdict]
                 **freshness_plot(quality.served(connection, row.data_type)),
             },
             is_fault=not row.is_on_time,
-            is_grave=2 * row.late > row.watched or not row.fresh + row.due,
+            is_grave=2 * row.late > row.watched or not row.fresh + row.source_old + row.due,
         )
         for row in freshness.measure(connection, names)
     }

@@ -343,7 +343,7 @@ def serving(row: freshness.Freshness | None) -> Metadata:
         "fresh": dg.MetadataValue.int(row.fresh),
         "late": dg.MetadataValue.int(row.late),
     }
-    own_faults = {"refused": row.refused, "paused": row.paused}
+    own_faults = {"refused": row.refused, "paused": row.paused, "source_old": row.source_old}
     metadata |= {name: dg.MetadataValue.int(count) for name, count in own_faults.items() if count}
     if row.oldest_fetched_at is not None:
         metadata["oldest_price"] = dg.MetadataValue.timestamp(row.oldest_fetched_at)
@@ -360,6 +360,7 @@ def describe_service(row: freshness.Freshness) -> str:
         "late": row.late,
         "refused for a fault of the symbol": row.refused,
         "paused": row.paused,
+        "with nothing newer at the source": row.source_old,
     }
     each = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     sentence = f"{row.watched} watched price{'s' if row.watched > 1 else ''}: {each}."

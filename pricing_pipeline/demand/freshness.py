@@ -17,8 +17,9 @@ class Freshness:
 
     Each of the `watched` is in one state. `late`: due for longer than max(30 s, TTL/4), or for longer than 30 s if it
     has no price or an outdated one, for whatever reason. `due`: due for less time. `refused`: backing off after a fault
-    of its symbol. `paused`: its instrument is paused. The others are `fresh`. `confirmed` pairs have a price; `missing`
-    ones are due or late without one. `outdated` ones are due, and their price was too old when the viewer came.
+    of its symbol. `paused`: its instrument is paused. `source_old`: confirmed in time, by a source that has nothing as
+    new as it should. The others are `fresh`. TTL is that of the pair. `confirmed` pairs have a price; `missing` ones
+    are due or late without one. `outdated` ones are due, and their price was too old when the viewer came.
     """
 
     data_type: str
@@ -30,6 +31,7 @@ class Freshness:
     late: int
     refused: int
     paused: int
+    source_old: int
     missing: int
     outdated: int
     oldest_fetched_at: datetime | None
@@ -41,8 +43,8 @@ class Freshness:
 
     @property
     def is_calm(self) -> bool:
-        """True if the type counts as fresh: no pair is late, and more pairs are fresh than outdated."""
-        return self.late == 0 and self.fresh > self.outdated
+        """True if the type counts as fresh: no pair is late, and more pairs are confirmed in time than outdated."""
+        return self.late == 0 and self.fresh + self.source_old > self.outdated
 
     @property
     def is_merely_due(self) -> bool:
@@ -52,7 +54,7 @@ class Freshness:
     @property
     def is_on_time(self) -> bool:
         """True if nothing is wrong: no pair is late, and not all pairs are refused."""
-        return self.late == 0 and (self.fresh + self.due > 0 or self.refused == 0)
+        return self.late == 0 and (self.fresh + self.source_old + self.due > 0 or self.refused == 0)
 
 
 _STOPS = frozenset(

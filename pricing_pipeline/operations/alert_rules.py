@@ -40,6 +40,7 @@ RULES = (
     AlertRule("price_fetch_failed", "P1", is_repeated=False),
     AlertRule("symbols_unknown", "P1"),
     AlertRule("symbol_vanished", "P2", is_repeated=False),
+    AlertRule("source_old", "P2", lasts_seconds=600),
     AlertRule("limit_near", "P2", lasts_seconds=600),
     AlertRule("estimate_wrong", "P2"),
     AlertRule("size_unannounced", "P2"),

@@ -67,7 +67,7 @@ class Figures:
     seconds: float
 
 
-_PAIR_STATES = ("fresh", "due", "late", "refused", "paused")
+_PAIR_STATES = ("fresh", "due", "late", "refused", "paused", "source_old")
 _BREAKERS = ("closed", "open", "half_open")
 
 

@@ -50,6 +50,8 @@ class LatestPrice:
     provider: str
     age_seconds: float
     fresh: bool
+    state: str
+    """`fresh`, `stale`, `unjudged` or `source_old`; docs/operations.md explains these words of `price why`."""
     paused: bool
     """Its instrument is paused: it is not fetched."""
     provider_active: bool
@@ -373,7 +375,8 @@ def _latest(row: Row[Any]) -> LatestPrice:
         fetched_at=row.fetched_at,
         provider=row.provider,
         age_seconds=row.age_seconds,
-        fresh=row.fresh,
+        fresh=row.state == "fresh",
+        state=row.state,
         paused=row.paused,
         provider_active=row.provider_active,
         frozen_since=row.frozen_since,

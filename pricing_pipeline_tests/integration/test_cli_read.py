@@ -56,6 +56,7 @@ def test_a10_price_tells_what_is_stored(cli: CommandLine, core: Core) -> None:
         "currency": "USD",
         "provider": "twelvedata",
         "fresh": True,
+        "state": "fresh",
         "paused": False,
         "provider_active": True,
         "frozen_since": None,

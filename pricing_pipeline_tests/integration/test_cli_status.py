@@ -23,7 +23,7 @@ KEYS = {
     "waiting_schedules",
     "left_out",
     *("running", "started_at", "first_price_seconds", "watched", "fresh", "due", "late", "refused", "types"),
-    "paused",
+    *("paused", "source_old"),
     *(
         "queue",
         "quota",

@@ -159,7 +159,7 @@ def test_each_new_price_is_told_once(core: Core) -> None:
     (first, *_) = screen.told("price")
     assert first.keys() == {
         *("event", "data_type", "symbol", "price", "currency", "observed_at", "fetched_at", "provider"),
-        *("age_seconds", "fresh", "paused", "provider_active", "frozen_since", "previous"),
+        *("age_seconds", "fresh", "state", "paused", "provider_active", "frozen_since", "previous"),
     }
 
 

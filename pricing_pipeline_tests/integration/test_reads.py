@@ -203,7 +203,7 @@ def test_a10_the_command_asks_for_what_it_does_not_find(cli: CommandLine, core: 
     clock.advance(DAY)
     assert "A newer price is asked for" in cli("price", "show", "AAPL").stderr
     assert cli("price", "show", "AAPL").stderr == (
-        "hint: AAPL is stale. This tells why: pricing-pipeline price why AAPL\n"
+        "hint: AAPL is not fresh. This tells why: pricing-pipeline price why AAPL\n"
     )
     assert cli("price", "show", "AAPL", "--json").stderr == ""
     assert set(waiting(core)) == {AAPL, (DAILY, "AAPL")}

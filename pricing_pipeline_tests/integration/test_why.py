@@ -18,7 +18,7 @@ from pricing_pipeline.providers.fetched import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, TWELVEDATA, Core, observation
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.patience import wait_until
@@ -144,6 +144,26 @@ def test_f4_a_source_that_has_nothing_newer(core: Core) -> None:
     found = why(core)
     assert (found.state, found.since) == ("source_old", found.observed_at)
     assert "twelvedata has nothing newer than" in found.sentence
+
+
+def test_f4_a_fund_whose_nav_stands_for_a_month_is_told_alike_everywhere(
+    core: Core, cli: CommandLine
+) -> None:
+    """`price show` called it fresh, and `price why` said that its source is old."""
+    core.heartbeat("ann", (NAV, "118632"))
+    core.finish(core.claim_one(MFAPI), seconds_old=30 * 86400)
+    assert why(core, NAV, "118632").state == "source_old"
+    (price,) = cli("price", "show", "118632", "--json").json["prices"]
+    assert (price["state"], price["fresh"]) == ("source_old", False)
+    assert "source old" in cli("price", "show", "118632").stdout
+    counts = cli("status", "--json").json["types"][NAV]
+    assert (counts["fresh"], counts["late"], counts["source_old"]) == (0, 0, 1)
+    answer = core.one("SELECT (p.prices)::jsonb -> 0 FROM pricing.prices_to_read('{118632}', 'mf_nav') p")
+    assert (answer["fresh"], answer["why"]["state"]) == (False, "source_old")
+    with core.engine.connect() as connection:
+        (served,) = freshness.measure(connection, [NAV])
+    assert (served.is_calm, served.is_on_time) == (True, True), "its provider is asked in time"
+    assert (core.read("118632").requested, core.enqueue_due()) == (0, 0), "nothing newer is to be had"
 
 
 def test_f4_a_source_that_stands_still(core: Core, clock: Clock) -> None:

@@ -296,6 +296,16 @@ def look_at_prices(core: Core, _: Clock) -> None:
     price_watch.watch(core.engine)
 
 
+def send_an_old_price(core: Core, _: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.finish(core.claim_one(), seconds_old=30 * DAY)
+
+
+def send_a_new_price(core: Core, _: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.refresh()
+
+
 CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "unhealthy": (stand_still, want_nothing, "pipeline"),
     "duty_fails": (break_duty, mend_duty, "prune"),
@@ -310,6 +320,7 @@ CAUSED_AND_ENDED: dict[str, tuple[Act, Act, str]] = {
     "price_fetch_failed": (fail_task, resolve_task, TWELVEDATA),
     "symbols_unknown": (refuse_known("A", "B", "C", "D", "E"), resolve_task, "twelvedata equity_quote"),
     "symbol_vanished": (refuse_known("AAPL"), resolve_task, "twelvedata equity_quote"),
+    "source_old": (send_an_old_price, send_a_new_price, "twelvedata equity_quote"),
     "limit_near": (use_limit, raise_limit, TWELVEDATA),
     "estimate_wrong": (overrun, hour_passes, "twelvedata equity_quote"),
     "size_unannounced": (omit_length, day_passes, TWELVEDATA),

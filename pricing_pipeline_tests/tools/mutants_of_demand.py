@@ -205,8 +205,8 @@ MUTANTS = (
         "a type is fresh whose prices are mostly outdated",
         "pricing_pipeline/demand/freshness.py",
         "",
-        "self.late == 0 and self.fresh > self.outdated",
-        "self.late == 0 and self.fresh > 0",
+        "self.late == 0 and self.fresh + self.source_old > self.outdated",
+        "self.late == 0 and self.fresh + self.source_old > 0",
         (_FRESHNESS, f"{_TESTS}/orchestration/test_sensors.py"),
     ),
     Mutant(

@@ -110,7 +110,7 @@ MUTANTS = (
         "a stretched pair is owed only since it was queued",
         _STALENESS_SQL,
         "move_due",
-        "least(d.due_at, d.stretched_from, now_)",
+        "least(greatest(d.due_at, j.next_at), d.stretched_from, now_)",
         "least(d.due_at, now_)",
         (f"{_FORECAST}::test_f2_a_watched_pair_is_queued_later_and_counts_as_owed_all_the_while",),
     ),

@@ -76,7 +76,7 @@ def told(text: str) -> Reading:
     }  # fmt: skip
     return Reading(
         at=NOW,
-        types=[Freshness(text, 1, 2, 2, 1, 0, 1, 0, 0, 0, 0, NOW)],
+        types=[Freshness(text, 1, 2, 2, 1, 0, 1, 0, 0, 0, 0, 0, NOW)],
         quarters={text: [Quarter(NOW - timedelta(hours=1), 0.5, 1)]},
         late_pairs=[Why(text, text, text, text, NOW, NOW, NOW, NOW)],
         most_watched=[WatchedPair(text, text, 2, Decimal("1E-8"), "c" + text, NOW)],
@@ -170,7 +170,7 @@ def test_f6_a_level_is_released_from_the_page_while_one_request_can_name_its_val
 
 CALM = replace(
     told("plain"),
-    types=[Freshness("plain", 1, 2, 2, 2, 0, 0, 0, 0, 0, 0, NOW)],
+    types=[Freshness("plain", 1, 2, 2, 2, 0, 0, 0, 0, 0, 0, 0, NOW)],
     late_pairs=[], dead_tasks=[], failing_tasks=[], alerts=[], operations=[], quarantined=[], quarantined_count=0,
     backfills=[], providers=[], live_tasks=[], late_parts=[],
 )  # fmt: skip

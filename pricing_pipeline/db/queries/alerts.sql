@@ -108,7 +108,8 @@ FROM pricing.stalled_providers() q;
 SELECT d.data_type AS subject, format('Watched pairs of %s that are due for more than a day, and nothing is queued for them: %s, such as %s.', d.data_type, count(*), min(d.symbol)) AS says
 FROM pricing.demand d JOIN pricing.data_type_registry t USING (data_type)
 WHERE t.is_active AND coalesce(d.backoff_until <= pricing.clock(), true)
-  AND d.due_at < pricing.clock() - greatest(interval '1 day', make_interval(mins => t.default_ttl_minutes))
+  AND d.due_at < pricing.clock() - interval '1 day'
+  AND d.due_at < pricing.clock() - make_interval(mins => pricing.pair_ttl(d.data_type, d.symbol))
   AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
   AND EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (t.asset_class, d.symbol) AND i.is_active AND i.update_mode = 'api')
   AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live l WHERE (l.data_type, l.symbol) = (d.data_type, d.symbol))
@@ -159,6 +160,21 @@ FROM pricing.refused_symbols() r WHERE r.is_fault;
 SELECT r.provider || ' ' || r.data_type AS subject,
        format('Symbols of %s that were priced before, and that %s refuses now: %s, such as %s: %s', r.data_type, r.provider, r.vanished, r.example, r.reason) AS says
 FROM pricing.refused_symbols() r WHERE r.vanished > 0 AND NOT r.is_fault;
+
+-- name: source_old
+-- Sources that have had no new value of watched or held pairs for four days, although trading days have passed.
+SELECT l.provider || ' ' || l.data_type AS subject,
+       format('%s confirms prices of %s that are older than they should be: %s, such as %s, whose newest is of %s.', l.provider, l.data_type, count(*),
+              (array_agg(l.symbol ORDER BY l.observed_at, l.symbol))[1], pricing.format_time(min(l.observed_at))) AS says
+FROM pricing.demand d
+JOIN pricing.data_type_registry r USING (data_type)
+JOIN pricing.instruments i USING (asset_class, symbol)
+JOIN pricing.latest_prices l USING (data_type, symbol)
+WHERE r.is_active AND i.is_active AND i.update_mode = 'api'
+  -- Four days are longer than nearly all weekends and holidays, so that few calendars are looked at.
+  AND CASE WHEN l.observed_at < l.fetched_at - interval '4 days'
+           THEN pricing.is_source_old(r, l.symbol, l.observed_at, l.fetched_at, pricing.pair_ttl(l.data_type, l.symbol)) END
+GROUP BY l.provider, l.data_type;
 
 -- name: limit_near
 -- More than 83 % of the units of all keys of a provider are used.

@@ -90,7 +90,7 @@ SELECT pricing.run_duties();
 SELECT r.data_type, r.default_ttl_minutes, count(w.state) AS watched, count(w.fetched_at) AS confirmed,
        count(*) FILTER (WHERE w.state = 'fresh') AS fresh, count(*) FILTER (WHERE w.state = 'due') AS due,
        count(*) FILTER (WHERE w.state = 'late') AS late, count(*) FILTER (WHERE w.state = 'refused') AS refused,
-       count(*) FILTER (WHERE w.state = 'paused') AS paused,
+       count(*) FILTER (WHERE w.state = 'paused') AS paused, count(*) FILTER (WHERE w.state = 'source_old') AS source_old,
        count(*) FILTER (WHERE w.fetched_at IS NULL AND w.state IN ('due', 'late')) AS missing,
        count(*) FILTER (WHERE w.is_outdated AND w.state = 'due') AS outdated, min(w.fetched_at) AS oldest_fetched_at
 FROM pricing.data_type_registry r LEFT JOIN pricing.watched_pairs(CAST(:data_types AS text[])) w USING (data_type)

@@ -12,8 +12,8 @@ FROM pricing.documents_as_of(:data_type, :symbol, CAST(:as_of AS timestamptz)) d
 -- name: pair
 -- When a pair was last confirmed, with age in seconds, freshness, and whether it is paused; no row while it never was.
 SELECT p.fetched_at, extract(epoch FROM pricing.clock() - p.fetched_at)::float8 AS age_seconds,
-       NOT pricing.is_stale(p.data_type, p.fetched_at, coalesce(p.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh
-FROM pricing.confirmed_pairs p JOIN pricing.data_type_registry r USING (data_type)
+       pricing.verdict_on(p.data_type, p.symbol) = 'fresh' AS fresh
+FROM pricing.confirmed_pairs p
 WHERE (p.data_type, p.symbol) = (:data_type, :symbol);
 
 -- name: request

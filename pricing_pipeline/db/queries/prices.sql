@@ -48,10 +48,10 @@ FROM unnest(datemultirange(daterange(CAST(:first_day AS date), CAST(:last_day AS
             - (SELECT range_agg(daterange(day, day, '[]')) FROM unnest(CAST(:unread AS date[])) AS day)) AS part;
 
 -- name: latest
--- Latest prices of some symbols, of one data type or all, with age in seconds, freshness, and whether they are paused.
+-- Latest prices of some symbols, of one data type or all, with age in seconds, verdict on freshness, and whether they are paused.
 SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
        extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
-       NOT pricing.is_stale(l.data_type, l.symbol, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh,
+       pricing.verdict_on(l.data_type, l.symbol) AS state,
        EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, l.symbol)
                AND (i.update_mode <> 'api' OR NOT i.is_active)) AS paused,
        coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider), false) AS provider_active,

@@ -46,7 +46,7 @@ BEGIN
     RETURN QUERY
     -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
     SELECT l.data_type, l.symbol, l.amount * ('1e-' || l.scale)::pg_catalog.numeric, l.currency, l.observed_at, l.fetched_at,
-           NOT pricing.is_stale(l.data_type, l.symbol, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)), l.provider,
+           pricing.verdict_on(l.data_type, l.symbol) = 'fresh', l.provider,
            coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider), false),
            CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END
     FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
@@ -89,10 +89,9 @@ BEGIN
     wanted_symbol := pricing.spelled(wanted_symbol);
     RETURN QUERY
     SELECT d.period, d.body, d.recorded_at, p.fetched_at,
-           NOT pricing.is_stale(wanted_type, p.fetched_at, coalesce(p.cache_ttl_minutes, r.default_ttl_minutes)), d.provider
+           pricing.verdict_on(wanted_type, wanted_symbol) = 'fresh', d.provider
     FROM pricing.documents_as_of(wanted_type, wanted_symbol, as_of) d
-    JOIN pricing.confirmed_pairs p ON (p.data_type, p.symbol) = (wanted_type, wanted_symbol)
-    JOIN pricing.data_type_registry r ON r.data_type = wanted_type;
+    JOIN pricing.confirmed_pairs p ON (p.data_type, p.symbol) = (wanted_type, wanted_symbol);
     -- The answer is complete; what is missing or stale comes later. A replica only answers, and the past is over.
     IF as_of IS NULL AND NOT current_setting('transaction_read_only')::boolean THEN
         PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default", ARRAY[wanted_type], ARRAY[wanted_symbol]);

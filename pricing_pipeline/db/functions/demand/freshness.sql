@@ -9,15 +9,26 @@ DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     RETURN QUERY
+    WITH markets AS MATERIALIZED (
+        SELECT c.calendar, past.session::timestamp AT TIME ZONE 'UTC' AS newest_session, past.closes_at AS closed_at,
+               (SELECT s.opens_at FROM pricing.calendar_sessions s
+                WHERE s.calendar = c.calendar AND s.closes_at > now_ ORDER BY s.closes_at LIMIT 1) AS opens_at
+        FROM pricing.calendars c CROSS JOIN LATERAL (
+            SELECT s.session, s.closes_at FROM pricing.calendar_sessions s
+            WHERE s.calendar = c.calendar AND s.closes_at <= now_ ORDER BY s.closes_at DESC LIMIT 1) past)
     SELECT d.data_type, d.symbol,
-           CASE WHEN EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, d.symbol)
-                                                                 AND (i.update_mode <> 'api' OR NOT i.is_active)) THEN 'paused'
+           CASE WHEN i.update_mode <> 'api' OR NOT i.is_active THEN 'paused'
                 -- Whoever has no price, or comes back to one of another day, waits for the first.
                 WHEN owed.since <= now_ - CASE WHEN l.fetched_at IS NULL OR old.is_outdated THEN interval '30 seconds' ELSE owed.grace END THEN 'late'
                 WHEN owed.since <= now_ THEN 'due'
                 WHEN d.backoff_until > now_ THEN 'refused'
                 -- A time ahead of the clock is no knowledge: the clock was set back.
                 WHEN l.fetched_at <= now_ + interval '1 minute' IS NOT TRUE THEN 'due'
+                -- Mostly the newest session says enough, without a call for each pair.
+                WHEN r.fetcher = 'quote' AND m.opens_at > now_ AND l.fetched_at >= m.closed_at
+                     AND l.observed_at >= m.closed_at - interval '20 minutes' THEN 'fresh'
+                WHEN r.fetcher <> 'quote' AND l.observed_at >= m.newest_session THEN 'fresh'
+                WHEN pricing.is_source_old(r, d.symbol, l.observed_at, l.fetched_at, ttl.minutes) THEN 'source_old'
                 ELSE 'fresh' END,
            CASE WHEN owed.since <= now_ THEN owed.since END, l.fetched_at, coalesce(old.is_outdated, false)
     -- A pair outlives its last viewer; nothing is owed to nobody.
@@ -25,10 +36,20 @@ BEGIN
           WHERE only_types IS NULL OR a.data_type = ANY (only_types) GROUP BY 1, 2) watched
     JOIN pricing.demand d USING (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
     LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
+    LEFT JOIN pricing.own_ttls(only_types) o USING (data_type, symbol)
+    LEFT JOIN pricing.instruments i ON i.asset_class = r.asset_class AND i.symbol = d.symbol
+    LEFT JOIN markets m ON m.calendar = i.calendar
+    CROSS JOIN LATERAL (SELECT pricing.ttl_of(r, coalesce(o.ttl_minutes, l.cache_ttl_minutes)) AS minutes OFFSET 0) ttl
+    CROSS JOIN LATERAL (SELECT l.fetched_at + make_interval(mins => ttl.minutes) AS ends_at OFFSET 0) ends
     CROSS JOIN LATERAL (
-        SELECT l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS ends_at,
-               least(d.owed_since, d.became_due_at, d.due_at, CASE WHEN coalesce(l.fetched_at < d.stretched_from, true) THEN d.stretched_from END) AS told,
-               greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4) AS grace) known
+        SELECT ends.ends_at,
+               -- A TTL that was made longer since counts, also before the next check has seen it.
+               least(d.owed_since, d.became_due_at,
+                     CASE WHEN d.became_due_at IS NULL AND r.staleness_function = 'is_data_stale'
+                          THEN greatest(d.due_at, ends.ends_at)
+                          WHEN d.became_due_at IS NULL THEN d.due_at END,
+                     CASE WHEN coalesce(l.fetched_at < d.stretched_from, true) THEN d.stretched_from END) AS told,
+               greatest(interval '30 seconds', make_interval(mins => ttl.minutes) / 4) AS grace OFFSET 0) known
     CROSS JOIN LATERAL (
         SELECT known.grace, CASE
             -- What nobody has judged for a viewer, and what is older than its TTL whatever its due_at says, is owed since
@@ -51,4 +72,4 @@ BEGIN
     GROUP BY r.data_type, p.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.watched_pairs(text[]) IS
-    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.';
+    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; source_old, confirmed in time by a source that has nothing as new as it should; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.';

@@ -55,19 +55,26 @@ BEGIN
         SELECT r.data_type, w.symbol, r.is_active, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
                coalesce(p.is_active, false) AS provider_active, i.update_mode <> 'api' OR NOT i.is_active AS paused,
                CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END AS frozen_since,
-               CASE WHEN l.fetched_at IS NULL THEN false
-                    -- Mostly the TTL alone decides, without a call for each pair.
-                    WHEN r.staleness_function = 'is_data_stale' THEN NOT pricing.is_past_ttl(l.fetched_at, l.ttl_minutes, now_)
-                    ELSE NOT pricing.is_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) END AS fresh,
-               r.table_name <> 'latest_price_' || r.data_type AS is_judged_elsewhere,
+               coalesce(judged.verdict = 'fresh', false) AS fresh,
+               -- What is fresh in our own table may be stale in the user's.
+               coalesce(judged.verdict IN ('stale', 'unjudged'), true) OR r.has_own_table AS is_wanted,
                NOT EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (r.data_type, w.symbol)
                                                               AND v.viewed_at > now_ - interval '10 minutes' OFFSET 0) AS is_unseen
         FROM pricing.data_type_registry r CROSS JOIN unnest(symbols) AS w (symbol)
         -- OFFSET: looked up one by one, never joined, however few there were when this was planned.
         CROSS JOIN LATERAL (SELECT x.update_mode, x.is_active FROM pricing.instruments x
                             WHERE (x.asset_class, x.symbol) = (r.asset_class, w.symbol) OFFSET 0) i
-        LEFT JOIN LATERAL (SELECT x.*, coalesce(x.cache_ttl_minutes, r.default_ttl_minutes) AS ttl_minutes FROM pricing.latest_prices x
+        LEFT JOIN LATERAL (SELECT x.*, pricing.ttl_of(r, x.cache_ttl_minutes) AS ttl_minutes FROM pricing.latest_prices x
                            WHERE (x.data_type, x.symbol) = (r.data_type, w.symbol) OFFSET 0) l ON true
+        CROSS JOIN LATERAL (
+            SELECT CASE
+                WHEN l.fetched_at IS NULL THEN NULL
+                -- Mostly the TTL alone decides, without a call for each pair.
+                WHEN r.staleness_function = 'is_data_stale' AND NOT r.has_own_table AND pricing.is_past_ttl(l.fetched_at, l.ttl_minutes, now_) THEN 'stale'
+                WHEN r.has_own_table OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale') THEN pricing.verdict_on(r.data_type, w.symbol)
+                WHEN r.staleness_function = 'is_market_stale' AND pricing.is_market_stale(r.data_type, w.symbol, l.fetched_at, l.ttl_minutes) THEN 'stale'
+                WHEN pricing.is_source_old(r, w.symbol, l.observed_at, l.fetched_at, l.ttl_minutes) THEN 'source_old'
+                ELSE 'fresh' END AS verdict OFFSET 0) judged
         LEFT JOIN pricing.data_collectors p ON p.provider = l.provider
         WHERE (wanted_type IS NULL OR r.data_type = wanted_type) AND r.contents = 'prices'
           AND (r.is_active OR l.fetched_at IS NOT NULL)
@@ -85,8 +92,8 @@ BEGIN
            json_agg(json_build_object('data_type', x.data_type, 'symbol', x.symbol, 'why', pricing.why_as_json(x.data_type, x.symbol, (SELECT s.known FROM stops s))))
                FILTER (WHERE x.fetched_at IS NULL),
            array_agg(x.symbol),
-           array_agg(x.data_type) FILTER (WHERE x.is_active AND (x.is_judged_elsewhere OR NOT x.fresh)),
-           array_agg(x.symbol) FILTER (WHERE x.is_active AND (x.is_judged_elsewhere OR NOT x.fresh)),
+           array_agg(x.data_type) FILTER (WHERE x.is_active AND x.is_wanted),
+           array_agg(x.symbol) FILTER (WHERE x.is_active AND x.is_wanted),
            array_agg(x.data_type) FILTER (WHERE x.is_active AND x.is_unseen),
            array_agg(x.symbol) FILTER (WHERE x.is_active AND x.is_unseen)
     INTO prices, missing, known, stale_types, stale_symbols, unseen_types, unseen_symbols

@@ -243,7 +243,7 @@ BEGIN
               SELECT FROM pricing.data_type_registry r JOIN pricing.latest_answers l USING (data_type)
               WHERE r.data_type = p.data_type AND l.symbol = p.symbol
                 AND (r.table_name <> 'latest_price_' || r.data_type OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale'))
-                AND NOT pricing.is_data_stale(l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)));
+                AND NOT pricing.is_data_stale(l.fetched_at, pricing.pair_ttl(l.data_type, l.symbol)));
 END $$;
 COMMENT ON FUNCTION pricing.missing_prices(text[], text[]) IS
     'Those of the pairs whose prices a read finds missing or stale, and which nobody has queued. Instruments that are unknown or paused, and pairs that back off, are left out.';

@@ -158,7 +158,7 @@ BEGIN
                        SELECT h.active_symbol FROM pricing.holdings h WHERE h.data_type = kind.data_type AND h.active_symbol >= w.symbol
                        ORDER BY h.active_symbol LIMIT 1),
                    coalesce(l.fetched_at, e.fetched_at),
-                   CASE WHEN w.viewers > 0 THEN coalesce(l.cache_ttl_minutes, kind.default_ttl_minutes) ELSE kind.background_ttl_minutes END,
+                   pricing.ttl_of(kind, l.cache_ttl_minutes, w.viewers > 0),
                    NULL)::pricing.due_pair ORDER BY w.symbol) -- neighbours lie on the same pages of every index
         FROM watched w
         LEFT JOIN LATERAL (SELECT x.fetched_at, x.cache_ttl_minutes FROM pricing.latest_prices x
@@ -180,13 +180,16 @@ BEGIN
     EXECUTE pg_catalog.format($query$
         SELECT array_agg(ROW(p.place, p.symbol, p.viewers, p.is_paused, p.is_held, v.%1$I, ttl.minutes, %4$s)::pricing.due_pair ORDER BY p.symbol)
         FROM unnest($1) p LEFT JOIN pricing.%2$I v ON v.%3$I = p.symbol
-        CROSS JOIN LATERAL (SELECT CASE WHEN p.viewers = 0 THEN $3 WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $2 END AS minutes) ttl
+        LEFT JOIN LATERAL (SELECT x.cache_ttl_minutes FROM pricing.confirmed_pairs x WHERE (x.data_type, x.symbol) = ($2, p.symbol) OFFSET 0) c ON true
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN p.viewers = 0 THEN p.ttl WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes
+                        ELSE coalesce(c.cache_ttl_minutes, p.ttl) END AS minutes) ttl
         $query$, kind.timestamp_column, kind.table_name, kind.symbol_column,
         CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN 'NULL'
              -- What nobody wants is not asked about: a function of one's own may be slow, or fail on what has no price.
              ELSE pg_catalog.format('CASE WHEN NOT p.is_paused AND (p.viewers > 0 OR p.is_held) THEN coalesce(pricing.%I(v.%I, ttl.minutes), true) END',
                                     kind.staleness_function, kind.timestamp_column) END)
-    INTO judged USING pairs, kind.default_ttl_minutes, kind.background_ttl_minutes;
+    INTO judged USING pairs, kind.data_type;
     RETURN judged;
 EXCEPTION
     WHEN lock_not_available OR deadlock_detected THEN
@@ -221,10 +224,8 @@ BEGIN
         factors := pricing.stretch_of(kind.data_type, NULL, now_);
     END IF;
     WITH timed AS (
-        SELECT p.*, CASE kind.staleness_function WHEN 'is_market_stale'
-                    THEN pricing.next_value_at(kind.data_type, p.symbol, least(p.stamp, now_ + interval '1 minute'), make_interval(mins => p.ttl))
-                    -- A stamp of a far future can have no TTL added to it.
-                    ELSE least(p.stamp, now_ + interval '1 minute') + make_interval(mins => p.ttl) END AS next_at
+        -- A stamp of a far future can have no TTL added to it.
+        SELECT p.*, pricing.stale_at(kind, p.symbol, least(p.stamp, now_ + interval '1 minute'), p.ttl) AS next_at
         FROM unnest(pairs) p OFFSET 0),
     judged AS (
         SELECT t.*, NOT t.is_paused AND (t.viewers > 0 OR t.is_held)
@@ -258,7 +259,8 @@ BEGIN
                           ELSE now_ + least(make_interval(mins => j.ttl) / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
                                                                                    ELSE interval '15 minutes' END) END,
             is_background = j.viewers = 0,
-            became_due_at = CASE WHEN j.is_queued THEN least(d.due_at, d.stretched_from, now_) END,
+            -- A TTL that was made longer since counts, also for how long the price is owed.
+            became_due_at = CASE WHEN j.is_queued THEN least(greatest(d.due_at, j.next_at), d.stretched_from, now_) END,
             stretched_from = CASE WHEN j.is_fetched AND NOT j.is_queued THEN j.next_at END,
             owed_since = CASE WHEN j.is_fetched THEN d.owed_since END,
             read_at = CASE WHEN j.is_fetched OR j.is_paused THEN d.read_at END
@@ -328,13 +330,19 @@ CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RE
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     kind pricing.data_type_registry;
+    answer record;
+    ttl integer;
     verdict boolean;
 BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = is_pair_stale.data_type;
-    -- As most are judged: a statement that is planned once, which cannot fail.
-    IF kind.staleness_function = 'is_data_stale' AND kind.table_name = 'latest_price_' || kind.data_type THEN
-        RETURN coalesce((SELECT pricing.is_data_stale(l.fetched_at, CASE WHEN l.cache_ttl_minutes > 0 THEN l.cache_ttl_minutes ELSE kind.default_ttl_minutes END)
-                         FROM pricing.latest_answers l WHERE (l.data_type, l.symbol) = (is_pair_stale.data_type, is_pair_stale.symbol)), true);
+    SELECT l.fetched_at, l.cache_ttl_minutes INTO answer FROM pricing.latest_answers l
+    WHERE (l.data_type, l.symbol) = (is_pair_stale.data_type, is_pair_stale.symbol);
+    ttl := pricing.ttl_of(kind, answer.cache_ttl_minutes);
+    -- As most are judged: without a statement that must be planned each time, and may fail.
+    IF kind.table_name = 'latest_price_' || kind.data_type AND kind.staleness_function = 'is_data_stale' THEN
+        RETURN pricing.is_data_stale(answer.fetched_at, ttl);
+    ELSIF kind.table_name = 'latest_price_' || kind.data_type AND kind.staleness_function = 'is_market_stale' THEN
+        RETURN pricing.is_market_stale(data_type, symbol, answer.fetched_at, ttl);
     END IF;
     BEGIN
         EXECUTE pg_catalog.format(
@@ -346,15 +354,36 @@ BEGIN
                  THEN '(SELECT a.symbol, a.fetched_at, a.cache_ttl_minutes FROM pricing.latest_answers a WHERE a.data_type = $3 AND a.symbol = $1)'
                  ELSE pg_catalog.format('pricing.%I', kind.table_name) END,
             kind.symbol_column)
-        INTO verdict USING symbol, kind.default_ttl_minutes, kind.data_type;
+        INTO verdict USING symbol, ttl, kind.data_type;
     EXCEPTION WHEN OTHERS THEN
         -- Stale, but at most once per TTL: what was fetched within it is not fetched again.
-        SELECT bool_and(pricing.is_data_stale(l.fetched_at, coalesce(l.cache_ttl_minutes, kind.default_ttl_minutes))) INTO verdict
-        FROM pricing.latest_answers l WHERE (l.data_type, l.symbol) = (is_pair_stale.data_type, is_pair_stale.symbol);
+        verdict := pricing.is_data_stale(answer.fetched_at, ttl);
     END;
     RETURN coalesce(verdict, true);
 END $$;
 COMMENT ON FUNCTION pricing.is_pair_stale(text, text) IS 'Whether the pair''s price is missing or stale for a viewer, by the table and function that the registry names.';
+
+
+CREATE OR REPLACE FUNCTION pricing.verdict_on(wanted_type text, wanted_symbol text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    kind pricing.data_type_registry;
+    answer pricing.latest_answers;
+    ttl integer := pricing.pair_ttl(wanted_type, wanted_symbol);
+BEGIN
+    IF pricing.is_pair_stale(wanted_type, wanted_symbol) THEN
+        RETURN 'stale';
+    END IF;
+    SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    SELECT * INTO answer FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
+    IF kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale') AND kind.table_name = 'latest_price_' || kind.data_type
+            AND pricing.is_stale(wanted_type, answer.fetched_at, ttl) THEN
+        RETURN 'unjudged';
+    END IF;
+    RETURN CASE WHEN pricing.is_source_old(kind, wanted_symbol, answer.observed_at, answer.fetched_at, ttl) THEN 'source_old' ELSE 'fresh' END;
+END $$;
+COMMENT ON FUNCTION pricing.verdict_on(text, text) IS
+    'What everybody is told of a pair. stale: it is to be fetched for a viewer. unjudged: its staleness function fails, and it was fetched within its TTL. source_old: it was confirmed, and its source has nothing as new as it should. fresh: none of these.';
 
 
 CREATE OR REPLACE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL) RETURNS void
@@ -386,9 +415,7 @@ BEGIN
     PERFORM pricing.stop_paused();
     total := pricing.judge_stretched();
     FOR kind IN
-        SELECT r.data_type, r.table_name, r.symbol_column, r.timestamp_column, r.default_ttl_minutes,
-               r.staleness_function, r.table_name <> 'latest_price_' || r.data_type AS is_own
-        FROM pricing.data_type_registry r WHERE r.is_active ORDER BY 1
+        SELECT r.*, r.table_name <> 'latest_price_' || r.data_type AS is_own FROM pricing.data_type_registry r WHERE r.is_active ORDER BY r.data_type
     LOOP
         BEGIN
             -- Others write to a table of one's own: what they made older, gave a shorter TTL or removed may be
@@ -396,25 +423,23 @@ BEGIN
             EXECUTE pg_catalog.format($query$
                 UPDATE pricing.demand d SET due_at = greatest(early.stale_at, $2) FROM (
                     SELECT x.data_type, x.symbol, stale.at AS stale_at
-                    FROM pricing.demand x LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+                    FROM pricing.demand x JOIN pricing.data_type_registry r USING (data_type)
+                    LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
                     LEFT JOIN pricing.%1$I v ON v.%2$I = x.symbol
                     -- What an answer could not write there, or had nothing to write of, was asked for all the same.
-                    LEFT JOIN LATERAL (SELECT a.fetched_at FROM pricing.latest_answers a
-                                       WHERE $4 AND (a.data_type, a.symbol) = (x.data_type, x.symbol) OFFSET 0) answer ON true
+                    LEFT JOIN LATERAL (SELECT a.fetched_at, a.cache_ttl_minutes FROM pricing.latest_answers a
+                                       WHERE $3 AND (a.data_type, a.symbol) = (x.data_type, x.symbol) OFFSET 0) answer ON true
                     CROSS JOIN LATERAL (
-                        SELECT coalesce(%4$s, $2) AS at) stale
+                        SELECT pricing.ttl_of(r, CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE answer.cache_ttl_minutes END) AS minutes) ttl
+                    CROSS JOIN LATERAL (
+                        SELECT coalesce(pricing.stale_at(r, x.symbol, greatest(v.%3$I, answer.fetched_at), ttl.minutes), $2) AS at) stale
                     WHERE x.data_type = $1 AND x.due_at > $2 + interval '1 minute' AND x.became_due_at IS NULL AND stale.at < coalesce(x.stretched_from, x.due_at)
-                      AND (x.backoff_until IS NULL OR x.backoff_until <= $2) AND ($4 OR l.cache_ttl_minutes IS NOT NULL)
+                      AND (x.backoff_until IS NULL OR x.backoff_until <= $2) AND ($3 OR l.cache_ttl_minutes IS NOT NULL)
                       AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
                     ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) early
                 WHERE (d.data_type, d.symbol) = (early.data_type, early.symbol)
-                $query$, kind.table_name, kind.symbol_column, kind.timestamp_column,
-                pg_catalog.format(
-                    CASE WHEN kind.staleness_function = 'is_market_stale'
-                         THEN 'pricing.next_value_at($1, x.symbol, greatest(v.%I, answer.fetched_at), make_interval(mins => CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $3 END))'
-                         ELSE 'greatest(v.%I, answer.fetched_at) + make_interval(mins => CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $3 END)' END,
-                    kind.timestamp_column))
-            USING kind.data_type, now_, kind.default_ttl_minutes, kind.is_own;
+                $query$, kind.table_name, kind.symbol_column, kind.timestamp_column)
+            USING kind.data_type, now_, kind.is_own;
             GET DIAGNOSTICS moved = ROW_COUNT;
             total := total + moved;
             IF kind.is_own THEN

@@ -53,27 +53,28 @@ COMMENT ON FUNCTION pricing.enter_streamed_pairs(text[], text[], bigint) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.streams_to_judge(now_ timestamptz, at_most interval)
-RETURNS TABLE (told pricing.streamed_pairs, price pricing.latest_prices, ttl interval, ttl_minutes integer, is_by_ttl boolean,
-               is_first boolean, is_judged boolean, is_new_price boolean)
+RETURNS TABLE (told pricing.streamed_pairs, price pricing.latest_prices, ttl interval, is_by_ttl boolean, is_source_old boolean, is_first boolean, is_judged boolean, is_new_price boolean)
 LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
     SELECT s AS told, l AS price,
-           make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS ttl,
-           coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) AS ttl_minutes,
-           r.staleness_function IN ('is_data_stale', 'is_market_stale') AS is_by_ttl,
+           make_interval(mins => known.ttl_minutes) AS ttl,
+           r.staleness_function IN ('is_data_stale', 'is_market_stale') AND NOT r.has_own_table AS is_by_ttl,
+           pricing.is_source_old(r, s.symbol, l.observed_at, l.fetched_at, known.ttl_minutes) AS is_source_old,
            s.judge_at = '-infinity' AS is_first,
            s.judge_at > now_ AND s.judge_at <= now_ + at_most AS is_judged,
            (l.observed_at, l.amount, l.scale, l.currency) IS DISTINCT FROM (s.observed_at, s.amount, s.scale, s.currency) AS is_new_price
     FROM pricing.streamed_pairs s JOIN pricing.data_type_registry r USING (data_type)
     LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN r.has_own_table THEN pricing.pair_ttl(s.data_type, s.symbol) ELSE pricing.ttl_of(r, l.cache_ttl_minutes) END AS ttl_minutes) known
     WHERE l.fetched_at IS DISTINCT FROM s.fetched_at OR l.observed_at IS DISTINCT FROM s.observed_at
        OR l.amount IS DISTINCT FROM s.amount OR l.scale IS DISTINCT FROM s.scale OR l.currency IS DISTINCT FROM s.currency
        OR NOT (s.judge_at > now_ AND s.judge_at <= now_ + at_most);
 END $$;
 COMMENT ON FUNCTION pricing.streams_to_judge(timestamptz, interval) IS
-    'The streamed pairs whose stored price differs from what was last told, or whose judgement is due: what was told, what is stored, the TTL, whether freshness follows from it alone, whether the pair is new, its last judgement is still good, and its price is new.';
+    'The streamed pairs whose stored price differs from what was last told, or whose judgement is due: what was told, what is stored, the TTL, whether staleness follows from it alone, whether the source is old, whether the pair is new, its last judgement is still good, and its price is new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_stream_events(head_position bigint, now_ timestamptz) RETURNS bigint
@@ -96,8 +97,8 @@ BEGIN
         FROM ranked k CROSS JOIN LATERAL (
             SELECT CASE
                 WHEN (k.price).symbol IS NULL THEN false
-                WHEN k.is_by_ttl AND (k.price).fetched_at + k.ttl + grace > now_ AND (k.price).fetched_at <= now_ + interval '1 minute' THEN true
-                ELSE NOT pricing.is_stale((k.told).data_type, (k.told).symbol, (k.price).fetched_at, k.ttl_minutes) END AS is_fresh OFFSET 0) f
+                WHEN k.is_by_ttl AND (k.price).fetched_at + k.ttl + grace > now_ AND (k.price).fetched_at <= now_ + interval '1 minute' THEN NOT k.is_source_old
+                ELSE pricing.verdict_on((k.told).data_type, (k.told).symbol) = 'fresh' END AS is_fresh OFFSET 0) f
         WHERE k.is_judged OR k.is_first OR k.is_new_price OR k.place <= 300),
     explained AS MATERIALIZED (
         SELECT j.*, (j.told).data_type, (j.told).symbol, w.state, w.sentence, w.since, w.next_at,

@@ -270,30 +270,9 @@ COMMENT ON FUNCTION pricing.market_at(text, timestamptz) IS
     'When the last session of a calendar ended, and when the next one begins or this one has; NULL where sessions are not known.';
 
 
-CREATE OR REPLACE FUNCTION pricing.newest_expected(
-    kind pricing.data_type_registry, thing pricing.instruments, fetched_at timestamptz, ttl interval) RETURNS timestamptz
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-DECLARE
-    market record;
-    -- Quotes may be a quarter of an hour behind, and while the market is closed those of its close are the newest.
-    expected timestamptz := fetched_at - greatest(ttl, CASE kind.fetcher WHEN 'quote' THEN interval '15 minutes' ELSE interval '5 days' END);
-BEGIN
-    SELECT * INTO market FROM pricing.market_at(thing.calendar, pricing.clock());
-    IF kind.fetcher = 'quote' AND market.opens_at > expected THEN
-        expected := least(expected, market.closed_at - interval '20 minutes');
-    ELSIF kind.fetcher <> 'quote' AND market.closed_at IS NOT NULL THEN
-        SELECT max(s.session)::timestamp AT TIME ZONE 'UTC' INTO expected FROM pricing.calendar_sessions s
-        WHERE s.calendar = thing.calendar AND s.closes_at <= fetched_at - pricing.publish_lag(kind.data_type, thing.symbol, kind.fetcher);
-    END IF;
-    RETURN expected;
-END $$;
-COMMENT ON FUNCTION pricing.newest_expected(pricing.data_type_registry, pricing.instruments, timestamptz, interval) IS
-    'From when on a source that keeps up had a value when it was last asked. NULL = no session is known.';
-
-
 CREATE OR REPLACE FUNCTION pricing.why_judged_fresh(
     kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamptz,
-    ttl interval, OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
+    ttl interval, verdict text, OUT state text, OUT sentence text, OUT since timestamptz, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_variable
 DECLARE
@@ -302,23 +281,21 @@ DECLARE
 BEGIN
     SELECT * INTO market FROM pricing.market_at(thing.calendar, now_);
     since := fetched_at;
-    next_at := CASE WHEN kind.staleness_function = 'is_market_stale'
-                    THEN pricing.next_value_at(kind.data_type, thing.symbol, fetched_at, ttl) ELSE fetched_at + ttl END;
-    IF kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale') AND kind.table_name = 'latest_price_' || kind.data_type
-            AND pricing.is_stale(kind.data_type, fetched_at, (extract(epoch FROM ttl) / 60)::integer) THEN
+    next_at := pricing.stale_at(kind, thing.symbol, fetched_at, (extract(epoch FROM ttl) / 60)::integer);
+    IF verdict = 'unjudged' THEN
         state := 'unjudged';
         sentence := pricing.why_sentence('unjudged', kind.staleness_function, pricing.format_time(next_at));
     ELSIF price IS NULL AND kind.contents = 'prices' THEN
         state := 'provider_has_none';
         sentence := pricing.why_sentence('provider_has_none', thing.symbol, pricing.format_time(next_at));
+    ELSIF verdict = 'source_old' THEN
+        state := 'source_old';
+        since := price.observed_at;
+        sentence := pricing.why_sentence('source_old', price.provider, pricing.format_time(since), pricing.format_time(next_at), thing.symbol);
     ELSIF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN
         state := 'source_frozen';
         since := price.changed_at;
         sentence := pricing.why_sentence('source_frozen', price.provider, pricing.format_time(since), thing.symbol);
-    ELSIF price.observed_at < pricing.newest_expected(kind, thing, fetched_at, ttl) THEN
-        state := 'source_old';
-        since := price.observed_at;
-        sentence := pricing.why_sentence('source_old', price.provider, pricing.format_time(since), pricing.format_time(next_at), thing.symbol);
     ELSIF market.opens_at > now_ AND kind.fetcher = 'quote'
           AND (fetched_at + ttl <= now_ OR price.observed_at <= market.closed_at + interval '20 minutes') THEN
         state := 'market_closed';
@@ -338,7 +315,7 @@ BEGIN
         sentence := pricing.why_sentence('fresh', pricing.format_span(next_at - fetched_at), pricing.format_time(next_at));
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry, pricing.instruments, pricing.latest_prices, pricing.demand, timestamptz, interval) IS
+COMMENT ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry, pricing.instruments, pricing.latest_prices, pricing.demand, timestamptz, interval, text) IS
     'Why a pair that counts as fresh is as old as it is: by its TTL, its market, its source or its staleness function.';
 
 
@@ -484,8 +461,7 @@ DECLARE
     is_watched boolean := pair.read_at IS NOT NULL OR EXISTS (
         SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (kind.data_type, thing.symbol));
     is_held boolean := EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (kind.data_type, thing.symbol));
-    ttl interval := CASE WHEN NOT is_watched THEN background ELSE make_interval(mins => coalesce(
-        (SELECT a.cache_ttl_minutes FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (kind.data_type, thing.symbol)), kind.default_ttl_minutes)) END;
+    ttl interval := make_interval(mins => pricing.pair_ttl(kind.data_type, thing.symbol, is_watched));
 BEGIN
     since := fetched_at;
     next_at := CASE WHEN pair.became_due_at IS NULL THEN pair.due_at END;
@@ -619,6 +595,7 @@ DECLARE
     price pricing.latest_prices;
     pair pricing.demand;
     ttl interval;
+    verdict text;
 BEGIN
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     IF kind IS NULL THEN
@@ -635,7 +612,9 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO price FROM pricing.latest_prices l WHERE (l.data_type, l.symbol) = (wanted_type, wanted_symbol);
-    SELECT a.fetched_at, make_interval(mins => coalesce(a.cache_ttl_minutes, kind.default_ttl_minutes)) INTO fetched_at, ttl
+    ttl := make_interval(mins => pricing.pair_ttl(wanted_type, wanted_symbol));
+    verdict := pricing.verdict_on(wanted_type, wanted_symbol);
+    SELECT a.fetched_at INTO fetched_at
     FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
     observed_at := price.observed_at;
     SELECT * INTO pair FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, wanted_symbol);
@@ -646,9 +625,9 @@ BEGIN
         state := 'paused';
         sentence := pricing.why_sentence('paused', wanted_symbol,
                                          CASE WHEN thing.is_active THEN 'is paused' ELSE 'is retired: it was removed, and its history stays' END);
-    ELSIF fetched_at IS NOT NULL AND NOT pricing.is_pair_stale(wanted_type, wanted_symbol) THEN
+    ELSIF fetched_at IS NOT NULL AND verdict <> 'stale' THEN
         SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
-        FROM pricing.why_judged_fresh(kind, thing, price, pair, fetched_at, ttl) w;
+        FROM pricing.why_judged_fresh(kind, thing, price, pair, fetched_at, ttl, verdict) w;
     ELSE
         SELECT w.state, w.sentence, w.since, w.next_at INTO state, sentence, since, next_at
         FROM pricing.why_stale(kind, thing, pair, fetched_at, ttl, stops) w;

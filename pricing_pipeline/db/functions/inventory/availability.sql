@@ -27,10 +27,9 @@ BEGIN
     LEFT JOIN LATERAL (SELECT max(x.fetched_at) AS fetched_at FROM pricing.slot_windows x
                        WHERE x.symbol = wanted_symbol AND x.provider = served_by AND d.day BETWEEN x.first_day AND x.last_day) w ON true
     -- The type with the fewest days that reaches this one asks for it most often.
-    LEFT JOIN LATERAL (SELECT x.data_type, coalesce(c.cache_ttl_minutes, x.default_ttl_minutes) AS ttl_minutes
+    LEFT JOIN LATERAL (SELECT x.data_type, pricing.pair_ttl(x.data_type, wanted_symbol) AS ttl_minutes
                        FROM pricing.data_type_registry x
                        JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (x.asset_class, wanted_symbol)
-                       LEFT JOIN pricing.confirmed_pairs c ON (c.data_type, c.symbol) = (x.data_type, wanted_symbol)
                        WHERE x.fetcher = 'slots' AND x.is_active AND d.day BETWEEN today AND today + x.days_ahead - 1
                        ORDER BY x.days_ahead, x.default_ttl_minutes, x.data_type LIMIT 1) r ON true
     ORDER BY 1;

@@ -139,16 +139,14 @@ LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
 DECLARE
     kind pricing.data_type_registry;
     answer pricing.latest_answers;
-    ttl interval;
 BEGIN
     IF NOT pricing.is_pair_stale(wanted_type, wanted_symbol) THEN
         RETURN NULL;
     END IF;
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     SELECT * INTO answer FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
-    ttl := make_interval(mins => coalesce(answer.cache_ttl_minutes, kind.default_ttl_minutes));
-    RETURN least(pricing.clock(), coalesce(CASE WHEN kind.staleness_function = 'is_market_stale'
-        THEN pricing.next_value_at(wanted_type, wanted_symbol, answer.fetched_at, ttl) ELSE answer.fetched_at + ttl END, at_least));
+    RETURN least(pricing.clock(), coalesce(
+        pricing.stale_at(kind, wanted_symbol, answer.fetched_at, pricing.pair_ttl(wanted_type, wanted_symbol)), at_least));
 END $$;
 COMMENT ON FUNCTION pricing.stale_since(text, text, timestamptz) IS
     'Since when a pair is stale; NULL = it is fresh. A pair that nobody ever answered for is stale since the given time.';

@@ -86,12 +86,13 @@ BEGIN
     RETURN QUERY
     WITH wanted AS (
         SELECT d.data_type, d.symbol, i.calendar, 1::bigint AS pairs, watched.is_true AS is_watched, false AS is_scheduled,
-               CASE WHEN watched.is_true THEN coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) ELSE r.background_ttl_minutes END AS ttl,
+               pricing.ttl_of(r, coalesce(o.ttl_minutes, l.cache_ttl_minutes), watched.is_true) AS ttl,
                -- What is held and nobody has looked at for two days is not fetched.
                NOT watched.is_true AND EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (d.data_type, d.symbol)
                                                                                 AND v.viewed_at > now_ - interval '48 hours') AS is_background
         FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
+        LEFT JOIN pricing.own_ttls() o USING (data_type, symbol)
         LEFT JOIN pricing.instruments i USING (asset_class, symbol)
         CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM pricing.active_subscriptions a
                                            WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) AS is_true) watched
@@ -327,23 +328,23 @@ DECLARE
     judged integer;
 BEGIN
     WITH kinds AS MATERIALIZED (
-        SELECT r.data_type, r.default_ttl_minutes, r.background_ttl_minutes, pricing.stretch_of(r.data_type, NULL, now_) AS factors,
-               NOT pricing.differs_by_symbol(r.data_type) AS are_alike, r.table_name <> 'latest_price_' || r.data_type AS is_own
+        SELECT r AS kind, pricing.stretch_of(r.data_type, NULL, now_) AS factors, NOT pricing.differs_by_symbol(r.data_type) AS are_alike
         FROM pricing.data_type_registry r
         WHERE EXISTS (SELECT FROM pricing.demand x WHERE x.data_type = r.data_type AND x.stretched_from IS NOT NULL)
-          AND (providers IS NULL OR r.data_type IN (SELECT y.data_type FROM pricing.provider_routing y WHERE y.provider = ANY (providers))))
+          AND (providers IS NULL OR r.data_type IN (SELECT y.data_type FROM pricing.provider_routing y WHERE y.provider = ANY (providers)))),
+    own AS MATERIALIZED (
+        SELECT o.* FROM pricing.own_ttls(ARRAY(SELECT (k.kind).data_type FROM kinds k)) o)
     UPDATE pricing.demand d SET due_at = now_
     FROM (SELECT x.data_type, x.symbol FROM kinds k
-          JOIN pricing.demand x ON x.data_type = k.data_type AND x.stretched_from IS NOT NULL
+          JOIN pricing.demand x ON x.data_type = (k.kind).data_type AND x.stretched_from IS NOT NULL
           LEFT JOIN pricing.latest_answers l ON (l.data_type, l.symbol) = (x.data_type, x.symbol)
+          LEFT JOIN own o ON (o.data_type, o.symbol) = (x.data_type, x.symbol)
           CROSS JOIN LATERAL (
-              SELECT CASE WHEN x.is_background THEN k.background_ttl_minutes ELSE coalesce(l.cache_ttl_minutes, k.default_ttl_minutes) END AS minutes,
+              SELECT pricing.ttl_of(k.kind, coalesce(o.ttl_minutes, l.cache_ttl_minutes), NOT x.is_background) AS minutes,
                      (CASE WHEN k.are_alike THEN k.factors ELSE pricing.stretch_of(x.data_type, x.symbol, now_) END)
                      [CASE WHEN x.is_background THEN 2 ELSE 1 END] AS factor) ttl
           WHERE x.became_due_at IS NULL AND x.due_at > now_ AND coalesce(x.backoff_until <= now_, true)
-            -- TTLs in a table of one's own are not known here: of these all are judged when the stretch shrinks or ends.
-            AND CASE WHEN k.is_own THEN providers IS NOT NULL OR ttl.factor = 1
-                     ELSE x.due_at > x.stretched_from + make_interval(secs => ttl.minutes * 60 * (ttl.factor - 1) + 1) END
+            AND x.due_at > x.stretched_from + make_interval(secs => ttl.minutes * 60 * (ttl.factor - 1) + 1)
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) pair
     WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol);
     GET DIAGNOSTICS judged = ROW_COUNT;

@@ -288,11 +288,8 @@ BEGIN
     IF done.types IS NOT NULL THEN
         UPDATE pricing.demand d
         SET due_at = greatest(now_ + interval '1 second', coalesce(
-                CASE WHEN r.staleness_function = 'is_market_stale'
-                     THEN pricing.next_value_at(g.data_type, g.symbol, l.fetched_at,
-                                                make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)))
-                     ELSE l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) END,
-                now_ + make_interval(mins => r.default_ttl_minutes))),
+                pricing.stale_at(r, g.symbol, l.fetched_at, known.ttl_minutes),
+                now_ + make_interval(mins => known.ttl_minutes))),
             became_due_at = NULL, stretched_from = NULL, owed_since = NULL, read_at = NULL, failures = 0, backoff_until = NULL, last_failure = NULL
         FROM (SELECT free.data_type, free.symbol
               -- By a range of values, in the order that only the right index has: those of an empty table look alike.
@@ -303,6 +300,10 @@ BEGIN
               WHERE (free.data_type, free.symbol) IN (SELECT u.data_type, u.symbol FROM unnest(done.types, done.symbols) AS u (data_type, symbol))) g
         JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (g.data_type, g.symbol)
+        CROSS JOIN LATERAL (
+            -- Looked up only where the TTL of the pair is not stored beside its price.
+            SELECT CASE WHEN r.has_own_table OR r.contents <> 'prices' THEN pricing.pair_ttl(g.data_type, g.symbol)
+                        ELSE pricing.ttl_of(r, l.cache_ttl_minutes) END AS ttl_minutes OFFSET 0) known
         WHERE (d.data_type, d.symbol) = (g.data_type, g.symbol);
     END IF;
     RETURN done.ids;

@@ -509,6 +509,51 @@ COMMENT ON FUNCTION pricing.next_value_at(text, text, timestamptz, interval) IS
     'When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session''s value is published. Without a known calendar a TTL later.';
 
 
+CREATE OR REPLACE FUNCTION pricing.newest_expected(
+    kind pricing.data_type_registry, wanted_symbol text, asked_at timestamptz, ttl_minutes integer) RETURNS timestamptz
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    market record;
+    -- Quotes may be a quarter of an hour behind.
+    expected timestamptz := asked_at - CASE kind.fetcher
+        WHEN 'quote' THEN make_interval(mins => greatest(ttl_minutes, 15))
+        ELSE greatest(make_interval(mins => ttl_minutes), interval '5 days') END;
+BEGIN
+    SELECT i.calendar, m.closed_at, m.opens_at INTO market
+    FROM pricing.instruments i CROSS JOIN LATERAL (
+        SELECT (SELECT s.closes_at FROM pricing.calendar_sessions s
+                WHERE s.calendar = i.calendar AND s.closes_at <= asked_at ORDER BY s.closes_at DESC LIMIT 1) AS closed_at,
+               (SELECT s.opens_at FROM pricing.calendar_sessions s
+                WHERE s.calendar = i.calendar AND s.closes_at > asked_at ORDER BY s.closes_at LIMIT 1) AS opens_at) m
+    WHERE (i.asset_class, i.symbol) = (kind.asset_class, wanted_symbol);
+    IF kind.fetcher <> 'quote' AND market.closed_at IS NOT NULL THEN
+        RETURN (SELECT s.session::timestamp AT TIME ZONE 'UTC' FROM pricing.calendar_sessions s
+                WHERE s.calendar = market.calendar AND s.closes_at <= asked_at - pricing.publish_lag(kind.data_type, wanted_symbol, kind.fetcher)
+                ORDER BY s.closes_at DESC LIMIT 1);
+    ELSIF kind.fetcher = 'quote' AND expected < market.opens_at THEN
+        -- While the market is closed the quotes of its close are the newest.
+        RETURN least(expected, market.closed_at - interval '20 minutes');
+    END IF;
+    RETURN expected;
+END $$;
+COMMENT ON FUNCTION pricing.newest_expected(pricing.data_type_registry, text, timestamptz, integer) IS
+    'From when on a source that keeps up had a value when it was asked. NULL = no session is known.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_source_old(
+    kind pricing.data_type_registry, symbol text, observed_at timestamptz, asked_at timestamptz, ttl_minutes integer) RETURNS boolean
+LANGUAGE sql STABLE AS $$ -- without a path of its own, so that it becomes part of its query
+    SELECT CASE
+        WHEN observed_at IS NULL THEN false
+        -- Mostly that is enough: no calendar expects more.
+        WHEN observed_at >= asked_at - CASE kind.fetcher WHEN 'quote' THEN pg_catalog.make_interval(mins => greatest(ttl_minutes, 15))
+                                                         ELSE interval '1 day' END THEN false
+        ELSE coalesce(observed_at < pricing.newest_expected(kind, symbol, asked_at, ttl_minutes), false) END
+$$;
+COMMENT ON FUNCTION pricing.is_source_old(pricing.data_type_registry, text, timestamptz, timestamptz, integer) IS
+    'Whether a source that was asked at a time had nothing as new as it should have had.';
+
+
 CREATE OR REPLACE FUNCTION pricing.is_market_stale(
     data_type text, symbol text, stamp timestamptz, ttl_minutes integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
