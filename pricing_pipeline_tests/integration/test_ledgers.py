@@ -294,6 +294,7 @@ HOSTILE = {
     "time without time zone": ["'00:00'", "'24:00'", "NULL"],
     "bytea": ["'\\x00'", "''", "NULL"],
     "pricing.user_name": ["'ann'", "NULL"],
+    "pricing.operation_types": ["json_populate_record(NULL::pricing.operation_types, '{}')", "NULL"],
     "pricing.products": ["json_populate_record(NULL::pricing.products, '{}')", "NULL"],
     "timestamp without time zone": ["'-infinity'", "'2000-01-01'", "NULL"],
     "pricing.call_allowance": ["json_populate_record(NULL::pricing.call_allowance, '{}')", "NULL"],

@@ -317,6 +317,22 @@ class Machine(RuleBasedStateMachine):
     def the_database_goes_or_comes(self, fault: str | None) -> None:
         self.database.fault = fault
 
+    @rule(which=st.integers(0, 1), to=st.sampled_from(NAMES), is_taken_back=st.booleans())
+    def an_outage_outlasts_a_lease(self, which: int, to: str, is_taken_back: bool) -> None:
+        """What a process has sent meanwhile, it notes before it or another takes anything back."""
+        process = self.processes[which]
+        self.a_transaction_sends(to, 0, 1, is_kept=True)
+        process.go_on()
+        for attempt in [a for a in self.attempts if a.process is process]:
+            if self.known[attempt.operation.id].priority == 0:
+                self.end(attempt, "arrives")
+        self.time_passes(301)
+        if is_taken_back:
+            with self.core.engine.begin() as connection:
+                operation_queue.recover(connection)
+        for _ in range(2):
+            process.go_on()
+
     # What people do.
 
     @rule(
