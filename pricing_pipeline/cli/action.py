@@ -253,9 +253,13 @@ def remove(
             }
         )
     else:
+        what = _spelled(kinds[0]) if len(found) == 1 else f"{len(found)} payments ({_spelled(kinds[0])})"
         typer.echo(
-            f"the {' and the '.join(map(_in_words, found))} of {symbol} on {ex_on} is taken back. It stays as a "
-            "revision, and its source is not believed when it says the same again."
+            f"the {what} of {symbol} on {ex_on} is taken back. It stays as a revision, and its source is not "
+            "believed when it says the same again."
+            if len(found) == 1
+            else f"the {what} of {symbol} on {ex_on} are taken back. They stay as revisions, and their source is not "
+            "believed when it says the same again."
         )
 
 

@@ -65,6 +65,7 @@ OTHER_DEFINERS = {
     "best_routes",
     "thin_history",
     "change_basis",
+    "withdraw_payments",
     "remove_instruments",
     "budget",
     "needs",

@@ -84,6 +84,22 @@ def test_f3_what_a_worker_takes_from_a_history_stays_as_revisions(core: Core, wo
     assert core.one(f"{known}price_revisions") == before
 
 
+def test_f3_what_a_worker_withdraws_of_payments_stays_as_revisions(core: Core, worker: Login) -> None:
+    core.rows(
+        "INSERT INTO pricing.corporate_actions (asset_class, symbol, ex_on, kind, part, new_shares, old_shares, amount,"
+        " scale, currency, provider, call_id, recorded_at, entered_by) VALUES"
+        " ('equity', 'AAPL', '2010-03-01', 'split', 1, 2, 1, NULL, NULL, NULL, 'yahoo', 1, '2010-03-02', NULL),"
+        " ('equity', 'AAPL', '2010-03-01', 'dividend', 1, NULL, NULL, 5, 1, 'USD', 'yahoo', 1, '2010-03-02', NULL),"
+        " ('equity', 'AAPL', '2010-03-01', 'dividend', 2, NULL, NULL, 6, 1, 'USD', 'by hand', 0, '2010-03-02', 'ann')"
+    )
+    worker.execute(
+        "SELECT pricing.withdraw_payments(array_agg(c), now(), 1) FROM pricing.corporate_actions c"
+    )
+    parts = "SELECT array_agg(ROW(kind, part)::text ORDER BY kind, part) FROM pricing.corporate_action"
+    assert core.one(f"{parts}s") == ["(dividend,2)", "(split,1)"]
+    assert core.one(f"{parts}_revisions") == ["(dividend,1)"]
+
+
 def test_b2_a_new_type_needs_no_grant_by_hand(core: Core, worker: Login, reader: tuple[str, Login]) -> None:
     """What the registry's trigger makes, and what an owner makes for it, can be read and judged at once."""
     core.rows(

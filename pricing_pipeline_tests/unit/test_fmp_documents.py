@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.domain.answers import Answer, Dividend, FailureKind, Split
+from pricing_pipeline.domain.answers import Answer, Dividend, FailureKind, SpinOff, Split
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import (
@@ -186,14 +186,14 @@ def test_f5_dividends_are_as_of_their_day_and_those_to_come_are_no_actions_yet()
     assert answer.actions_since == {}, "of the splits of these days it says nothing"
 
 
-def test_f5_splits_may_be_of_fractions_and_both_ways() -> None:
+def test_f5_splits_may_be_spin_offs_and_go_backwards() -> None:
     answer = listed(
         SPLITS,
         {"date": "2024-06-10", "numerator": 1, "denominator": 8},
         {"date": "2021-08-02", "numerator": 1.281, "denominator": 1},
     )
     assert answer.actions == (
-        Split("AAPL", date(2021, 8, 2), Decimal("1.281"), Decimal(1)),
+        SpinOff("AAPL", date(2021, 8, 2), Decimal("1.281"), Decimal(1)),
         Split("AAPL", date(2024, 6, 10), Decimal(1), Decimal(8)),
     )
 

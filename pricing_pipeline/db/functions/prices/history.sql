@@ -191,7 +191,7 @@ CREATE OR REPLACE FUNCTION pricing.in_words(lack jsonb) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT CASE lack ->> 'reason'
         WHEN 'not_below_close' THEN pg_catalog.format('payments of %s that are not below the last price before it', lack ->> 'ex_on')
-        ELSE concat_ws(' ', replace(lack ->> 'kind', '_', ' '), 'of', lack ->> 'amount', lack ->> 'currency', 'on', lack ->> 'ex_on')
+        ELSE concat_ws(' ', replace((lack ->> 'kind'), '_', ' '), 'of', lack ->> 'amount', lack ->> 'currency', 'on', lack ->> 'ex_on')
              || CASE lack ->> 'reason'
                 WHEN 'no_close' THEN ': no price of the two weeks before it is stored'
                 ELSE pg_catalog.format(': no rate %s/%s of that day is stored', lack ->> 'currency',
