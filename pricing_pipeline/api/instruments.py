@@ -40,6 +40,10 @@ class InstrumentDetails(Shape):
     """The least number of decimals with which it is stored."""
     exchange: str | None
     """Where it trades, by MIC, as a person has given it; null = its symbol says."""
+    exchange_by_symbol: str | None
+    """The exchange that its symbol names, such as XLON for VOD.L or VOD:LSE; null = none, or several."""
+    exchanges_by_symbol: list[str]
+    """All exchanges whose symbols end like its own."""
     calendar: str | None
     listed_on: date | None
     created_at: datetime
