@@ -332,7 +332,6 @@ CREATE TABLE pricing.async_operations (
     idempotency_key uuid NOT NULL DEFAULT gen_random_uuid()  -- Reaches the receiver, the same in every attempt.
     status text NOT NULL DEFAULT 'pending'::text  -- pending, processing, completed, failed or cancelled.
     due_at timestamp with time zone NOT NULL  -- Not claimed before.
-    is_urgent boolean NOT NULL DEFAULT false  -- Claimed before all that are not.
     attempt smallint NOT NULL DEFAULT 0  -- Attempts begun; a retry by hand begins anew.
     max_attempts smallint NOT NULL  -- Attempts before it is dead, by its type when it was queued.
     claim_token uuid  -- Who does it now: only the claim with this token may finish it.
@@ -343,6 +342,9 @@ CREATE TABLE pricing.async_operations (
     finished_at timestamp with time zone  -- When it was completed, failed for good or was cancelled.
     errors jsonb NOT NULL DEFAULT '[]'::jsonb  -- All failed attempts: at, attempt, message.
     result jsonb  -- What the handler brought back, if anything.
+    recipient text NOT NULL GENERATED ALWAYS AS ("left"(COALESCE((payload ->> 'recipient'::text), ''::text), 100)) STORED  -- Whose line it waits in; empty = its payload names nobody.
+    priority smallint NOT NULL DEFAULT 2  -- Lower numbers are claimed first. 0 = P0, also in quiet hours and while the recipient fails; 1 = other alerts; 2 = the rest.
+    CONSTRAINT priority_is_known CHECK (((priority >= 0) AND (priority <= 2)))
 ) PARTITION BY LIST (status);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations TO pricing_worker;
 
@@ -367,7 +369,7 @@ CREATE TABLE pricing.async_operations_live PARTITION OF pricing.async_operations
     CONSTRAINT operation_has_its_columns CHECK ((((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((claim_token IS NULL) = (lease_until IS NULL))))
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500, fillfactor=40);
 CREATE INDEX operations_claimed ON pricing.async_operations_live USING btree (lease_until) WHERE (status = 'processing'::text);
-CREATE INDEX operations_due ON pricing.async_operations_live USING btree (is_urgent DESC, due_at, id) WHERE (status = 'pending'::text);
+CREATE INDEX operations_due ON pricing.async_operations_live USING btree (operation_type, recipient, priority, due_at, id) WHERE (status = 'pending'::text);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.async_operations_live TO pricing_worker;
 
 -- One row for each backfill someone asked for; its tasks carry its id.
@@ -619,6 +621,7 @@ CREATE TABLE pricing.corporate_action_pairs (
     fetched_at timestamp with time zone NOT NULL  -- When they were last told.
     provider text NOT NULL  -- Who told them last.
     call_id bigint NOT NULL  -- The call in which they were told last.
+    gains_covered datemultirange NOT NULL DEFAULT '{}'::datemultirange  -- The days of which capital gains were told: not every provider can tell them.
     CONSTRAINT corporate_action_pairs_pkey PRIMARY KEY (asset_class, symbol)
 );
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_action_pairs TO pricing_worker;
@@ -644,52 +647,55 @@ CREATE TABLE pricing.corporate_action_revisions (
     reason text  -- As in corporate_actions.
     removed_by text  -- Who removed or replaced it by hand; its provider is not believed when it says the same again.
     removed_because text  -- Why, in that person's words.
-    CONSTRAINT corporate_action_revisions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, revised_at)
+    part smallint NOT NULL DEFAULT 1  -- As in corporate_actions.
+    CONSTRAINT corporate_action_revisions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, part, revised_at)
     CONSTRAINT because_is_short CHECK ((length(removed_because) <= 500))
 );
 GRANT INSERT, SELECT ON TABLE pricing.corporate_action_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.corporate_action_revisions TO pricing_reader;
 
--- What happened to shares: splits and cash dividends, as we believe them now. Stored prices are never changed by them; reads apply them.
+-- What happened to shares: splits, spin-offs, dividends and capital gains, as we believe them now. Stored prices are never changed by them; reads apply them.
 CREATE TABLE pricing.corporate_actions (
     asset_class text NOT NULL  -- With symbol: the instrument.
     symbol text NOT NULL  -- With asset_class: the instrument.
     ex_on date NOT NULL  -- The first trading day without it: prices before this day are those that it adjusts.
-    kind text NOT NULL  -- split or dividend.
-    new_shares numeric  -- Of a split: so many new shares ...
+    kind text NOT NULL  -- split; spin_off: divides prices like a split, and changes no volume; dividend; capital_gain: what a fund pays out of gains.
+    new_shares numeric  -- Of a split or spin-off: so many new shares ...
     old_shares numeric  -- ... for so many old ones.
-    amount bigint  -- Of a dividend: cash for one share as it was on that day, before taxes, in units of 10^-scale. Several of one day are one.
+    amount bigint  -- Of a payment: cash for one share as it was on that day, before taxes, in units of 10^-scale of its currency.
     scale smallint  -- Decimals of amount.
-    currency text  -- Of a dividend: ISO 4217 or a coin (USDT); NULL = that of the prices.
+    currency text  -- Of a payment: ISO 4217 or a coin (USDT), which may differ from that of the prices; NULL = that of the prices.
     provider text NOT NULL  -- Who said so; "by hand" is a person, named by entered_by.
     call_id bigint NOT NULL  -- The call that brought it; 0 = none, it was entered by hand.
     recorded_at timestamp with time zone NOT NULL  -- When we came to believe it.
     entered_by text  -- Who entered it by hand; NULL = a provider told it.
     reason text  -- Why so, in that person's words.
     judged_at timestamp with time zone  -- When quarantined values of the instrument were judged anew with it; NULL = a worker will.
-    CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind)
+    part smallint NOT NULL DEFAULT 1  -- Tells payments of one kind and day apart; it means nothing else.
+    CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, part)
     CONSTRAINT amount_is_positive CHECK ((amount > 0))
-    CONSTRAINT dividend_has_amount CHECK (((kind = 'dividend'::text) = ((amount IS NOT NULL) AND (scale IS NOT NULL))))
-    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'dividend'::text])))
+    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'spin_off'::text, 'dividend'::text, 'capital_gain'::text])))
+    CONSTRAINT payment_has_amount CHECK (((kind = ANY (ARRAY['dividend'::text, 'capital_gain'::text])) = ((amount IS NOT NULL) AND (scale IS NOT NULL))))
     CONSTRAINT reason_is_short CHECK ((length(reason) <= 500))
     CONSTRAINT shares_are_positive CHECK (((new_shares > (0)::numeric) AND (old_shares > (0)::numeric) AND (new_shares < 'Infinity'::numeric) AND (old_shares < 'Infinity'::numeric)))
-    CONSTRAINT split_has_shares CHECK (((kind = 'split'::text) = ((new_shares IS NOT NULL) AND (old_shares IS NOT NULL))))
+    CONSTRAINT split_has_shares CHECK (((kind = ANY (ARRAY['split'::text, 'spin_off'::text])) = ((new_shares IS NOT NULL) AND (old_shares IS NOT NULL))))
 );
 CREATE INDEX corporate_actions_unjudged ON pricing.corporate_actions USING btree (recorded_at) WHERE (judged_at IS NULL);
+CREATE UNIQUE INDEX corporate_actions_one_ratio ON pricing.corporate_actions USING btree (asset_class, symbol, ex_on) WHERE (new_shares IS NOT NULL);
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_actions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.corporate_actions TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_worker;
 
--- What fails in Dagster now: a job whose last run failed, a sensor or schedule whose last tick did. The sensor note_failures writes it.
+-- What fails in Dagster now: a job whose last run failed, a sensor or schedule whose last tick did; the sensor note_failures writes these. And a code location that does not load, and sensors that have not worked since it was loaded; the daemon of `up` writes these.
 CREATE TABLE pricing.dagster_failures (
-    kind text NOT NULL  -- run = a job, or what a run without one materializes; tick = a sensor or schedule.
-    name text NOT NULL  -- The job, sensor or schedule; of a run that was started on assets, their names.
-    run_id text  -- The run that failed; NULL for ticks.
-    reason text NOT NULL  -- The first line of the error.
-    failed_at timestamp with time zone NOT NULL  -- When the run failed, or when a tick was first seen to fail.
+    kind text NOT NULL  -- run = a job, or what a run without one materializes; tick = a sensor or schedule; location = a code location; sensor = a sensor that has not worked since its code location was loaded.
+    name text NOT NULL  -- The job, sensor, schedule or code location; of a run that was started on assets, their names.
+    run_id text  -- The run that failed; NULL for all others.
+    reason text NOT NULL  -- The first line of the error, or what a sensor lacks.
+    failed_at timestamp with time zone NOT NULL  -- When the run failed, or when something else was first seen to fail.
     CONSTRAINT dagster_failures_pkey PRIMARY KEY (kind, name)
-    CONSTRAINT dagster_failure_kind_is_known CHECK ((kind = ANY (ARRAY['run'::text, 'tick'::text])))
+    CONSTRAINT dagster_failure_kind_is_known CHECK ((kind = ANY (ARRAY['run'::text, 'tick'::text, 'location'::text, 'sensor'::text])))
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.dagster_failures TO pricing_worker;
 GRANT SELECT ON TABLE pricing.dagster_failures TO pricing_reader;
@@ -927,6 +933,21 @@ CREATE TABLE pricing.exported_months (
 );
 GRANT SELECT ON TABLE pricing.exported_months TO pricing_reader;
 GRANT SELECT ON TABLE pricing.exported_months TO pricing_worker;
+
+-- Recipients whose last attempt failed. The next attempt that succeeds deletes the row. After three failures the recipient's breaker holds its messages back.
+CREATE TABLE pricing.failing_recipients (
+    operation_type text NOT NULL  -- Its channel, or another operation type whose payload names it.
+    recipient text NOT NULL  -- Who cannot be reached.
+    since timestamp with time zone NOT NULL  -- When the first of these attempts failed.
+    failed_at timestamp with time zone NOT NULL  -- When the last of them failed.
+    failures integer NOT NULL DEFAULT 0  -- How many attempts have failed in a row.
+    holds integer NOT NULL DEFAULT 0  -- How often the breaker has opened since then; each hold is twice as long as the one before, up to 16 minutes.
+    held_until timestamp with time zone  -- Until then only P0 is attempted; NULL = the breaker has not opened.
+    is_dead boolean NOT NULL DEFAULT false  -- Whether the recipient counts as unreachable: a message was given up, or three attempts failed.
+    last_error text NOT NULL DEFAULT ''::text  -- Why the last attempt failed.
+    CONSTRAINT failing_recipients_pkey PRIMARY KEY (operation_type, recipient)
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.failing_recipients TO pricing_worker;
 
 -- What a provider can be asked for. The registry names one for each data type.
 CREATE TABLE pricing.fetchers (
@@ -1334,6 +1355,8 @@ CREATE TABLE pricing.price_alerts (
     created_at timestamp with time zone NOT NULL  -- When it was added.
     created_by text NOT NULL  -- Who added it.
     user_id text  -- The user who asked for it over HTTP; NULL = added with the command line.
+    is_settled boolean NOT NULL DEFAULT false  -- Whether it has looked at every price that was stored, or was being stored, when it was added. Until then it looks at the latest price, too.
+    settles_at xid8  -- It is settled by a look when all transactions before this one have ended; NULL = it has not looked yet.
     CONSTRAINT price_alerts_pkey PRIMARY KEY (price_alert_id)
     CONSTRAINT price_alerts_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
     CONSTRAINT price_alerts_recipient_fkey FOREIGN KEY (recipient) REFERENCES pricing.recipients(recipient) ON DELETE CASCADE
@@ -2288,13 +2311,17 @@ CREATE TABLE pricing.watched_calendars (
 GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_reader;
 GRANT SELECT ON TABLE pricing.watched_calendars TO pricing_worker;
 
--- Splits and dividends of an instrument, the newest first, a day's split before its dividend: as they were believed at a time; NULL = as they are now.
+-- The set of a day that an action belongs to: a split and a spin-off are one ratio, told as one or the other.
+CREATE FUNCTION pricing.action_set(kind text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.action_set(text) TO pricing_reader, pricing_worker;
+
+-- Corporate actions of an instrument, the newest first, a day's split or spin-off before its payments: as they were believed at a time; NULL = as they are now.
 CREATE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text, provider text, call_id bigint, recorded_at timestamp with time zone, entered_by text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.actions_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The splits and dividends of an answer as they would be stored.
-CREATE FUNCTION pricing.actions_of_answer(actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.actions_of_answer(jsonb) TO pricing_reader, pricing_worker;
+-- The actions of an answer as they would be stored; parts of a day are not told apart yet.
+CREATE FUNCTION pricing.actions_of_answer(wanted_class text, from_provider text, from_call bigint, actions jsonb) RETURNS SETOF pricing.corporate_actions LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.actions_of_answer(text,text,bigint,jsonb) TO pricing_reader, pricing_worker;
 
 -- Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs; symbols that are another instrument's spelling are left out.
 CREATE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
@@ -2303,13 +2330,13 @@ GRANT EXECUTE ON FUNCTION pricing.add_demand(text[],text[],timestamp with time z
 -- Every provider has the row that its claims lock.
 TRIGGER FUNCTION pricing.add_provider_state() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals.
-CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[]) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp with time zone,text,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
+-- Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals. read_until: the last day of a read of which these days are a part.
+CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text, archived pricing.price_revisions[] DEFAULT NULL::pricing.price_revisions[], read_until date DEFAULT NULL::date) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp with time zone,text,pricing.price_revisions[],date) TO pricing_reader, pricing_worker;
 
--- What came after the days of each span (from_day included, until_day not): so many new shares for so many old ones, and the part of a price that dividends left. One row where nothing did.
-CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_dividends boolean, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, kept numeric) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
+-- What came after the days of each span (from_day included, until_day not), for a read between two days: so many new shares for so many old ones by which prices are divided (splits and spin-offs), by which volumes are multiplied (splits alone), the part of a price that payments left, and which payments after the span could not be counted. One row where nothing did.
+CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_payments boolean, first_day date, last_day date, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, more_volume numeric, less_volume numeric, kept numeric, not_counted text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,date,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Refuses (53400) what goes past a user's caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.
 CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2422,6 +2449,10 @@ GRANT EXECUTE ON FUNCTION pricing.backoff_interval(text,integer) TO pricing_read
 CREATE FUNCTION pricing.bars_of_opened_days() RETURNS TABLE(calendar text, day date, reason text, value_ids bigint[]) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bars_of_opened_days() TO pricing_reader, pricing_worker;
 
+-- The day of whose shares a stored value is: its own if it is as traded; prices that were divided by the splits until they were recorded are as if traded on that day.
+CREATE FUNCTION pricing.basis_day(adjustment text, observed_at timestamp with time zone, recorded_at timestamp with time zone) RETURNS date LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.basis_day(text,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may. Never more than the provider has shown within a day to take.
 CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,date) TO pricing_reader, pricing_worker;
@@ -2437,10 +2468,6 @@ GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer,timestamp with t
 -- What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user's caps. Returns how many were new.
 CREATE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
 GRANT EXECUTE ON FUNCTION pricing.begin_watching(text,text[],text[],boolean) TO pricing_worker;
-
--- Those of an answer's splits and dividends that no person has taken back: they do not come back by themselves.
-CREATE FUNCTION pricing.believable_actions(wanted_class text, from_provider text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql STABLE;
-GRANT EXECUTE ON FUNCTION pricing.believable_actions(text,text,jsonb) TO pricing_reader, pricing_worker;
 
 -- The routes that earn most, or those that begin at one terminal (its symbol, code or name).
 CREATE FUNCTION pricing.best_routes(starts_at text DEFAULT NULL::text, at_most integer DEFAULT 20) RETURNS SETOF pricing.trade_routes LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s, enable_nestloop=off;
@@ -2573,7 +2600,7 @@ GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],bool
 CREATE FUNCTION pricing.claim_etl_call(wanted_provider text, wanted_type text, keys text[], who text, OUT refusal text, OUT wait_seconds double precision, OUT key_name text, OUT call_id bigint, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_etl_call(text,text,text[],text) TO pricing_worker;
 
--- Claims operations of some types that are due, urgent ones first, then the oldest; what another worker has is passed over. Each counts an attempt, and is lost after five minutes.
+-- Claims operations of some types that are due: urgent ones first, then by turns for each recipient, the oldest first. A recipient has eight attempts at once, or half of what is free if that is less; one whose last attempt failed has one. In quiet hours, and while its breaker is open, only P0 is claimed. What another worker has is passed over. Each claim counts an attempt, and is lost after five minutes.
 CREATE FUNCTION pricing.claim_operations(types text[], most integer, by_worker text) RETURNS TABLE(id bigint, operation_type text, payload jsonb, idempotency_key uuid, attempt smallint, max_attempts smallint, time_limit_seconds smallint, enqueued_at timestamp with time zone, claim_token uuid) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_operations(text[],integer,text) TO pricing_worker;
 
@@ -2597,8 +2624,8 @@ GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
 CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql;
 GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
 
--- The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with its basis. NULL = there is none.
-CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+-- The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with the day of whose shares it is. NULL = there is none.
+CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT amount bigint, OUT scale smallint, OUT currency text, OUT basis_day date) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.close_before(text,text,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- Closes quarantined values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.
@@ -2689,9 +2716,9 @@ GRANT EXECUTE ON FUNCTION pricing.count_warnings(jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
 
--- Remembers that a provider has told all splits and dividends of these symbols, each since its day.
-CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[]) TO pricing_worker;
+-- Remembers that a provider has told all splits and dividends of these symbols, each since its day, and of some all capital gains.
+CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[], gains_told text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[],text[]) TO pricing_worker;
 
 -- Cuts tasks of one kind into calls, from which to which: as many as a call may have, or a part of that (batch_parts); one by one those that are too few to share a call (batch_from).
 CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -2769,9 +2796,9 @@ GRANT EXECUTE ON FUNCTION pricing.documents_as_of(text,text,timestamp with time 
 CREATE FUNCTION pricing.doubt_slots(wanted_symbol text, except_of text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.doubt_slots(text,text) TO pricing_worker;
 
--- Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them, or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.
-CREATE FUNCTION pricing.doubted_dividends(wanted_type text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, cash numeric, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.doubted_dividends(text,jsonb) TO pricing_reader, pricing_worker;
+-- Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them (capital gains: a half), or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.
+CREATE FUNCTION pricing.doubted_payments(wanted_type text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, cash numeric, currency text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.doubted_payments(text,jsonb) TO pricing_reader, pricing_worker;
 
 -- Refuses to delete a data type that holds data; otherwise removes its empty storage.
 TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
@@ -2820,11 +2847,11 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[]) TO pricing_worker;
 
--- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. In quiet hours what is not urgent waits for their end. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.
+-- Queues a message to a recipient by its channel, in the caller's transaction; returns the operation's id. While its channel is inactive a message waits. So does what is not urgent in its quiet hours, and while its breaker is open. What is urgent or goes_first is sent before other messages that are due. Data go to channels whose type has a field for them, such as webhook and rest. A title is cut after 200 characters, a body after 20,000.
 CREATE FUNCTION pricing.enqueue_message(to_recipient text, title text, body text, is_urgent boolean DEFAULT false, data jsonb DEFAULT NULL::jsonb, goes_first boolean DEFAULT false) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_message(text,text,text,boolean,jsonb,boolean) TO pricing_worker;
 
--- Queues a side effect in the caller's transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others. An unknown type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.
+-- Queues a side effect in the caller's transaction: it is kept, or rolled back, with it. Returns its id. An urgent one goes before others, also in quiet hours. An unknown or inactive type, a payload unlike its type or longer than 64 kB, and a time more than a year ahead are refused.
 CREATE FUNCTION pricing.enqueue_operation(wanted_type text, payload jsonb, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, is_urgent boolean DEFAULT false) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_operation(text,jsonb,timestamp with time zone,boolean) TO pricing_worker;
 
@@ -2840,9 +2867,9 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_scheduled(text,timestamp with time zon
 CREATE FUNCTION pricing.enqueue_walked(wanted_type text, symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_walked(text,text[]) TO pricing_worker;
 
--- Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.
-CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text) TO pricing_worker;
+-- Enters a split or spin-off (new shares for old ones), or a dividend or capital gain (cash a share, in the instrument's currency unless one is given), that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said of that ratio, or of the payment in that currency, becomes a revision) or known_already. Quarantined values of the instrument are then judged anew by a worker.
+CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text, is_further boolean DEFAULT false) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text,boolean) TO pricing_worker;
 
 -- Has these pairs streamed for the next quarter of an hour. Of those that are new, the log has everything after the given position.
 CREATE FUNCTION pricing.enter_streamed_pairs(opened_types text[], opened_symbols text[], head_position bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2906,6 +2933,10 @@ GRANT EXECUTE ON FUNCTION pricing.find_watched_calendars(text) TO pricing_reader
 -- Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.
 CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, stated_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true, shown_units integer DEFAULT NULL::integer, shown_seconds integer DEFAULT NULL::integer) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean,integer,integer) TO pricing_worker;
+
+-- Moves locked operations to the completed ones, with their results by id; their recipients fail no longer. Returns their ids.
+CREATE FUNCTION pricing.finish_operations(ids bigint[], results jsonb) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.finish_operations(bigint[],jsonb) TO pricing_worker;
 
 -- Finishes tasks for what is latest that are not in work, because the answer to another call has served their pairs. Returns their ids.
 CREATE FUNCTION pricing.finish_pending(wanted_type text, symbols text[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -3013,7 +3044,7 @@ GRANT EXECUTE ON FUNCTION pricing.has_splits(text) TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.has_viewers_waiting(wanted_provider text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_viewers_waiting(text) TO pricing_reader, pricing_worker;
 
--- Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled. The names of the parts tell nothing of anybody.
+-- Each part of the pipeline, in the order in which they depend on each other: whether it is late, when it last was not (NULL = never, or that is not known), and what that means, in words for people who may see everything. daemon, sensor, drain, staleness_check, schedules and duties are late only while something is watched, held, queued or scheduled; but a sensor that does not work, or a duty that has never run, is late in any case. The names of the parts tell nothing of anybody.
 CREATE FUNCTION pricing.health() RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.health() TO pricing_reader, pricing_worker;
 
@@ -3037,7 +3068,7 @@ GRANT EXECUTE ON FUNCTION pricing.heed_shown_limit(text,text,integer,integer,tim
 CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, stated_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
 
--- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why.
+-- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends and capital gains); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why, and with total which later payments are not counted.
 CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text, call_id bigint, quality text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date,timestamp with time zone,text) TO pricing_client, pricing_reader, pricing_worker;
 
@@ -3053,9 +3084,17 @@ GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],boolean) TO pricing_wo
 CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
 
+-- Periodic duties that have never run: because they fail, or although others have run since the start, which was twenty seconds ago.
+CREATE FUNCTION pricing.idle_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.idle_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, or its bytes are more than the quota allows.
 CREATE FUNCTION pricing.impossible_tasks() RETURNS TABLE(id bigint, data_type text, is_misrouted boolean, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.impossible_tasks() TO pricing_reader, pricing_worker;
+
+-- A payment that a total return cannot count, and why, for people.
+CREATE FUNCTION pricing.in_words(lack jsonb) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.in_words(jsonb) TO pricing_reader, pricing_worker;
 
 -- Makes a task of each pair that has a provider and no live task. Returns how many, whether a provider had none pending before, whether pairs have no provider, and the live tasks of the others with the priorities that are asked for.
 CREATE FUNCTION pricing.insert_tasks(data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid, are_new boolean, OUT added integer, OUT is_news boolean, OUT are_unrouted boolean, OUT live_ids bigint[], OUT live_priorities integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -3108,9 +3147,9 @@ GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integ
 CREATE FUNCTION pricing.is_of_level(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_of_level(text) TO pricing_reader, pricing_worker;
 
--- Whether what is said of one day may be what is believed of another: a split of the same ratio within 7 days, or a dividend of the same cash within 6. Sources differ about the first day without it.
-CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, day date, stated_kind text, new_ numeric, old_ numeric, stated_amount bigint, stated_scale smallint, stated_currency text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_one_action(pricing.corporate_actions,date,text,numeric,numeric,bigint,smallint,text) TO pricing_reader, pricing_worker;
+-- Whether what is said of one day may be what is believed of another: the same ratio within 7 days, or a payment of the same cash within 6. Sources differ about the first day without it.
+CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, said pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_one_action(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
 -- Whether a failed call may say that nobody is served now, be it for the provider, its key or us. Not throttled: its pauses have rules of their own.
 CREATE FUNCTION pricing.is_outage(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -3129,8 +3168,12 @@ CREATE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean LANGUAGE sq
 GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pricing_worker;
 
 -- Whether a person has removed or replaced exactly this, which the same provider says again.
-CREATE FUNCTION pricing.is_refuted(wanted_class text, wanted_symbol text, day date, wanted_kind text, from_provider text, new_ numeric, old_ numeric, cash_amount bigint, cash_scale smallint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_refuted(text,text,date,text,text,numeric,numeric,bigint,smallint) TO pricing_reader, pricing_worker;
+CREATE FUNCTION pricing.is_refuted(said pricing.corporate_actions) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_refuted(pricing.corporate_actions) TO pricing_reader, pricing_worker;
+
+-- Whether what a person enters takes the place of this: the ratio of the day, or a payment of this kind in this currency.
+CREATE FUNCTION pricing.is_replaced_by(believed pricing.corporate_actions, entered pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_replaced_by(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
 -- Whether any instrument, of whatever class, may have this symbol.
 CREATE FUNCTION pricing.is_sane_symbol(symbol text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -3241,7 +3284,7 @@ GRANT EXECUTE ON FUNCTION pricing.lasting_drains() TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.late_duties(started timestamp with time zone) RETURNS TABLE(duty text, since timestamp with time zone, last_error text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_duties(timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- What gives a sign of life again and again, as pricing.health() has it. A sign that lies ahead of the clock says nothing.
+-- What gives a sign of life again and again, and sensors that do not work, as pricing.health() has it. A sign that lies ahead of the clock says nothing.
 CREATE FUNCTION pricing.late_signs(now_ timestamp with time zone, started timestamp with time zone) RETURNS TABLE(part text, is_late boolean, since timestamp with time zone, says text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.late_signs(timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
@@ -3264,9 +3307,9 @@ GRANT EXECUTE ON FUNCTION pricing.leave_previous_provider(text[],text,bigint,tim
 CREATE FUNCTION pricing.leaving_bytes(wanted_provider text, now_ timestamp with time zone) RETURNS bigint[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.leaving_bytes(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- The part of a price that a dividend left: 1 less its cash by the last price before it, on one basis. NULL = none is known.
-CREATE FUNCTION pricing.left_by_dividend(wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamp with time zone, archived pricing.price_revisions[]) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.left_by_dividend(text,text,text,date,numeric,text,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
+-- The part of a price that the dividends and capital gains of a day left: 1 less their cash by the last price before them, in one currency and on one basis. Where that cannot be told it is 1, and lacks says why, for each payment: no_close (within two weeks), no_rate (of the day), or not_below_close for all of them.
+CREATE FUNCTION pricing.left_by_payments(wanted_type text, wanted_class text, wanted_symbol text, day date, as_of timestamp with time zone, archived pricing.price_revisions[], OUT kept numeric, OUT lacks jsonb) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.left_by_payments(text,text,text,date,timestamp with time zone,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
 -- How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole type a schedule leaves out the same.
 CREATE FUNCTION pricing.left_out(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -3407,9 +3450,9 @@ GRANT EXECUTE ON FUNCTION pricing.meant_symbol(text,text) TO pricing_reader, pri
 CREATE FUNCTION pricing.measured_rate(wanted_provider text, now_ timestamp with time zone, OUT day_bytes bigint, OUT week_bytes bigint, OUT per_hour double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.measured_rate(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise, or of a day near it, changes nothing, nothing is ever withdrawn but moved to a day near it, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.
-CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
+-- Stores actions that one call brought. What its own provider says otherwise of a day leaves revisions; what another one says otherwise, or of a day near it, changes nothing; a day that is no longer named stays as it is, but may move to one near it; and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many rows were changed.
+CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[], gains_told text[] DEFAULT '{}'::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[],text[]) TO pricing_worker;
 
 -- Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.
 CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
@@ -3519,7 +3562,7 @@ GRANT EXECUTE ON FUNCTION pricing.move_month(text,date,bigint) TO pricing_worker
 CREATE FUNCTION pricing.move_notifiers(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_notifiers(timestamp with time zone) TO pricing_worker;
 
--- The clock was set back: pauses and leases of operations end when they would have.
+-- The clock was set back: pauses and leases of operations, and breakers of recipients, end when they would have.
 CREATE FUNCTION pricing.move_operations(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_operations(timestamp with time zone,interval) TO pricing_worker;
 
@@ -3575,6 +3618,10 @@ GRANT EXECUTE ON FUNCTION pricing.next_day(timestamp with time zone,text) TO pri
 CREATE FUNCTION pricing.next_factor(before double precision, wanted double precision, elapsed double precision) RETURNS double precision LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_factor(double precision,double precision,double precision) TO pricing_reader, pricing_worker;
 
+-- The part by which one more payment of a day is told apart.
+CREATE FUNCTION pricing.next_part(wanted_class text, wanted_symbol text, day date, wanted_kind text) RETURNS smallint LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.next_part(text,text,date,text) TO pricing_reader, pricing_worker;
+
 -- When the next probe of an open breaker is made, for people: sooner while a viewer waits, by the rule of may_probe_early.
 CREATE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_probe_at(pricing.provider_state) TO pricing_reader, pricing_worker;
@@ -3599,9 +3646,9 @@ GRANT EXECUTE ON FUNCTION pricing.note_claim(text,boolean,bigint,timestamp with 
 CREATE FUNCTION pricing.note_dagster_runs(runs jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.note_dagster_runs(jsonb) TO pricing_worker;
 
--- Notes which sensors and schedules fail now: their names, with the reasons. Those that are not named work again.
-CREATE FUNCTION pricing.note_dagster_ticks(failing jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
-GRANT EXECUTE ON FUNCTION pricing.note_dagster_ticks(jsonb) TO pricing_worker;
+-- Notes what of a kind fails now, such as sensors and schedules: their names, with the reasons. Those that are not named work again.
+CREATE FUNCTION pricing.note_dagster_ticks(failing jsonb, of_kind text DEFAULT 'tick'::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.note_dagster_ticks(jsonb,text) TO pricing_worker;
 
 -- Notes how a duty failed and until when it is to wait; not, if another session has its row locked.
 CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone, error text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3614,6 +3661,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_export(text,date,bigint,jsonb,bigint,text
 -- The sessions of a calendar could not be worked out: keeps why and warns. It is tried again in a week, and its known sessions stay.
 CREATE FUNCTION pricing.note_failed_calendar(wanted_calendar text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_failed_calendar(text,text) TO pricing_worker;
+
+-- Notes that an attempt to reach a recipient has failed. The third failure in a row opens its breaker for a minute, each later probe that fails for twice as long, up to 16 minutes. A row that another session has locked is left as it is.
+CREATE FUNCTION pricing.note_failing(of_type text, to_recipient text, message text, is_given_up boolean, opens_breaker boolean, retry_after interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_failing(text,text,text,boolean,boolean,interval) TO pricing_worker;
 
 -- The clock was set forward, or the pipeline was off: keeps what cannot be undone from being done for a while.
 CREATE FUNCTION pricing.note_gap(now_ timestamp with time zone, known timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -3659,7 +3710,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_price_looks(jsonb) TO pricing_worker;
 CREATE FUNCTION pricing.note_slot_windows(wanted_type text, from_provider text, from_call bigint, now_ timestamp with time zone, days jsonb) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_slot_windows(text,text,bigint,timestamp with time zone,jsonb) TO pricing_worker;
 
--- The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given.
+-- The pipeline starts, or the clock was set: each part has time to begin, from began_at of the part start on. That time is not given anew by a start within five minutes of the last one (ended_at), unless sensor, drain, staleness check and notifier have all worked since it was given. What the daemon noted before is forgotten.
 CREATE FUNCTION pricing.note_start() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_start() TO pricing_worker;
 
@@ -3897,7 +3948,7 @@ GRANT EXECUTE ON FUNCTION pricing.prune_leaf(text,timestamp with time zone) TO p
 CREATE FUNCTION pricing.prune_notifiers(now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_notifiers(timestamp with time zone) TO pricing_worker;
 
--- Deletes operations that were completed more than 14 days ago, and dead ones after 90. Returns how many.
+-- Deletes operations that were completed more than 14 days ago, and dead ones and failures of recipients after 90. Returns how many operations.
 CREATE FUNCTION pricing.prune_operations(now_ timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.prune_operations(timestamp with time zone) TO pricing_worker;
 
@@ -3929,6 +3980,10 @@ GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,intege
 CREATE FUNCTION pricing.queue_depth(wanted_provider text, at_most integer) RETURNS integer LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.queue_depth(text,integer) TO pricing_reader, pricing_worker;
 
+-- Queues a side effect of a type, whether the type is active or not. Refuses a payload unlike its type or longer than 64 kB, and a time more than a year ahead.
+CREATE FUNCTION pricing.queue_operation(kind pricing.operation_types, payload jsonb, due_at timestamp with time zone, priority integer) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.queue_operation(pricing.operation_types,jsonb,timestamp with time zone,integer) TO pricing_worker;
+
 -- The bytes that may still be queued for a provider: what its quota leaves work of this priority, less what waits of this priority or a higher one. NULL = so many more bytes fit.
 CREATE FUNCTION pricing.queue_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.queue_room(text,integer,bigint) TO pricing_worker;
@@ -3953,6 +4008,10 @@ GRANT EXECUTE ON FUNCTION pricing.raise_priorities(bigint[],integer[]) TO pricin
 CREATE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 
+-- The stored rate of exchange of a day, as it was believed at a time (NULL = now): so much of the second currency for one of the first, from either spelling of their pair. NULL = none is stored.
+CREATE FUNCTION pricing.rate_of_day(from_currency text, to_currency text, day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS numeric LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.rate_of_day(text,text,date,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- When used bytes reach a step of a quota if so many come in an hour, to the hour; NULL = never, for after 721 hours all that is used now has left.
 CREATE FUNCTION pricing.reached_at(leaving bigint[], used bigint, per_hour double precision, step bigint, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reached_at(bigint[],bigint,double precision,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -3973,13 +4032,9 @@ GRANT EXECUTE ON FUNCTION pricing.recent_warnings(interval) TO pricing_reader, p
 CREATE FUNCTION pricing.reconcile_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
 
--- Messages that wait for the end of a recipient's former quiet hours wait for the end of the present ones, or are due. Returns how many.
-CREATE FUNCTION pricing.reconsider_quiet(of_recipient text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.reconsider_quiet(text) TO pricing_worker;
-
--- Takes back operations whose worker has said nothing for five minutes: they are due at once, or dead after their last attempt. Returns how many.
-CREATE FUNCTION pricing.recover_operations() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.recover_operations() TO pricing_worker;
+-- Takes back operations whose worker has said nothing for five minutes, except those that the caller knows to be its own: they are due at once, or dead after their last attempt. Returns how many.
+CREATE FUNCTION pricing.recover_operations(known bigint[] DEFAULT '{}'::bigint[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.recover_operations(bigint[]) TO pricing_worker;
 
 -- Takes tasks back from workers whose lease ran out; dead when no attempt is left. Returns how many were stuck.
 CREATE FUNCTION pricing.recover_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4016,9 +4071,9 @@ GRANT EXECUTE ON FUNCTION pricing.release(text,text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pricing_worker;
 
--- Takes back a split or dividend, whoever said it; it stays as a revision, and its provider is not believed when it says the same again. Returns removed or unknown.
-CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text) TO pricing_worker;
+-- Takes back a split or spin-off, or the payments of one kind (of one currency, if it is given) of a day, whoever said them; they stay as revisions, and their provider is not believed when it says the same again. Returns removed or unknown.
+CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text, of_currency text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text,text) TO pricing_worker;
 
 -- Forgets a stored key and makes its name inactive; false when none is stored.
 CREATE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4056,6 +4111,10 @@ GRANT EXECUTE ON FUNCTION pricing.request_views(text[],text[]) TO pricing_worker
 CREATE FUNCTION pricing.require_archived(wanted_type text, wanted_symbol text, first_day date, last_day date, archived pricing.price_revisions[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_archived(text,text,date,date,pricing.price_revisions[]) TO pricing_reader, pricing_worker;
 
+-- Refuses a total return between two days if a payment between them cannot be counted, and tells all of these.
+CREATE FUNCTION pricing.require_payments(wanted_symbol text, first_day date, last_day date, lacks jsonb) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.require_payments(text,date,date,jsonb) TO pricing_reader, pricing_worker;
+
 -- Refuses a read replica, before anything half-works there.
 CREATE FUNCTION pricing.require_primary() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_primary() TO pricing_worker;
@@ -4084,7 +4143,7 @@ GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 CREATE FUNCTION pricing.retire_tasks() RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
 
--- Queues dead operations again, with all their attempts, their errors and the same idempotency key. Returns their ids.
+-- Queues dead operations again, with all their attempts, their errors and the same idempotency key; their recipients' breakers are closed. Returns their ids.
 CREATE FUNCTION pricing.retry_operations(ids bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.retry_operations(bigint[]) TO pricing_worker;
 
@@ -4142,6 +4201,10 @@ GRANT EXECUTE ON FUNCTION pricing.said_offers(text,bigint,jsonb,jsonb,jsonb) TO 
 -- The slots of an answer, numbered; offsets from UTC are in seconds.
 CREATE FUNCTION pricing.said_slots(slots jsonb) RETURNS TABLE(n integer, symbol text, option_id text, slot_id text, local_start timestamp without time zone, local_end timestamp without time zone, utc_offset integer, end_utc_offset integer, bookable_until timestamp with time zone, status text, remaining integer, capacity integer, currency text, scale smallint) LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.said_slots(jsonb) TO pricing_reader, pricing_worker;
+
+-- Whether two sources say the same of a day, however they spell it.
+CREATE FUNCTION pricing.same_action(one pricing.corporate_actions, other pricing.corporate_actions) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.same_action(pricing.corporate_actions,pricing.corporate_actions) TO pricing_reader, pricing_worker;
 
 -- Compares by value: 12.30 is 12.300.
 CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
@@ -4213,6 +4276,10 @@ GRANT EXECUTE ON FUNCTION pricing.set_product_zone(text,text) TO pricing_worker;
 -- Closes a call and books its wire bytes, once; false when it was closed before. A page of it that is still open is closed with it.
 CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
+
+-- Completes an operation that was taken back from a worker who knows that it has happened, if nobody has begun another attempt. Returns whether it did.
+CREATE FUNCTION pricing.settle_operation(happened bigint, at_attempt integer, result jsonb) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.settle_operation(bigint,integer,jsonb) TO pricing_worker;
 
 -- Closes the pages of a call that are still open, booking their estimate: none outlasts its call.
 CREATE FUNCTION pricing.settle_pages(of_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -4381,7 +4448,7 @@ GRANT EXECUTE ON FUNCTION pricing.sustained_rate(bigint[],bigint,bigint) TO pric
 CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
 
--- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it; a young alert gets the latest price, too.
+-- Takes the new prices of so many alerts, in the order in which they were stored, at most 200 of one; of alerts that another session has locked, nothing. Rows of one alert come together, with its state, and with the splits since it last looked. An alert of every price gets the newest of each symbol, of all, once its pace allows it. An alert that is not settled gets the latest price, too, and is settled when all transactions have ended that were open at its first look.
 CREATE FUNCTION pricing.take_price_events(most integer) RETURNS TABLE(price_alert_id bigint, recipient text, user_id text, is_told boolean, data_type text, condition text, threshold numeric, is_beyond boolean, seen_at timestamp with time zone, reference numeric, reference_at timestamp with time zone, split_days date[], split_new numeric[], split_old numeric[], symbol text, price numeric, currency text, observed_at timestamp with time zone, provider text, call_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_price_events(integer) TO pricing_worker;
 
@@ -4591,7 +4658,7 @@ GRANT EXECUTE ON FUNCTION pricing.wanted_drains(integer) TO pricing_reader, pric
 CREATE FUNCTION pricing.wanted_since(now_ timestamp with time zone, started timestamp with time zone, with_background boolean) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.wanted_since(timestamp with time zone,timestamp with time zone,boolean) TO pricing_reader, pricing_worker;
 
--- Notes what went wrong without stopping anything else: in the table, and as a warning. The program that hears it counts it even if the transaction is rolled back, and the server's log has it, too.
+-- Notes what went wrong without stopping anything else: in the table, and as a notice. The program that hears it counts it even if the transaction is rolled back; the server's log does not have it.
 CREATE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.warn(text,text,text,text) TO pricing_worker;
 
@@ -4626,6 +4693,10 @@ GRANT EXECUTE ON FUNCTION pricing.why_as_json(text,text,pricing.provider_stop[])
 -- Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.
 CREATE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, stops pricing.provider_stop[], OUT state text, OUT sentence text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_call_queue_dead,pricing.provider_stop[]) TO pricing_reader, pricing_worker;
+
+-- Why messages of a priority to a recipient are held back now: quiet = its quiet hours, or an attempt might end within them; failing = its breaker is open. NULL = they may be sent.
+CREATE FUNCTION pricing.why_held(of_type text, to_recipient text, with_priority integer, limit_seconds integer, now_ timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_held(text,text,integer,integer,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Why a pair that counts as fresh is as old as it is: by its TTL, its market, its source or its staleness function.
 CREATE FUNCTION pricing.why_judged_fresh(kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, verdict text, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -4678,6 +4749,10 @@ GRANT EXECUTE ON FUNCTION pricing.why_stopped(pricing.provider_stop,integer,bigi
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.withdraw(bigint[],text,text) TO pricing_worker;
+
+-- Withdraws payments of days of which their provider tells fewer now; they stay as revisions. Returns how many.
+CREATE FUNCTION pricing.withdraw_payments(were pricing.corporate_actions[], until timestamp with time zone, by_call bigint) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.withdraw_payments(pricing.corporate_actions[],timestamp with time zone,bigint) TO pricing_worker;
 
 -- Of the latest prices that a producer wants to queue, those that the quotas of their providers have room for, by the highest priority, and those that they have none for. What no provider serves fits.
 CREATE FUNCTION pricing.within_quota(wanted_type text, symbols text[], priorities integer[], OUT fitting text[], OUT fitting_priorities integer[], OUT left_out text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, jit=off;
