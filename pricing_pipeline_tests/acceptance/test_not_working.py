@@ -93,7 +93,7 @@ def test_b23_a_code_location_that_does_not_load_is_named_with_its_cause(tmp_path
 
 def test_b23_a_sensor_that_never_ticks_is_named(tmp_path: Path) -> None:
     with broken(tmp_path, PASSED_OVER) as stack:
-        cause = "the sensor report_sources has not ticked since the code location was loaded"
+        cause = "sensor report_sources has not ticked since the code location was loaded"
         require_named(stack, "sensor", cause, "the sensor refresh_watched")
 
 
