@@ -99,6 +99,11 @@ DROP TRIGGER registry_changed ON pricing.data_collectors;
 DROP TRIGGER provider_shown_anew ON pricing.data_collectors;
 DROP TRIGGER registry_changed ON pricing.provider_declarations;
 DROP TRIGGER declared_anew ON pricing.provider_declarations;
+DROP TABLE pricing.failing_recipients;
+ALTER TABLE pricing.price_alerts DROP COLUMN is_settled, DROP COLUMN settles_at;
+ALTER TABLE pricing.async_operations DROP COLUMN recipient, DROP COLUMN priority;
+ALTER TABLE pricing.async_operations ADD COLUMN is_urgent boolean NOT NULL DEFAULT false;
+CREATE INDEX operations_due ON pricing.async_operations_live (is_urgent DESC, due_at, id) WHERE status = 'pending';
 UPDATE pricing.alembic_version SET version_num = '0073';
 """
 """Takes back what later migrations add."""
