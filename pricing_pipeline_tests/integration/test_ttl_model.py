@@ -77,8 +77,8 @@ class World:
         core.rows(
             "TRUNCATE pricing.api_call_queue, pricing.collector_call_log, pricing.demand, pricing.active_subscriptions,"
             " pricing.latest_prices, pricing.price_history, pricing.check_marks, pricing.pair_views,"
-            " pricing.streamed_pairs, pricing.ttl_stretches, pricing.freshness_samples, pricing.my_table, pricing.my_ttls,"
-            " pricing.calendar_sessions, pricing.price_revisions"
+            " pricing.streamed_pairs, pricing.ttl_stretches, pricing.freshness_samples,"
+            " pricing.my_table, pricing.my_ttls, pricing.calendar_sessions, pricing.price_revisions"
         )
         core.rows("UPDATE pricing.instruments SET update_mode = 'api'")
         core.rows("DELETE FROM pricing.provider_routing WHERE symbol IS NOT NULL")
@@ -98,7 +98,8 @@ class World:
         self.pairs = [Pair(data_type) for data_type in SYMBOLS]
         core.heartbeat("ann", *SYMBOLS.items())
         core.rows(
-            "UPDATE pricing.instruments SET calendar = 'XNYS' WHERE asset_class = 'equity' AND symbol IN ('AAPL', 'IBM')"
+            "UPDATE pricing.instruments SET calendar = 'XNYS'"
+            " WHERE asset_class = 'equity' AND symbol IN ('AAPL', 'IBM')"
         )
 
     def check(self) -> None:
@@ -199,7 +200,9 @@ class World:
             else:
                 assert pair.data_type not in queued, about
                 assert why.state in (["source_old"] if is_old else ["fresh", "market_closed"]), about
-            stale_since = core.one("SELECT pricing.stale_since(:t, :s, :at)", t=pair.data_type, s=symbol, at=START)
+            stale_since = core.one(
+                "SELECT pricing.stale_since(:t, :s, :at)", t=pair.data_type, s=symbol, at=START
+            )
             assert stale_since == (stale_at if verdict == "stale" else None), about
             if not stale_at <= now < stale_at + 5 * SECOND:  # which a stream lets pass
                 assert streamed[pair.data_type] == (verdict == "fresh"), about
@@ -249,7 +252,8 @@ def types(core: Core) -> None:
     core.rows(
         "CREATE VIEW pricing.my_view AS SELECT l.symbol AS ticker, l.fetched_at AS loaded_at,"
         " t.minutes AS cache_ttl_minutes"
-        " FROM pricing.latest_prices l LEFT JOIN pricing.my_ttls t ON t.ticker = l.symbol WHERE l.data_type = 'view_quote'"
+        " FROM pricing.latest_prices l LEFT JOIN pricing.my_ttls t ON t.ticker = l.symbol"
+        " WHERE l.data_type = 'view_quote'"
     )
     columns = {"symbol_column": "ticker", "timestamp_column": "loaded_at"}
     add(core, data_type=OWN, asset_class="thing", table_name="my_table", **columns)
@@ -258,7 +262,9 @@ def types(core: Core) -> None:
 
 
 @pytest.mark.usefixtures("still", "types")
-def test_b3_g2_fresh_due_and_late_are_by_the_ttl_of_the_pair_in_every_answer(core: Core, clock: Clock) -> None:
+def test_b3_g2_fresh_due_and_late_are_by_the_ttl_of_the_pair_in_every_answer(
+    core: Core, clock: Clock
+) -> None:
     four = len(SYMBOLS)
 
     @settings(
