@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -68,53 +67,6 @@ def test_python_holds_no_sql() -> None:
         if _SQL.match(str(string.value))
     ]
     assert found == [], "SQL lives in db/functions/*.sql or db/queries/*.sql"
-
-
-def test_a_module_stays_readable_in_one_sitting() -> None:
-    lines = {relative(path): len(path.read_text().splitlines()) for path in [*PACKAGE, *TESTS]}
-    assert {name: count for name, count in lines.items() if count > 500} == {}, (
-        "part it along what it is about"
-    )
-
-
-SQL_FUNCTION = re.compile(
-    r"^CREATE OR REPLACE FUNCTION pricing\.(\w+)\(.*? AS (\$\w*\$).*?\2;$", re.MULTILINE | re.DOTALL
-)
-
-
-def lengths(path: Path) -> Iterator[tuple[str, int]]:
-    """The functions of a file of SQL or Python, each with its lines; decorators are not counted."""
-    text = path.read_text()
-    if path.suffix == ".sql":
-        yield from ((found[1], found[0].count("\n") + 1) for found in SQL_FUNCTION.finditer(text))
-        return
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert node.end_lineno is not None
-            yield node.name, node.end_lineno - node.lineno + 1
-
-
-def test_a_function_fits_a_screen() -> None:
-    files = [*PACKAGE, *(ROOT / "pricing_pipeline/db/functions").rglob("*.sql")]
-    found = {name: lines for path in files for name, lines in lengths(path) if lines > 60}
-    assert found == {}, "split it by what it decides"
-
-
-def test_no_function_escapes_the_measure(tmp_path: Path) -> None:
-    for path in (ROOT / "pricing_pipeline/db/functions").rglob("*.sql"):
-        assert len(list(lengths(path))) == path.read_text().count("\nCREATE "), path
-    script = tmp_path / "long.sql"
-    script.write_text(
-        "CREATE OR REPLACE FUNCTION pricing.one(a text)\nLANGUAGE sql AS $$\nSELECT 1\n$$;\n"
-        "COMMENT ON FUNCTION pricing.one;\n"
-        "CREATE OR REPLACE FUNCTION pricing.two()\nLANGUAGE plpgsql AS $two$\nBEGIN\n"
-        + "NULL;\n" * 60
-        + "END $two$;\n"
-    )
-    assert list(lengths(script)) == [("one", 4), ("two", 64)]
-    module = tmp_path / "long.py"
-    module.write_text("@cache\ndef one() -> int:\n    return 1\n\n\nasync def two():\n" + "    pass\n" * 60)
-    assert list(lengths(module)) == [("one", 2), ("two", 61)]
 
 
 def test_a_module_says_what_it_is_for() -> None:
