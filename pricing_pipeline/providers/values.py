@@ -457,13 +457,18 @@ def _unread(
 
 
 def _outside(symbol: str, outside: Sequence[Observation], window: Window | None) -> list[RejectedValue]:
-    """One rejected value for all values that were not asked for: their number, and the first of them."""
+    """One rejected value for all values that were not asked for."""
     if not outside:
         return []
-    first = ", ".join(f"{row.text} of {row.observed_at.date()}" for row in outside[:_EXAMPLES])
     asked = f"{window.start}..{window.end}" if window else f"{LATEST_REACH.days} days until the newest"
-    reason = f"{len(outside)} value(s) lie outside the asked {asked}; the first: {first}"
-    return [RejectedValue(symbol, None, reason, "values outside", len(outside))]
+    return [unasked(symbol, outside, f"lie outside the asked {asked}")]
+
+
+def unasked(symbol: str, rows: Sequence[Observation], why: str) -> RejectedValue:
+    """The rejected value that stands for values that nobody asked for: their number, why, and the first of them."""
+    first = ", ".join(f"{row.text} of {row.observed_at.date()}" for row in rows[:_EXAMPLES])
+    reason = f"{len(rows)} value(s) {why}; the first: {first}"
+    return RejectedValue(symbol, None, reason, "values outside", len(rows), Rows(rows))
 
 
 def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> Answer:
@@ -492,6 +497,11 @@ def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> A
 
 def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue]) -> Answer:
     count = sum(value.count for value in rejected)
+    if all(value.unasked for value in rejected):
+        message = f"no value of {symbol} is of the days that were asked for: {rejected[0].reason}."
+        return Answer(
+            failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),), rejected=tuple(rejected)
+        )
     message = (
         f"none of the {count} values for {symbol} can be true; the first: {rejected[0].reason}. "
         "Nothing was stored; compare with another source."
