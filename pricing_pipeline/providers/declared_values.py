@@ -26,6 +26,7 @@ from pricing_pipeline.providers.values import (
     check_range,
     in_major_unit,
     instant_of,
+    is_to_come,
     major_unit,
     midnight,
     plain_price,
@@ -52,7 +53,7 @@ class Row(Schema):
     volume: object
 
 
-def value_of(asked: Asked, reading: AnyReading, symbol: str, row: Row) -> Observation | RejectedValue:
+def value_of(asked: Asked, reading: AnyReading, symbol: str, row: Row) -> Observation | RejectedValue | None:
     """A row's value, or why it cannot be true."""
     text, at = spelling(row.price), None
     try:
@@ -61,6 +62,8 @@ def value_of(asked: Asked, reading: AnyReading, symbol: str, row: Row) -> Observ
         else:
             day = _day(row.time, reading.time)
             at = midnight(day)
+            if is_to_come(day, (row.price, row.open, row.high, row.low), asked.now):
+                return None
             check_day(day, asked.now)
         currency, power = (None, 0) if reading.currency.unnamed else _unit(row.currency)
 

@@ -37,6 +37,7 @@ from pricing_pipeline.providers.values import (
     Implausible,
     calendar_day,
     check_day,
+    is_to_come,
     merge,
     midnight,
     price_of,
@@ -223,12 +224,14 @@ def _is_drift(answer: Answer) -> bool:
     return [failure.kind for failure in answer.failures] == [FailureKind.SCHEMA_DRIFT]
 
 
-def _value(code: str, row: _Row, now: datetime) -> Observation | RejectedValue:
+def _value(code: str, row: _Row, now: datetime) -> Observation | RejectedValue | None:
     text, at = spelling(row.nav), None
     try:
         # 23-11-2026 is 2026-11-23.
         on = calendar_day("-".join(reversed(row.date.split("-"))))
         at = midnight(on)
+        if is_to_come(on, (row.nav,), now):
+            return None
         check_day(on, now)
         # A zero on a Sunday is a real oddity of this source.
         return Observation(code, at, price_of(row.nav, f"NAV of {on}"), text, _CURRENCY)

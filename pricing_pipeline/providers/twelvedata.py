@@ -44,6 +44,7 @@ from pricing_pipeline.providers.values import (
     check_range,
     in_major_unit,
     instant_of,
+    is_to_come,
     major_unit,
     merge,
     midnight,
@@ -428,7 +429,9 @@ def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
     return midnight(day)
 
 
-def _bar(symbol: str, bar: _Bar, currency: str, power: int, now: datetime) -> Observation | RejectedValue:
+def _bar(
+    symbol: str, bar: _Bar, currency: str, power: int, now: datetime
+) -> Observation | RejectedValue | None:
     def price(raw: object, what: str) -> Decimal:
         return in_major_unit(price_of(raw, what), power)
 
@@ -436,6 +439,8 @@ def _bar(symbol: str, bar: _Bar, currency: str, power: int, now: datetime) -> Ob
     try:
         day = calendar_day(bar.datetime)
         at = midnight(day)
+        if is_to_come(day, (bar.open, bar.high, bar.low, bar.close), now):
+            return None
         check_day(day, now)
         return bar_of(symbol, at, bar.model_dump(), currency, price=price)
     except Implausible as fault:

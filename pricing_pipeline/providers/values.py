@@ -384,19 +384,24 @@ def check_day(day: date, now: datetime) -> None:
         raise Implausible(f"day {day} says that there is no time")
 
 
+def is_to_come(day: date, values: Iterable[object], now: datetime) -> bool:
+    """Whether a row is a place for a day that is not over yet, without a value. Some providers send such rows."""
+    return day >= now.astimezone(UTC).date() and all(value in (None, "") for value in values)
+
+
 def settle_days(
-    symbol: str, rows: Iterable[Observation | RejectedValue], window: Window | None = None
+    symbol: str, rows: Iterable[Observation | RejectedValue | None], window: Window | None = None
 ) -> Answer:
-    """One symbol's daily rows as an Answer, oldest first.
+    """One symbol's daily rows as an Answer, oldest first. None is a row that says nothing.
 
     Days that nobody asked for are counted: those outside the window, or without one those of before LATEST_REACH. Of
     equal rows for one day the first stays, however they are spelled; rows that contradict each other are all
     rejected, since nothing tells which is true. Without rows the symbol is `empty`; without a good one it has failed.
     """
-    rows = list(rows)
-    asked, outside = _asked(rows, window)
+    told: Sequence[_Row] = [row for row in rows if row is not None]
+    asked, outside = _asked(told, window)
     good = [row for row in asked if isinstance(row, Observation)]
-    if good and len(good) == len(rows) and all(a.observed_at < b.observed_at for a, b in pairwise(good)):
+    if good and len(good) == len(told) and all(a.observed_at < b.observed_at for a, b in pairwise(good)):
         return Answer(observations=Rows(good))
     by_day: defaultdict[datetime, list[Observation]] = defaultdict(list)
     for row in good:
@@ -499,13 +504,11 @@ def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue]) -> Answer:
     count = sum(value.count for value in rejected)
     if all(value.unasked for value in rejected):
         message = f"no value of {symbol} is of the days that were asked for: {rejected[0].reason}."
-        return Answer(
-            failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),), rejected=tuple(rejected)
-        )
-    message = (
-        f"none of the {count} values for {symbol} can be true; the first: {rejected[0].reason}. "
-        "Nothing was stored; compare with another source."
-    )
+    else:
+        message = f"none of the {count} values for {symbol} can be true; the first: {rejected[0].reason}. "
+        # What came unasked may be stored.
+        nothing = "" if any(value.unasked for value in rejected) else "Nothing was stored; compare"
+        message += f"{nothing or 'Compare'} with another source."
     return Answer(
         failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),), rejected=tuple(rejected)
     )

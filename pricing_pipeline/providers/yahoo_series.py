@@ -42,6 +42,7 @@ from pricing_pipeline.providers.values import (
     check_day,
     in_major_unit,
     instant_of,
+    is_to_come,
     major_unit,
     midnight,
     settle_days,
@@ -242,6 +243,8 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
         try:
             day = day_of(bar.at, zone)
             at = midnight(day)
+            if is_to_come(day, (bar.open, bar.high, bar.low, bar.close), now):
+                continue
             is_asked = _is_asked(day, window, unfinished, now)
             days.add(day)
             if bar.close is not None and is_asked:

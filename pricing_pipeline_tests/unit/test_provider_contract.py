@@ -342,6 +342,19 @@ def test_fault_14_no_day_of_the_future_or_outside_the_window(sample: Sample) -> 
 
 
 @daily
+@pytest.mark.parametrize("ahead", [0, 1, 40])
+def test_b18_a_row_without_a_value_of_a_day_that_is_not_over_is_nothing(sample: Sample, ahead: int) -> None:
+    """It is no failure and nothing to be told; of a day that is over, it is told."""
+    symbol = sample.symbols[0]
+    coming = Value(symbol, NOW.date() + timedelta(days=ahead), None, None, None)
+    answer = parse(sample, sample.encoded([symbol], [Value(symbol, MONDAY), coming]), [symbol])
+    assert values_of(answer) == [(symbol, MONDAY)]
+    assert (answer.rejected, answer.failures, answer.unread) == ((), (), {})
+    only = parse(sample, sample.encoded([symbol], [coming]), [symbol])
+    assert (values_of(only), only.rejected, only.failures) == ([], (), ())
+
+
+@daily
 def test_fault_14_the_first_day_of_the_calendar_is_refused_as_any_other_day_without_an_exchange(
     sample: Sample,
 ) -> None:
