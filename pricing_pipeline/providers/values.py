@@ -384,6 +384,15 @@ def check_day(day: date, now: datetime) -> None:
         raise Implausible(f"day {day} says that there is no time")
 
 
+NO_CURRENCY = "its answer names no currency"
+"""Begins the quality of a value whose currency its provider should have named. See `judgement.py`."""
+
+
+def without_currency(row: Observation) -> Observation:
+    """A value whose provider names a currency elsewhere, with that noted."""
+    return replace(row, quality="; ".join(filter(None, (NO_CURRENCY, row.quality))))
+
+
 def is_to_come(day: date, values: Iterable[object], now: datetime) -> bool:
     """Whether a row is a place for a day that is not over yet, without a value. Some providers send such rows."""
     return day >= now.astimezone(UTC).date() and all(value in (None, "") for value in values)
